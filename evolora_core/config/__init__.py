@@ -1,0 +1,17 @@
+"""Strict models of every YAML file: an unknown key is an error that names the nearest valid one."""
+
+from evolora_core.config.ecology import EcologyConfig
+from evolora_core.config.strict import Strict, config_hash, load_yaml
+from evolora_core.config.suite import DataConfig, DecodingConfig, SftConfig, SuiteConfig, load_suite
+
+__all__ = [
+    "DataConfig",
+    "DecodingConfig",
+    "EcologyConfig",
+    "SftConfig",
+    "Strict",
+    "SuiteConfig",
+    "config_hash",
+    "load_suite",
+    "load_yaml",
+]

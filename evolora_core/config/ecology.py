@@ -1,0 +1,98 @@
+"""Settings of the ecology: who lives, how they learn, what things cost, when a merge is accepted."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from evolora_core.config.strict import Strict
+
+
+class PlasticityConfig(Strict):
+    """How an organelle's own weights change from its episodes."""
+
+    rule: Literal["none", "reinforce", "gold"] = Field(
+        "reinforce",
+        description="`none`: weights change by variation alone; `reinforce`: own verified answers, rewards only; "
+        "`gold`: supervised steps on gold targets (labelled as such)",
+    )
+    learning_rates: list[float] = Field(
+        [1e-3, 2e-3, 4e-3], min_length=1, description="grid of AdamW learning rates that tuning chooses from"
+    )
+    half_life: float = Field(8.0, gt=0, description="generations after which the learning rate has halved")
+    steps: int = Field(4, ge=0, description="passes of one batch per organelle and generation")
+    batch_rows: int = Field(16, ge=1, description="verified answers per organelle in one step")
+    buffer: int = Field(512, ge=1, description="verified answers that an organelle remembers (the newest stay)")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
+    max_grad_norm: float = Field(1.0, gt=0, description="bound of the gradient norm, per organelle")
+
+
+class EconomyConfig(Strict):
+    """Energy. One unit is the FLOPs of one mean answer of the bare host."""
+
+    break_even_accuracy: float = Field(
+        0.03, gt=0, le=1, description="accuracy at which the bare host's rewards pay for its answers; sets ρ"
+    )
+    ticket: float = Field(4.0, ge=0, description="units that an organelle pays to take part in a generation")
+    endowment: float = Field(200.0, gt=0, description="units that a founder gets from the sun and a child from parents")
+    strikes: int = Field(3, ge=1, description="generations in a row without the ticket after which one retires")
+
+
+class CurriculumConfig(Strict):
+    """Which cells are practised."""
+
+    smoothing: float = Field(0.1, gt=0, le=1, description="weight of the newest generation in the success averages")
+    focus: float = Field(0.8, ge=0, le=1, description="share of an organelle's episodes in the family of its niche")
+    uniform: float = Field(0.2, ge=0, le=1, description="share of cells drawn uniformly instead of by learning progress")
+
+
+class VariationConfig(Strict):
+    """Births by mutation."""
+
+    births: int = Field(2, ge=0, description="mutated children per generation, at most")
+    sigma: float = Field(0.05, ge=0, description="norm of a weight mutation relative to the parent's ΔW")
+    trait_sigma: float = Field(0.2, ge=0, description="standard deviation of log learning rate and log temperature")
+    rank_change: float = Field(0.2, ge=0, le=1, description="probability that a child's rank doubles or halves")
+
+
+class AssimilationConfig(Strict):
+    """The paired test that a merged child must pass to live."""
+
+    every: int = Field(2, ge=1, description="generations between rounds of merging")
+    attempts: int = Field(2, ge=0, description="merges tried in one round")
+    methods: list[Literal["weighted", "ties", "dare"]] = Field(["weighted"], min_length=1, description="merge forms")
+    gains: list[float] = Field(
+        [1.0, 1.5, 2.0], min_length=1, description="sums of the merge weights to draw from; above 1 extrapolates"
+    )
+    alpha: float = Field(0.05, gt=0, lt=0.5, description="false-accept rate of one attempt, spent over the looks")
+    power: float = Field(0.8, gt=0.5, lt=1, description="power at the uplift below; sets the largest sample")
+    uplift: float = Field(0.1, gt=0, lt=1, description="gain in accuracy that the test is built to find")
+    looks: int = Field(3, ge=1, le=8, description="interim analyses, equally spaced")
+    margin: float = Field(0.1, gt=0, lt=1, description="largest loss tolerated on the union of the parents' cells")
+
+
+class EcologyConfig(Strict):
+    """One ecology run."""
+
+    population: int = Field(16, ge=2, description="organelles that live at most, and founders")
+    ranks: list[int] = Field([2, 4, 8], min_length=1, description="adapter ranks, dealt to the founders in turn")
+    scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
+    generations: int = Field(12, ge=1, description="rounds of the ecology")
+    episodes: int = Field(256, ge=1, description="answers per generation, over all organelles")
+    samples: int = Field(4, ge=1, description="samples of one item by one organelle (each is an episode)")
+    temperature: float = Field(0.8, gt=0, description="sampling temperature of the founders")
+    cost_bins: list[float] = Field(
+        [1.05, 1.15], description="edges of the archive's cost bins: cost of an answer relative to the bare host"
+    )
+    plasticity: PlasticityConfig = Field(PlasticityConfig(), description="how organelles learn")
+    economy: EconomyConfig = Field(EconomyConfig(), description="prices")
+    curriculum: CurriculumConfig = Field(CurriculumConfig(), description="which cells are practised")
+    variation: VariationConfig = Field(VariationConfig(), description="births by mutation")
+    assimilation: AssimilationConfig = Field(AssimilationConfig(), description="births by merging")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "EcologyConfig":
+        if min(self.ranks) < 1:
+            raise ValueError("ranks: every rank must be at least 1")
+        if self.episodes < self.population * self.samples:
+            raise ValueError("episodes must be at least population × samples, or some organelle never answers")
+        return self

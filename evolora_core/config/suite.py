@@ -1,0 +1,118 @@
+"""A suite: conditions × seeds on one host, ending in one paper pack."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from evolora_core.config.ecology import EcologyConfig
+from evolora_core.config.strict import Strict, load_yaml
+
+Condition = Literal["frozen", "single", "ecology", "sft"]
+Split = Literal["holdout_id", "holdout_ood", "retention"]
+
+
+class DataConfig(Strict):
+    """Families and sizes of the splits."""
+
+    train_families: list[str] = Field(min_length=1, description="families to learn (train, selection, holdout_id)")
+    ood_families: list[str] = Field(min_length=1, description="families of holdout_ood: never trained on")
+    retention_families: list[str] = Field(min_length=1, description="families that the host is good at already")
+    depths: list[Literal["short", "medium", "long"]] = Field(
+        ["short", "medium", "long"], min_length=1, description="sizes of the items"
+    )
+    train_items: int = Field(8192, ge=1, description="items of the one training set that every arm draws from")
+    selection_items: int = Field(512, ge=1, description="items that choose router, learning rate and checkpoint")
+    holdout_items: int = Field(2048, ge=1, description="items in each of holdout_id, holdout_ood and retention")
+
+
+class DecodingConfig(Strict):
+    """Decoding, the same for every arm."""
+
+    max_new_tokens: int = Field(32, ge=1, description="token cap of an answer")
+    batch_rows: int = Field(512, ge=1, description="answers decoded together")
+
+
+class SftConfig(Strict):
+    """Compute-matched supervised fine-tuning of one adapter by TRL."""
+
+    rank: int = Field(8, ge=1, description="adapter rank")
+    scale: float = Field(2.0, gt=0, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
+    learning_rates: list[float] = Field([1e-3, 2e-3, 4e-3], min_length=1, description="grid that tuning chooses from")
+    batch_rows: int = Field(64, ge=1, description="rows of one optimizer step")
+    warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
+    betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
+    max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
+    checkpoints: int = Field(4, ge=1, description="evenly spaced checkpoints that selection may choose from")
+
+
+class TuningConfig(Strict):
+    """Learning-rate search: the same number of trials for every arm, on a seed that is never reported."""
+
+    seed: int = Field(1000, ge=0, description="seed of the tuning runs; must not be among the suite's seeds")
+    fraction: float = Field(0.25, gt=0, le=1, description="budget of one trial relative to a full run")
+
+
+class ComparisonConfig(Strict):
+    """One declared comparison of two conditions on one split."""
+
+    a: Condition = Field(description="condition whose advantage is tested")
+    b: Condition = Field(description="condition it is compared with")
+    split: Split = Field(description="holdout split")
+
+
+class EvaluationConfig(Strict):
+    """How the holdouts are answered and which claims are tested."""
+
+    routings: list[Literal["single", "family"]] = Field(
+        ["family", "single"], min_length=1, description="routers to evaluate; the first is the headline"
+    )
+    comparisons: list[ComparisonConfig] = Field(max_length=6, description="claims declared beforehand, at most six")
+    bootstrap: int = Field(4000, ge=100, description="resamples of the hierarchical bootstrap")
+
+
+class SuiteConfig(Strict):
+    """A whole suite; its id is its name and the hash of everything below."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", description="lower-case name; packs go to packs/NAME")
+    host: str = Field("nano", description="host name, hub id or local folder")
+    device: str = Field("cpu", description="torch device")
+    dtype: Literal["float32", "bfloat16"] = Field("float32", description="arithmetic of host and adapters")
+    seeds: list[int] = Field([0, 1, 2], min_length=1, description="one run of each condition per seed")
+    conditions: list[Condition] = Field(
+        ["frozen", "single", "ecology", "sft"], min_length=1, description="arms of the suite"
+    )
+    processes: int = Field(2, ge=1, description="runs that execute at the same time")
+    threads: int = Field(1, ge=1, description="torch threads of each process")
+    data: DataConfig = Field(description="families and splits")
+    decoding: DecodingConfig = Field(DecodingConfig(), description="decoding, the same for every arm")
+    ecology: EcologyConfig = Field(EcologyConfig(), description="the ecology, and `single`, which shares its rule")
+    sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning")
+    tuning: TuningConfig = Field(TuningConfig(), description="learning-rate search")
+    evaluation: EvaluationConfig = Field(description="routing and declared comparisons")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "SuiteConfig":
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds: each seed may stand once")
+        if self.tuning.seed in self.seeds:
+            raise ValueError(f"tuning.seed {self.tuning.seed} is also a reported seed; choose another")
+        if len(self.ecology.plasticity.learning_rates) != len(self.sft.learning_rates):
+            raise ValueError("ecology.plasticity.learning_rates and sft.learning_rates must be equally many trials")
+        if {"single", "sft"} & set(self.conditions) and "ecology" not in self.conditions:
+            raise ValueError("conditions: single and sft spend the ecology's budget; add ecology")
+        named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
+        if absent := sorted(named - set(self.conditions)):
+            raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
+        return self
+
+
+def load_suite(path: Path | str, overrides: list[str] | tuple[str, ...] = ()) -> SuiteConfig:
+    """Read a suite file; `overrides` are dotted settings. Families are checked by name. Raises ConfigError."""
+    from evolora_core.families import get  # the registry is needed here only
+
+    suite = load_yaml(Path(path), SuiteConfig, overrides)
+    for family in [*suite.data.train_families, *suite.data.ood_families, *suite.data.retention_families]:
+        get(family)
+    return suite
