@@ -1,0 +1,104 @@
+"""Calibration: what an answer costs, what the bare host can do, and with both the exchange rate ρ.
+
+One unit of energy is the mean FLOPs of a bare answer; a correct answer pays ρ units, so that the bare host breaks even at the
+stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on.
+"""
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from evolora_core import rng
+from evolora_core.compute import Meter
+from evolora_core.config import DecodingConfig, EcologyConfig
+from evolora_core.ecology.state import cells_of
+from evolora_core.errors import StageError
+from evolora_core.evaluation.grading import answer_items
+from evolora_core.families import Item
+from evolora_core.hosts import Host
+
+ANSWERS = 512  # sampled answers of the bare host, over all cells
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Measured on the training set with the founders' sampling temperature."""
+
+    unit_flops: float  # FLOPs of a mean answer of the bare host = one unit of energy
+    rho: float  # units paid for a correct answer
+    accuracy: dict[str, float]  # "family/depth" -> share of the host's samples that are right
+    answers_per_second: float
+    batch_rows: int  # the micro-batch plan: answers decoded together
+    meter: dict = field(default_factory=dict)  # compute of the calibration itself, which the run starts from
+
+    def save(self, path: Path) -> None:
+        """Write as JSON."""
+        path.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> "Calibration":
+        """Read what `save` wrote."""
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    def rows(self) -> list[dict]:
+        """Rows of the table `calibration`."""
+        rows = [
+            {"key": "unit_flops", "value": self.unit_flops, "note": "FLOPs of a mean answer of the bare host"},
+            {"key": "rho", "value": self.rho, "note": "units of energy paid for a correct answer"},
+            {"key": "answers_per_second", "value": self.answers_per_second, "note": "bare host, this machine"},
+            {"key": "batch_rows", "value": float(self.batch_rows), "note": "answers decoded together"},
+        ]
+        return rows + [
+            {"key": f"accuracy {cell}", "value": value, "note": "sampled answers of the bare host"}
+            for cell, value in self.accuracy.items()
+        ]
+
+
+def calibrate(
+    host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, seed: int
+) -> Calibration:
+    """Let the bare host answer a sample of the training set. Raises StageError when rewards cannot vary."""
+    cells = cells_of(items)
+    draw = rng.stream(seed, 0, 0, "calibrate")
+    per_cell = max(1, ANSWERS // len(cells))
+    chosen: list[Item] = []
+    for cell in cells:
+        members = [item for item in items if (item.family, item.depth) == cell]
+        chosen += [members[i] for i in draw.choice(len(members), size=per_cell, replace=len(members) < per_cell)]
+    started = time.perf_counter()
+    outcomes = answer_items(
+        host,
+        None,
+        chosen,
+        np.full(len(chosen), -1),
+        decoding=decoding,
+        temperatures=config.temperature,
+        keys=rng.row_keys(rng.key(seed, 0, 0, "calibrate"), len(chosen)),
+    )
+    seconds = time.perf_counter() - started
+    right = np.array([outcome.grade.correct for outcome in outcomes]).reshape(len(cells), per_cell)
+    if not right.any():
+        raise StageError(
+            f"calibrate: the host answered none of {len(chosen)} training items correctly, so rewards cannot vary; "
+            "choose easier families or depths, or a stronger host"
+        )
+    if right.all():
+        raise StageError(
+            f"calibrate: the host answered all of {len(chosen)} training items correctly, so nothing can be learned; "
+            "choose harder families or depths"
+        )
+    flops = np.array([outcome.flops for outcome in outcomes], dtype=np.float64)
+    meter = Meter()
+    tokens = sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes)
+    meter.add("rollout", flops=int(flops.sum()), tokens=tokens, seconds=seconds)
+    return Calibration(
+        unit_flops=float(flops.mean()),
+        rho=1 / config.economy.break_even_accuracy,
+        accuracy={f"{family}/{depth}": float(right[i].mean()) for i, (family, depth) in enumerate(cells)},
+        answers_per_second=len(outcomes) / seconds,
+        batch_rows=decoding.batch_rows,
+        meter=meter.state(),
+    )

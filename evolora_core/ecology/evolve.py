@@ -1,0 +1,226 @@
+"""The generation loop, its commits, and what a finished run leaves.
+
+A commit is a folder `checkpoints/gNNNNNN` written beside its final name and moved into place, weights, state and events together;
+the last two are kept. A run that dies resumes from the last one and is the same run, byte for byte but for wall-clock columns.
+"""
+
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from safetensors.torch import load_file, save_file
+
+from evolora_core.compute import Meter
+from evolora_core.config import DecodingConfig, EcologyConfig
+from evolora_core.ecology.calibration import Calibration
+from evolora_core.ecology.events import write_events
+from evolora_core.ecology.ledger import MICRO, SINK, SUN
+from evolora_core.ecology.learning import learn
+from evolora_core.ecology.merging import assimilate
+from evolora_core.ecology.rollout import act, admit, allocate, settle
+from evolora_core.ecology.selection import archive, cull, drop_broken, reproduce
+from evolora_core.ecology.state import State, load_state, save_state
+from evolora_core.ecology.world import World, found
+from evolora_core.errors import StageError
+from evolora_core.families import Item
+from evolora_core.hosts import Host
+from evolora_core.population.stack import Population
+
+log = logging.getLogger(__name__)
+
+COMMIT_SECONDS = 60.0
+Progress = Callable[[int, int, str], None]  # (generations done, generations planned or 0, what to show)
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """A finished run: where it lies, what it cost, how long it was, and whether anyone lives."""
+
+    folder: Path
+    meter: Meter
+    generations: int
+    extinct: bool
+
+
+def generation(world: World, state: State) -> None:
+    """One round of the ecology. The state is changed in place: a copy of every weight a step would be waste."""
+    started = time.perf_counter()
+    before = len(state.organelles)
+    deaths_before = sum(not organelle.alive for organelle in state.organelles)
+
+    admitted = admit(world, state)
+    groups = allocate(world, state, admitted)
+    outcomes = act(world, state, groups)
+    settle(world, state, groups, outcomes)
+    learn(world, state)
+    drop_broken(state)
+    assimilate(world, state)
+    reproduce(world, state)
+    archive(world, state)
+    cull(world, state)
+
+    _summarise(world, state, before, deaths_before, time.perf_counter() - started)
+    state.extinct = not state.living
+    state.generation += 1
+
+
+def evolve(
+    host: Host,
+    items: list[Item],
+    config: EcologyConfig,
+    decoding: DecodingConfig,
+    seed: int,
+    calibration: Calibration,
+    folder: Path,
+    *,
+    learning_rate: float,
+    mode: str = "ecology",
+    budget_flops: int | None = None,
+    progress: Progress | None = None,
+) -> Evolved:
+    """Run (or resume, from the commits in `folder`) an ecology or a `single` organelle on the training items.
+
+    The ecology runs `config.generations`; `single` runs until `budget_flops` would be overspent by another generation.
+    """
+    if mode == "single" and budget_flops is None:
+        raise ValueError("evolve: single needs the FLOPs that it may spend")
+    world = World(host, items, config, decoding, seed, calibration, learning_rate, mode)
+    state = found(world)
+    checkpoints = folder / "checkpoints"
+    if latest := _latest(checkpoints):
+        state = load_state(state, latest)
+        log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
+    committed = time.monotonic()
+    spent = state.meter.total()
+    step = 0
+    while not state.extinct:
+        if budget_flops is None and state.generation >= config.generations:
+            break
+        if budget_flops is not None and spent + step > budget_flops:
+            break
+        generation(world, state)
+        step, spent = state.meter.total() - spent, state.meter.total()
+        last = state.events["generations"][-1]
+        done = state.generation if budget_flops is None else min(spent, budget_flops)
+        planned = config.generations if budget_flops is None else budget_flops
+        text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
+        if progress:
+            progress(done, planned, text)
+        log.info("%s s%d generation %d: %s", mode, seed, state.generation, text)
+        if time.monotonic() - committed > COMMIT_SECONDS:
+            _commit(state, checkpoints)
+            committed = time.monotonic()
+    _commit(state, checkpoints)
+    _publish(world, state, folder)
+    return Evolved(folder, state.meter, state.generation, state.extinct)
+
+
+def load_evolved(host: Host, folder: Path) -> tuple[Population, list[dict]]:
+    """The living population of a finished run and its organelles (rows with organelle, slot, rank, origin, …)."""
+    path = folder / "population.json"
+    if not path.exists():
+        raise StageError(f"{path}: missing; this folder holds no finished run, finish it with `evolora retry`")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    population = Population.empty(host, document["slots"], document["max_rank"], scale=document["scale"])
+    population.load_state_dict(load_file(folder / "population.safetensors"))
+    return population, document["organelles"]
+
+
+def _summarise(world: World, state: State, before: int, deaths_before: int, seconds: float) -> None:
+    """Append the generation's row and its postings to the events."""
+    postings = state.ledger.drain()
+    rewards = sum(row["amount"] for row in postings if row["entry"] == "reward" and row["amount"] > 0)
+    spending = {"ticket", "answer", "update", "test"}
+    costs = sum(row["amount"] for row in postings if row["account"] == SINK and row["entry"] in spending)
+    own = [row for row in reversed(state.events["episodes"][-world.config.episodes - 1 :]) if row["generation"] == state.generation]
+    episodes = max(len(own), 1)  # an extinct generation has none; its means are 0
+    born = state.organelles[before:]
+    energy = sum(v for name, v in state.ledger.balances.items() if name not in (SUN, SINK))
+    state.events["ledger"] += postings
+    state.events["generations"].append(
+        {
+            "generation": state.generation,
+            "population": len(state.living),
+            "episodes": len(own),
+            "accuracy": sum(row["correct"] for row in own) / episodes,
+            "mean_reward": rewards / MICRO / episodes,
+            "mean_cost": costs / MICRO / episodes,
+            "mean_net": (rewards - costs) / MICRO / episodes,
+            "mean_roi": rewards / costs if costs else 0.0,
+            "energy_total": energy / MICRO,
+            "births": len(born),
+            "deaths": sum(not organelle.alive for organelle in state.organelles) - deaths_before,
+            "merges": sum(organelle.origin == "merge" for organelle in born),
+            "qd_coverage": state.archive.coverage,
+            "qd_score": state.archive.qd_score,
+            "seconds": seconds,
+        }
+    )
+
+
+def _latest(checkpoints: Path) -> Path | None:
+    found_folders = sorted(checkpoints.glob("g[0-9]*"))
+    return found_folders[-1] if found_folders else None
+
+
+def _commit(state: State, checkpoints: Path) -> None:
+    """Write a checkpoint beside its name, move it into place, and keep the last two."""
+    target = checkpoints / f"g{state.generation:06d}"
+    if target.exists():
+        return
+    partial = checkpoints / f"writing-{target.name}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    save_state(state, partial)
+    os.replace(partial, target)
+    for old in sorted(checkpoints.glob("g[0-9]*"))[:-2]:
+        shutil.rmtree(old)
+
+
+def _publish(world: World, state: State, folder: Path) -> None:
+    """What others read: the living population, and the tables."""
+    population = state.population
+    save_file({k: v.contiguous() for k, v in population.state_dict().items()}, folder / "population.safetensors")
+    norms = population.delta_norms().tolist()
+    rows = [
+        {
+            "organelle": o.id,
+            "slot": o.slot,
+            "rank": o.rank,
+            "niche": o.niche,
+            "origin": o.origin,
+            "born": o.born,
+            "died": o.died,
+            "cause": o.cause,
+            "balance": state.ledger.balance(o.id),
+            "delta_norm": norms[o.slot] if o.alive else 0.0,
+            "learning_rate": o.learning_rate,
+            "temperature": o.temperature,
+        }
+        for o in state.organelles
+    ]
+    skill = world.skill(state)
+    living = [
+        row | {"skill": {f"{f}/{d}": float(skill[row["slot"], i]) for i, (f, d) in enumerate(world.cells)}}
+        for row in rows
+        if row["died"] is None
+    ]
+    document = {
+        "slots": len(state.practice),
+        "max_rank": max(world.config.ranks),
+        "scale": world.config.scale,
+        "organelles": living,
+    }
+    (folder / "population.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    write_events(state.events | {"organelles": rows}, folder)
+    table = pa.Table.from_pylist(state.meter.rows())
+    pq.write_table(table, folder / "compute.parquet")
+    assert np.isfinite(norms).all()

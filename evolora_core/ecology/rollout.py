@@ -1,0 +1,136 @@
+"""Admit, allocate, act, settle: from energy to graded and paid episodes."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from evolora_core import rng
+from evolora_core.ecology.ledger import SINK, SUN, micro
+from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.world import World
+from evolora_core.evaluation.grading import Outcome, answer_items
+
+
+@dataclass(frozen=True)
+class Group:
+    """One organelle's task: an item, to be answered `config.samples` times."""
+
+    organelle: Organelle
+    item: int
+
+
+def admit(world: World, state: State) -> list[Organelle]:
+    """Those who pay the ticket take part; who cannot gathers a strike, and retires after too many in a row."""
+    if world.mode == "single":
+        return state.living
+    economy = world.config.economy
+    ticket = micro(economy.ticket)
+    admitted = []
+    for organelle in state.living:
+        if state.ledger.balance(organelle.id) >= ticket:
+            state.ledger.post(state.generation, "ticket", str(organelle.id), SINK, ticket)
+            admitted.append(state.change(organelle, strikes=0))
+        elif organelle.strikes + 1 >= economy.strikes:
+            state.retire(organelle, "bankrupt")
+        else:
+            state.change(organelle, strikes=organelle.strikes + 1)
+    return admitted
+
+
+def allocate(world: World, state: State, admitted: list[Organelle]) -> list[Group]:
+    """Deal the generation's items: one to each of the admitted, the rest by energy; the curriculum chooses the cells."""
+    if not admitted:
+        return []
+    draw = world.stream(state.generation, 0, "allocate")
+    total = world.config.episodes // world.config.samples
+    # The square root keeps the rich from taking everything: energy is evidence of skill, but a noisy one.
+    wealth = np.sqrt([max(state.ledger.balance(organelle.id), 1) for organelle in admitted])
+    counts = 1 + draw.multinomial(total - len(admitted), wealth / wealth.sum())
+    groups = []
+    for organelle, count in zip(admitted, counts, strict=True):
+        chances = cell_chances(world, state, organelle.niche)
+        for cell in draw.choice(len(world.cells), size=count, p=chances):
+            groups.append(Group(organelle, int(draw.choice(world.members[cell]))))
+    return groups
+
+
+def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
+    """Probability `[cells]` that an organelle of a niche practises each cell.
+
+    Within the niche, and within the rest, a share is uniform; the remainder follows learning progress (the gap between a fast and a
+    slow success average, as in Oudeyer et al. 2007) plus the variance p(1-p) of the reward, without which a sample teaches nothing.
+    """
+    config = world.config.curriculum
+    fast, slow = state.curriculum[:, 0], state.curriculum[:, 1]
+    interest = np.abs(fast - slow) + fast * (1 - fast) + 1e-6
+    inside = np.array([family == niche for family, _ in world.cells])
+    chances = np.zeros(len(world.cells))
+    for part, share in ((inside, config.focus), (~inside, 1 - config.focus)):
+        if part.any():
+            share = share if inside.any() and (~inside).any() else 1.0
+            mixed = config.uniform * part / part.sum() + (1 - config.uniform) * part * interest / interest[part].sum()
+            chances += share * mixed
+    return chances / chances.sum()
+
+
+def act(world: World, state: State, groups: list[Group]) -> list[Outcome]:
+    """Every sample of every group, in one batched generate; charged as rollouts. Order: groups, then samples."""
+    samples = world.config.samples
+    repeated = [group for group in groups for _ in range(samples)]
+    started = time.perf_counter()
+    outcomes = answer_items(
+        world.host,
+        state.population,
+        [world.items[group.item] for group in repeated],
+        np.array([group.organelle.slot for group in repeated]),
+        decoding=world.decoding,
+        temperatures=[group.organelle.temperature for group in repeated],
+        keys=rng.row_keys(rng.key(world.seed, state.generation, 0, "act", world.mode), len(repeated)),
+    )
+    world.charge(state, "rollout", outcomes, time.perf_counter() - started)
+    return outcomes
+
+
+def settle(world: World, state: State, groups: list[Group], outcomes: list[Outcome]) -> None:
+    """Pay ρ for each correct answer, charge each its FLOPs, remember what is worth learning, and keep the averages."""
+    samples, generation = world.config.samples, state.generation
+    rule = world.rule
+    state.practice *= 1 - world.config.curriculum.smoothing
+    success: dict[int, list[bool]] = {}
+    for number, group in enumerate(groups):
+        organelle, cell = group.organelle, int(world.cell_of[group.item])
+        own = outcomes[number * samples : (number + 1) * samples]
+        correct = [outcome.grade.correct for outcome in own]
+        for sample, outcome in enumerate(own):
+            reward = world.reward if outcome.grade.correct else 0
+            cost = world.energy(outcome.flops)
+            state.ledger.post(generation, "reward", SUN, str(organelle.id), reward)
+            state.ledger.post(generation, "answer", str(organelle.id), SINK, cost)
+            state.events["episodes"].append(
+                {
+                    "generation": generation,
+                    "episode": number * samples + sample,
+                    "organelle": organelle.id,
+                    "slot": organelle.slot,
+                    "task_id": outcome.item.task_id,
+                    "family": outcome.item.family,
+                    "depth": outcome.item.depth,
+                    "sample": sample,
+                    "reward": reward,
+                    "cost": cost,
+                    "score": outcome.grade.score,
+                    "correct": outcome.grade.correct,
+                    "prompt_tokens": outcome.prompt_tokens,
+                    "answer_tokens": outcome.answer_tokens,
+                }
+            )
+        state.practice[organelle.slot, cell] += (samples, sum(correct))
+        success.setdefault(cell, []).extend(correct)
+        gold = world.gold_tokens[group.item]
+        for memory in rule.remember(group.item, [tuple(outcome.tokens) for outcome in own], correct, gold):
+            state.buffers[organelle.id].add(memory, world.config.plasticity.buffer)
+    fast = world.config.curriculum.smoothing
+    for cell, results in success.items():
+        step = np.array([fast, fast / 4])
+        state.curriculum[cell] += step * (np.mean(results) - state.curriculum[cell])

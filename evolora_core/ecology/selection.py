@@ -1,0 +1,129 @@
+"""Reproduce, archive, cull: births paid by parents, elites with their weights, and a bound on the living."""
+
+import numpy as np
+import torch
+
+from evolora_core.archive import Elite
+from evolora_core.ecology.ledger import micro
+from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.world import World
+from evolora_core.plasticity import Buffer
+from evolora_core.population.merge import mutate, resize
+
+
+def reproduce(world: World, state: State) -> None:
+    """Children by mutation. Weights come from elites of the archive, dead or alive; a living one of its niche pays."""
+    config, single = world.config.variation, world.mode == "single"
+    if single or not state.archive.elites:
+        return
+    price = micro(world.config.economy.endowment)
+    for birth in range(config.births):
+        draw = world.stream(state.generation, birth, "mutate")
+        index = int(draw.choice(sorted(state.archive.elites)))
+        source = state.organelles[state.archive.elites[index].organelle]
+        payers = [o for o in state.living if o.niche == source.niche and state.ledger.balance(o.id) >= price]
+        if not payers or not state.free_slots():
+            continue
+        payer = source if source in payers else max(payers, key=lambda o: (state.ledger.balance(o.id), -o.id))
+        adapter = mutate(state.elites.get(index), config.sigma, draw)
+        if draw.random() < config.rank_change:
+            rank = adapter.rank * 2 if draw.random() < 0.5 else adapter.rank // 2
+            adapter = resize(adapter, min(max(rank, 1), max(world.config.ranks)))
+        slot = state.free_slots()[0]
+        state.population.put(slot, adapter)
+        bear(world, state, slot, adapter.rank, "mutation", [(source, 1.0)], draw, payers=[payer])
+
+
+def bear(
+    world: World,
+    state: State,
+    slot: int,
+    rank: int,
+    origin: str,
+    parents: list[tuple[Organelle, float]],
+    draw: np.random.Generator,
+    payers: list[Organelle] | None = None,
+) -> Organelle:
+    """Enter the adapter that stands in `slot` as a new organelle: endowed by its payers (the parents), heir of their memories.
+
+    `parents` are (organelle, weight in the child's ΔW), the first one the elder; traits are its own, mutated.
+    """
+    elder = parents[0][0]
+    spread = world.config.variation.trait_sigma
+    child = Organelle(
+        id=len(state.organelles),
+        slot=slot,
+        rank=rank,
+        origin=origin,
+        born=state.generation,
+        niche=elder.niche,
+        learning_rate=float(elder.learning_rate * np.exp(spread * draw.standard_normal())),
+        temperature=float(elder.temperature * np.exp(spread * draw.standard_normal())),
+        parents=tuple(parent.id for parent, _ in parents),
+    )
+    state.organelles.append(child)
+    payers = payers or [parent for parent, _ in parents]
+    price = micro(world.config.economy.endowment)
+    state.ledger.split(state.generation, "birth", [str(payer.id) for payer in payers], str(child.id), price)
+    inherited = Buffer()
+    for parent, _ in parents:
+        inherited = inherited.merged(state.buffers.get(parent.id, Buffer()), world.config.plasticity.buffer)
+    state.buffers[child.id] = inherited
+    # A child's skill is not known yet: it starts from half the evidence of its living parents.
+    living = [state.practice[parent.slot] for parent, _ in parents if state.organelles[parent.id].alive]
+    state.practice[slot] = 0.5 * np.mean(living, axis=0) if living else 0.0
+    state.optimizer.reset(slot)
+    roles = [("parent", parent, weight) for parent, weight in parents]
+    roles += [("sponsor", payer, 0.0) for payer in payers if payer.id not in child.parents]
+    state.events["lineage"] += [
+        {"child": child.id, "parent": other.id, "role": role, "generation": state.generation, "weight": weight}
+        for role, other, weight in roles
+    ]
+    return child
+
+
+def archive(world: World, state: State) -> None:
+    """Enter every living organelle in the cells that it has practised, with its weights; log the grid."""
+    skill = world.skill(state)
+    mean_prompt = np.array([np.mean([len(world.prompts[i]) for i in members]) for members in world.members])
+    base = world.flops.generate_flops(mean_prompt, np.full(len(mean_prompt), 8.0), np.zeros(len(mean_prompt)))
+    for organelle in state.living:
+        own = world.flops.generate_flops(mean_prompt, np.full(len(base), 8.0), np.full(len(base), organelle.rank))
+        for cell in np.flatnonzero(state.practice[organelle.slot, :, 0] >= world.config.samples):
+            index = state.archive.index(int(cell), float(own[cell] / base[cell]))
+            entry = Elite(organelle.id, float(skill[organelle.slot, cell]), state.generation)
+            if state.archive.add(index, entry):
+                state.elites.put(index, state.population.get(organelle.slot))
+    for index, elite in sorted(state.archive.elites.items()):
+        family, depth, cost_bin = state.archive.describe(index)
+        state.events["archive"].append(
+            {
+                "generation": state.generation,
+                "family": family,
+                "depth": depth,
+                "cost_bin": cost_bin,
+                "organelle": elite.organelle,
+                "objective": elite.objective,
+            }
+        )
+
+
+def cull(world: World, state: State) -> None:
+    """Retire the surplus: elites and the newborn are spared, then the poorest go first."""
+    elites = {elite.organelle for elite in state.archive.elites.values()}
+    living = state.living
+    surplus = len(living) - (1 if world.mode == "single" else world.config.population)
+    order = sorted(
+        living,
+        key=lambda o: (o.id in elites or o.born == state.generation, state.ledger.balance(o.id), o.id),
+    )
+    for organelle in order[: max(surplus, 0)]:
+        state.retire(organelle, "culled")
+
+
+def drop_broken(state: State) -> None:
+    """Retire every organelle whose weights are not finite; the run goes on."""
+    norms = state.population.delta_norms()
+    for organelle in state.living:
+        if not torch.isfinite(norms[organelle.slot]):
+            state.retire(organelle, "not finite")

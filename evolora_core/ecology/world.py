@@ -1,0 +1,149 @@
+"""What an ecology lives in: the host, the items, the prices. Nothing here changes during a run."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evolora_core import rng
+from evolora_core.archive import Archive
+from evolora_core.compute import FlopModel, Meter
+from evolora_core.config import DecodingConfig, EcologyConfig
+from evolora_core.ecology.calibration import Calibration
+from evolora_core.ecology.ledger import MICRO, SUN, Ledger, micro
+from evolora_core.ecology.state import Organelle, State, cells_of, slots_needed
+from evolora_core.evaluation.grading import Outcome
+from evolora_core.families import Item, gold
+from evolora_core.hosts import Host
+from evolora_core.plasticity import RULES, Buffer, Rule
+from evolora_core.population.stack import Population
+from evolora_core.population.train import StackedAdamW
+
+
+@dataclass(frozen=True)
+class World:
+    """The constants of one run. `mode` is `ecology`, or `single`: one organelle, same rule, no bankruptcy."""
+
+    host: Host
+    items: list[Item]
+    config: EcologyConfig
+    decoding: DecodingConfig
+    seed: int
+    calibration: Calibration
+    learning_rate: float
+    mode: str
+
+    @cached_property
+    def flops(self) -> FlopModel:
+        """FLOPs of the host and its adapters."""
+        return FlopModel.from_model(self.host.model)
+
+    @cached_property
+    def cells(self) -> list[tuple[str, str]]:
+        """The (family, depth) cells, sorted; their numbers are used everywhere else."""
+        return cells_of(self.items)
+
+    @cached_property
+    def cell_of(self) -> np.ndarray:
+        """Cell number of each item `[items]`."""
+        number = {cell: i for i, cell in enumerate(self.cells)}
+        return np.array([number[item.family, item.depth] for item in self.items])
+
+    @cached_property
+    def members(self) -> list[np.ndarray]:
+        """Item numbers of each cell."""
+        return [np.flatnonzero(self.cell_of == cell) for cell in range(len(self.cells))]
+
+    @cached_property
+    def prompts(self) -> list[list[int]]:
+        """Token ids of every item's prompt."""
+        return self.host.encode_prompts([item.prompt for item in self.items])
+
+    @cached_property
+    def gold_tokens(self) -> list[tuple[int, ...]]:
+        """Gold answers without EOS; empty for a rule that may not see them."""
+        if not self.rule.sees_gold:
+            return [()] * len(self.items)
+        return [tuple(ids[:-1]) for ids in self.host.encode_answers([gold(item) for item in self.items])]
+
+    @property
+    def rule(self) -> Rule:
+        """The plasticity rule."""
+        return RULES[self.config.plasticity.rule]
+
+    @cached_property
+    def host_accuracy(self) -> np.ndarray:
+        """Accuracy of the bare host's samples per cell, from calibration `[cells]`."""
+        return np.array([self.calibration.accuracy[f"{family}/{depth}"] for family, depth in self.cells])
+
+    @property
+    def reward(self) -> int:
+        """Micro-energy ρ of a correct answer."""
+        return micro(self.calibration.rho)
+
+    def energy(self, flops: float) -> int:
+        """Micro-energy that some FLOPs cost."""
+        return round(flops / self.calibration.unit_flops * MICRO)
+
+    def stream(self, generation: int, slot: int, role: str) -> np.random.Generator:
+        """A random stream of this run; the two modes have streams of their own."""
+        return rng.stream(self.seed, generation, slot, role, self.mode)
+
+    def rate(self, organelle: Organelle, generation: int) -> float:
+        """AdamW learning rate of an organelle in a generation."""
+        return self.learning_rate * organelle.learning_rate * 0.5 ** (generation / self.config.plasticity.half_life)
+
+    def skill(self, state: State) -> np.ndarray:
+        """Posterior success `[slots, cells]`: the practice of each slot, with the bare host's accuracy as a prior of 8 answers."""
+        answers, correct = state.practice[..., 0], state.practice[..., 1]
+        return (correct + 8 * self.host_accuracy) / (answers + 8)
+
+    def charge(self, state: State, purpose: str, outcomes: list[Outcome], seconds: float) -> None:
+        """Count answers on the run's meter."""
+        flops = sum(outcome.flops for outcome in outcomes)
+        tokens = sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes)
+        state.meter.add(purpose, flops=flops, tokens=tokens, seconds=seconds)
+
+
+def found(world: World) -> State:
+    """Generation 0: founders of mixed ranks, each with a niche, endowed by the sun."""
+    config, single = world.config, world.mode == "single"
+    slots = 1 if single else slots_needed(config)
+    families = sorted({family for family, _ in world.cells})
+    top = max(config.ranks)
+    population = Population.empty(world.host, slots, top, scale=config.scale)
+    archive = Archive(world.cells, config.cost_bins)
+    ledger = Ledger()
+    organelles = []
+    for i in range(1 if single else config.population):
+        draw = world.stream(0, i, "founder")
+        rank = top if single else config.ranks[i % len(config.ranks)]
+        spread = 0.0 if single else config.variation.trait_sigma
+        organelles.append(
+            Organelle(
+                id=i,
+                slot=i,
+                rank=rank,
+                origin="founder",
+                born=0,
+                niche="" if single else families[i % len(families)],
+                learning_rate=float(np.exp(spread * draw.standard_normal())),
+                temperature=float(config.temperature * np.exp(spread * draw.standard_normal())),
+            )
+        )
+        population.init_slot(i, rank, draw)
+        ledger.post(0, "endowment", SUN, str(i), micro(config.economy.endowment))
+    prior = world.host_accuracy
+    return State(
+        generation=0,
+        organelles=organelles,
+        population=population,
+        optimizer=StackedAdamW(population, weight_decay=config.plasticity.weight_decay),
+        elites=Population.empty(world.host, archive.size, top, scale=config.scale),
+        archive=archive,
+        ledger=ledger,
+        buffers={organelle.id: Buffer() for organelle in organelles},
+        practice=np.zeros((slots, len(world.cells), 2)),
+        curriculum=np.stack([prior, prior], axis=1),
+        meter=Meter.from_state(world.calibration.meter),
+    )

@@ -1,0 +1,58 @@
+"""What an organelle remembers: answers worth learning, each with the weight at which it is rehearsed."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One answer to one item of the training set, as token ids without EOS; `weight` > 0 is its share in rehearsal."""
+
+    item: int
+    tokens: tuple[int, ...]
+    weight: float
+
+
+@dataclass
+class Buffer:
+    """Memories without doubles, oldest first."""
+
+    memories: dict[tuple[int, tuple[int, ...]], Memory] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def add(self, memory: Memory, limit: int) -> None:
+        """Remember; a memory seen again moves to the end, and the oldest beyond `limit` are forgotten."""
+        key = (memory.item, memory.tokens)
+        self.memories.pop(key, None)
+        self.memories[key] = memory
+        while len(self.memories) > limit:
+            del self.memories[next(iter(self.memories))]
+
+    def draw(self, rows: int, rng: np.random.Generator) -> list[Memory]:
+        """`rows` memories, with replacement, by weight."""
+        memories = list(self.memories.values())
+        weights = np.array([memory.weight for memory in memories])
+        return [memories[i] for i in rng.choice(len(memories), size=rows, p=weights / weights.sum())]
+
+    def merged(self, other: "Buffer", limit: int) -> "Buffer":
+        """What a child of two inherits: the other's memories, then these."""
+        child = Buffer()
+        for memory in [*other.memories.values(), *self.memories.values()]:
+            child.add(memory, limit)
+        return child
+
+    def state(self) -> list:
+        """JSON rows."""
+        return [[m.item, list(m.tokens), m.weight] for m in self.memories.values()]
+
+    @classmethod
+    def from_state(cls, rows: list) -> "Buffer":
+        """The buffer whose rows `state()` gave."""
+        buffer = cls()
+        for item, tokens, weight in rows:
+            memory = Memory(item, tuple(tokens), weight)
+            buffer.memories[(memory.item, memory.tokens)] = memory
+        return buffer

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from evolora_core.ecology.assimilation import look, plan, superiority_p, worst_drop
+
+
+def trial(design, child, references):
+    for index, size in enumerate(design.sizes):
+        verdict = look(design, index, child[:size], [reference[:size] for reference in references])
+        if verdict.accepted is not None:
+            return verdict
+    raise AssertionError("undecided after the last look")
+
+
+@given(st.floats(0.01, 0.2), st.floats(0.6, 0.95), st.floats(0.05, 0.3), st.integers(1, 6))
+def test_the_plan_spends_alpha_and_no_more(alpha, power, uplift, looks):
+    design = plan(alpha, power, uplift, looks)
+    assert sum(design.levels) == pytest.approx(alpha)
+    assert list(design.sizes) == sorted(set(design.sizes)) or looks > design.sizes[-1]
+
+
+def test_false_accepts_stay_at_the_nominal_level():
+    """A child that is as good as its parents: with equal arms, and with one weak parent (the hardest null)."""
+    rng = np.random.default_rng(0)
+    design = plan(0.05, 0.8, 0.1, 3)
+    trials = 4000
+    for rates in ((0.3, 0.3, 0.3, 0.3), (0.3, 0.3, 0.05, 0.05)):
+        accepted = 0
+        for _ in range(trials):
+            arms = [rng.random(design.sizes[-1]) < rate for rate in rates]
+            accepted += bool(trial(design, arms[0], arms[1:]).accepted)
+        assert stats.binomtest(accepted, trials, 0.05, alternative="greater").pvalue > 1e-3, accepted / trials
+
+
+def test_a_gain_of_the_planned_size_is_found_with_the_planned_power():
+    rng = np.random.default_rng(1)
+    design = plan(0.05, 0.8, 0.1, 3)
+    found = 0
+    for _ in range(1000):
+        # Discordance 0.3 as planned: 20 % only the child right, 10 % only the parent right.
+        kind = rng.random(design.sizes[-1])
+        child, parent = (kind < 0.2) | (kind > 0.7), ((kind >= 0.2) & (kind < 0.3)) | (kind > 0.7)
+        found += bool(trial(design, child, [parent]).accepted)
+    assert found / 1000 > 0.76
+
+
+def test_a_child_that_is_not_ahead_ends_the_trial_early():
+    design = plan(0.05, 0.8, 0.1, 3)
+    same = np.ones(design.sizes[0], dtype=bool)
+    verdict = look(design, 0, same, [same])
+    assert verdict.accepted is False and verdict.reason == "not ahead" and verdict.p == 1.0
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_p_is_the_exact_sign_test(pairs):
+    child, reference = (np.array(side) for side in zip(*pairs, strict=True))
+    wins, losses = int((child & ~reference).sum()), int((~child & reference).sum())
+    expected = stats.binomtest(wins, wins + losses, alternative="greater").pvalue if wins + losses else 1.0
+    assert superiority_p(child, reference) == pytest.approx(expected)
+
+
+def test_worst_drop_covers_the_true_loss():
+    rng = np.random.default_rng(2)
+    covered = 0
+    for _ in range(1000):
+        child, reference = rng.random(150) < 0.5, rng.random(150) < 0.6
+        covered += worst_drop(child, reference, 0.05) >= 0.1
+    assert covered / 1000 > 0.93
