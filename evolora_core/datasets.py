@@ -1,0 +1,138 @@
+"""The splits of a suite: who is drawn where, that nothing leaks, and the JSON Lines and `datasets` forms.
+
+Items of `train` come from the unreserved nine tenths of each family, all others from the reserved tenth
+(`families.canonical`), so that they are disjoint from train, and from what the nano host was pretrained on, by construction.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evolora_core.errors import ConfigError, DataError
+from evolora_core.families import get, gold
+from evolora_core.families.base import Item
+from evolora_core.families.canonical import canonical, reserved
+from evolora_core.rng import stream
+
+if TYPE_CHECKING:
+    import datasets
+
+SPLITS = ("train", "selection", "holdout_id", "holdout_ood", "retention")
+_DRAWS_PER_ITEM = 60  # a reserved prompt takes ten draws on average; a cell that needs six times that is nearly used up
+
+
+class SplitSettings(Protocol):
+    """What `build_splits` reads of a suite's data section."""
+
+    @property
+    def train_families(self) -> Sequence[str]: ...
+    @property
+    def ood_families(self) -> Sequence[str]: ...
+    @property
+    def retention_families(self) -> Sequence[str]: ...
+    @property
+    def depths(self) -> Sequence[str]: ...
+    @property
+    def train_items(self) -> int: ...
+    @property
+    def selection_items(self) -> int: ...
+    @property
+    def holdout_items(self) -> int: ...
+
+
+def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
+    """All splits, each balanced over its (family, depth) cells and free of repeated prompts.
+
+    ConfigError for an unknown family or one that is trained on and held out; DataError names a cell that has too few items.
+    """
+    cells = {
+        "train": _cells(config, "train_families"),
+        "holdout_ood": _cells(config, "ood_families"),
+        "retention": _cells(config, "retention_families"),
+    }
+    cells["selection"] = cells["holdout_id"] = cells["train"]
+    trained = {family for family, _ in cells["train"]}
+    for split, key in (("holdout_ood", "ood_families"), ("retention", "retention_families")):
+        for family, _ in cells[split]:
+            if family in trained:
+                raise ConfigError(f"data.{key}: '{family}' is trained on too; take it out of one of the lists")
+    sizes = dict.fromkeys(SPLITS, config.holdout_items) | {
+        "train": config.train_items,
+        "selection": config.selection_items,
+    }
+    seen: set[str] = set()
+    return {split: _draw_split(split, cells[split], sizes[split], seed, seen) for split in SPLITS}
+
+
+def leak_counts(splits: dict[str, list[Item]]) -> list[dict[str, Any]]:
+    """One row {split_a, split_b, shared} for each pair of splits: the number of canonical prompts that both have."""
+    prompts = {name: {canonical(item.prompt) for item in items} for name, items in splits.items()}
+    return [{"split_a": a, "split_b": b, "shared": len(prompts[a] & prompts[b])} for a, b in combinations(splits, 2)]
+
+
+def check_disjoint(splits: dict[str, list[Item]]) -> list[dict[str, Any]]:
+    """`leak_counts`, or DataError where two splits share a prompt or an OOD family was trained on."""
+    rows = leak_counts(splits)
+    for row in rows:
+        if row["shared"]:
+            raise DataError(
+                f"splits {row['split_a']} and {row['split_b']} share {row['shared']} prompts; build them anew"
+            )
+    both = {item.family for item in splits.get("train", ())} & {item.family for item in splits.get("holdout_ood", ())}
+    if both:
+        raise DataError(f"family '{min(both)}' is in train and in holdout_ood; take it out of one of them")
+    return rows
+
+
+def write_items(path: Path, items: Sequence[Item]) -> None:
+    """Write items as JSON Lines."""
+    lines = [json.dumps(asdict(item), ensure_ascii=False, separators=(",", ":")) for item in items]
+    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def to_hf(items: Sequence[Item]) -> "datasets.Dataset":
+    """A `datasets.Dataset` with the columns `prompt` and `completion` (the gold answer, without EOS)."""
+    import datasets
+
+    return datasets.Dataset.from_dict(
+        {"prompt": [item.prompt for item in items], "completion": [gold(item) for item in items]}
+    )
+
+
+def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
+    """The (family, depth) cells of one list of families, in its order."""
+    cells = []
+    for name in getattr(config, key):
+        try:
+            family = get(name)
+        except ConfigError as error:
+            raise ConfigError(f"data.{key}: {error}") from error
+        found = [(family.name, depth) for depth in config.depths if depth in family.depths]
+        if not found:
+            raise ConfigError(f"data.depths: '{name}' has none of them; it has {', '.join(family.depths)}")
+        cells.extend(cell for cell in found if cell not in cells)
+    return cells
+
+
+def _draw_split(split: str, cells: list[tuple[str, str]], size: int, seed: int, seen: set[str]) -> list[Item]:
+    """`size` items over the cells, the first cells taking the remainder; their prompts are added to `seen`."""
+    items = []
+    for index, (name, depth) in enumerate(cells):
+        family, wanted = get(name), size // len(cells) + (index < size % len(cells))
+        rng = stream(seed, 0, 0, f"dataset.{split}", name, depth)
+        drawn = 0
+        for _ in range(1000 + _DRAWS_PER_ITEM * wanted):
+            if drawn == wanted:
+                break
+            item = family.make(rng, depth)
+            prompt = canonical(item.prompt)
+            if prompt not in seen and reserved(prompt) == (split != "train"):
+                seen.add(prompt)
+                items.append(item)
+                drawn += 1
+        if drawn < wanted:
+            raise DataError(f"{split}: cell {name}:{depth} has only {drawn} of {wanted} items; lower the split's size")
+    return items

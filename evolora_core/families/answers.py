@@ -1,0 +1,163 @@
+"""How the final answer is read out of free text: one deterministic rule for each type of answer.
+
+The same steps serve every type:
+
+1. If the text has a fenced code block, its content (the last block's) is the text.
+2. Else, if it says `answer:`, `answer is` or `answer =`, the rest of that line is the text (the last such mark; the next line
+   where nothing follows the mark).
+3. If the first line is an answer and nothing else, it is the answer.
+4. Otherwise the last thing of the type in the text is the answer.
+
+The gold target is never looked at, so an answer that lists several candidates does not get to choose.
+"""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_MARK = re.compile(r"\banswer\b\**\s*(?:is\b|[:=])[\s:*]*", re.IGNORECASE)
+_PATTERN_MARK = re.compile(r"\b(?:answer|pattern|regex)\b\**\s*(?:is\b|[:=])[ \t:*]*", re.IGNORECASE)
+
+# A number stands alone: no letter, digit or decimal mark touches it. Commas count only as thousands separators.
+_NUMBER = re.compile(r"(?<![\w.,])([-\u2212+]?)([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(\.[0-9]+)?(?!\w|[.,][0-9])")
+_NUMERALS_TEXT = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty"
+)
+_NUMERALS = tuple(_NUMERALS_TEXT.split())
+_NUMERAL = re.compile(rf"\b(?:{'|'.join(_NUMERALS)})\b", re.IGNORECASE)
+
+_VERDICT = re.compile(r"\b(?:true|false|yes|no)\b", re.IGNORECASE)
+_OPENING_VERDICT = re.compile(r"(true|false|yes|no)\s*(?:[.,:;!\n]|$)", re.IGNORECASE)
+
+_ARRAY = re.compile(r"\[[^\[\]]*\]")
+_INLINE_CODE = re.compile(r"`([^`\n]+)`")
+_WRAPPING = "`*\"'\u2018\u2019\u201c\u201d"
+_PUNCTUATION = _WRAPPING + ".,:;!?()[]{}$ "
+
+
+def final_lines(answer: str, mark: re.Pattern[str] = _MARK) -> list[str]:
+    """Steps 1 and 2: the stripped, non-empty lines in which the final answer is looked for."""
+    fences = _FENCE.findall(answer)
+    if fences:
+        return _lines(fences[-1])
+    marks = list(mark.finditer(answer))
+    return _lines(answer[marks[-1].end() :])[:1] if marks else _lines(answer)
+
+
+def extract_number(answer: str) -> Decimal | None:
+    """The number of an answer: `12`, `The answer is 12.`, `500,000`, `2 * 3 = 6` (6). Where there is no figure, the last English
+    numeral up to twenty. None if there is no number."""
+    lines = final_lines(answer)
+    if not lines:
+        return None
+    alone = _NUMBER.fullmatch(lines[0].strip(_PUNCTUATION))
+    text = "\n".join(lines)
+    found = [alone] if alone else list(_NUMBER.finditer(text))
+    if found:
+        sign, whole, fraction = found[-1].groups()
+        value = Decimal(whole.replace(",", "") + (fraction or ""))
+        return -value if sign in ("-", "\u2212") else value
+    words = _NUMERAL.findall(text)
+    return Decimal(_NUMERALS.index(words[-1].lower())) if words else None
+
+
+def extract_boolean(answer: str) -> bool | None:
+    """The verdict of an answer, true/yes or false/no as whole words: the one that the text opens with, if punctuation or the end
+    of the line follows it (`No, because …`), else the last one (`TRUE AND FALSE is False`). None if there is none."""
+    text = "\n".join(final_lines(answer)).lstrip(_WRAPPING)
+    opening = _OPENING_VERDICT.match(text)
+    verdicts = [opening.group(1)] if opening else _VERDICT.findall(text)
+    return verdicts[-1].lower() in ("true", "yes") if verdicts else None
+
+
+def extract_word(answer: str) -> str | None:
+    """One word without blanks, quotes and final punctuation taken off: a first line of one word; else, in the last line, the last
+    span in back-ticks or the last word."""
+    lines = final_lines(answer)
+    if not lines:
+        return None
+    if len(lines[0].split()) == 1:
+        word = lines[0]
+    else:
+        spans = _INLINE_CODE.findall(lines[-1])
+        word = spans[-1] if spans else lines[-1].split()[-1]
+    return word.strip(_PUNCTUATION) or None
+
+
+def extract_letters(answer: str) -> str | None:
+    """A string of letters, written together or apart (`a a b` or `a, a, b` is `aab`): a first line of nothing else; else, in the
+    last line, the letters that stand apart at its end, or its last word."""
+    lines = final_lines(answer)
+    if not lines:
+        return None
+    for line in (lines[0], lines[-1]):
+        parts = [part.strip(_PUNCTUATION) for part in re.split(r"[\s,]+", line.strip(_PUNCTUATION))]
+        apart = len(parts)
+        while apart > 0 and len(parts[apart - 1]) == 1:
+            apart -= 1
+        if len(parts) == 1 or apart == 0:
+            return "".join(parts) or None
+    return "".join(parts[apart:]) if len(parts) - apart > 1 else parts[-1] or None
+
+
+def extract_array(answer: str) -> list[Any] | None:
+    """A JSON array: the whole text, else the last span from `[` to the next `]` that is one."""
+    fences = _FENCE.findall(answer)
+    text = fences[-1] if fences else answer
+    spans = _ARRAY.findall(text)
+    for candidate in (text, spans[-1] if spans else ""):
+        try:
+            value = json.loads(candidate, parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, list):
+            return value
+    return None
+
+
+def extract_pattern(answer: str) -> str | None:
+    """A regular expression: the first line of the text, or its last span in back-ticks, without the wrapping of quotes, r"…" or
+    /…/. The mark of step 2 may also be `pattern:` or `regex:`."""
+    fenced = _FENCE.search(answer) is not None
+    lines = final_lines(answer, _PATTERN_MARK)
+    if not lines:
+        return None
+    spans = [] if fenced else _INLINE_CODE.findall("\n".join(lines))
+    text = spans[-1].strip() if spans else lines[0]
+    for opening, closing in (('r"', '"'), ("r'", "'"), ('"', '"'), ("'", "'"), ("/", "/")):
+        if len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
+            return text[len(opening) : -len(closing)]
+    return text
+
+
+def extract_list(answer: str) -> list[str] | None:
+    """Strings separated by commas or line ends (or a JSON array of strings), quotes and bullets taken off."""
+    lines = final_lines(answer)
+    text = "\n".join(lines)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    parts = value if isinstance(value, list) else re.split(r"[,\n]", text)
+    found = [re.sub(r"^[-*\u2022]\s+", "", str(part).strip()).strip(_WRAPPING + " ") for part in parts]
+    return [part for part in found if part] or None
+
+
+def same_json(a: Any, b: Any) -> bool:
+    """Equality of JSON values; unlike Python's, `true` is not 1."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same_json, a, b))
+    return bool(a == b)
+
+
+def _lines(text: str) -> list[str]:
+    return [stripped for line in text.splitlines() if (stripped := line.strip())]
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,16 @@
+"""When two prompts are the same, and which prompts are kept for evaluation."""
+
+from hashlib import blake2b
+
+RESERVED_SHARE = 0.1
+
+
+def canonical(prompt: str) -> str:
+    """The prompt with case folded and every run of white space made one blank."""
+    return " ".join(prompt.casefold().split())
+
+
+def reserved(prompt: str) -> bool:
+    """True for the tenth of all canonical prompts, chosen by hash, that no pretraining and no train split may see."""
+    digest = blake2b(canonical(prompt).encode(), digest_size=8, person=b"reserved").digest()
+    return int.from_bytes(digest, "little") < RESERVED_SHARE * 2**64

@@ -1,0 +1,62 @@
+"""`code.format`: a CamelCase name in snake_case, of 2, 3 or 4 words. Target: the snake_case name.
+
+At medium and long a quarter of the names end in an acronym (`HTTP`), which is one word. The score is the fraction of words that
+are right in their place.
+"""
+
+import re
+from operator import eq
+from typing import Any
+
+import numpy as np
+
+from evolora_core.families.answers import extract_word
+from evolora_core.families.base import CORRECT, DEPTHS, NO_ANSWER, Family, Grade, Item, wrong
+from evolora_core.families.verdicts import verify_sequence
+
+_WORDS_TEXT = (
+    "add age api app area atom band bank bar base batch bit block bold book bound box bus byte call card case cell chain chip "
+    "city clip clock code color copy core cost count cube data date day deck depth desk disk door dot draft drop edge end entry "
+    "even event face fact file find fine flag flow fold font form frame gate get goal graph grid group hash head heap hit host "
+    "icon index input item job join key kind label lane last layer leaf level limit line link list load lock log loop map mark "
+    "mask max menu merge mesh min mode model month name next node note odd open order pack page pair panel part path peak pin "
+    "plan plot point pool port post price"
+)
+_WORDS = tuple(_WORDS_TEXT.split())
+_ACRONYMS = ("HTTP", "JSON", "XML", "URL")
+_COUNT = {"short": 2, "medium": 3, "long": 4}
+
+
+def draw(rng: np.random.Generator, depth: str) -> tuple[str, str]:
+    """(prompt, target)."""
+    words = [_WORDS[index] for index in rng.integers(len(_WORDS), size=_COUNT[depth]).tolist()]
+    names = [word.capitalize() for word in words]
+    if depth != "short" and rng.random() < 0.25:
+        names[-1] = _ACRONYMS[int(rng.integers(len(_ACRONYMS)))]
+    return f"Write in snake_case: {''.join(names)}", "_".join(names).lower()
+
+
+def verify(item: Item, answer: str) -> Grade:
+    """The name exactly, small letters and all."""
+    found = extract_word(answer)
+    if found is None:
+        return NO_ANSWER
+    if found == item.target:
+        return CORRECT
+    partial = verify_sequence(found.split("_"), item.target.split("_"), eq)
+    return wrong(partial.score)
+
+
+def solve(prompt: str) -> str:
+    """By the capitals: one begins a word where a small letter stands before it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", prompt.split()[-1]).lower()
+
+
+def complaint(target: Any) -> str | None:
+    """What is wrong with a target."""
+    return (
+        None if isinstance(target, str) and len(target.split()) == 1 else "must be one name, as a string without blanks"
+    )
+
+
+FAMILY = Family("code.format", DEPTHS, draw, str, verify, solve, complaint)
