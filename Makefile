@@ -1,0 +1,38 @@
+# make paper-suite   the default suite end to end: SUITE=configs/suites/quickstart.yaml
+# make test          all tests
+# make check         formatting, lint and types
+# Each sets up .venv in this checkout when it is missing or older than the requirements. Needs Python 3.11+ and a package index.
+
+SUITE ?= configs/suites/quickstart.yaml
+WORKERS ?= 2
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: paper-suite test check install clean
+.DEFAULT_GOAL := paper-suite
+
+paper-suite: $(STAMP)
+	@$(BIN)/evolora run $(SUITE)
+
+test: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+check: $(STAMP)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+install: $(STAMP)
+
+# The stamp is written last, so an interrupted installation is done again.
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one or run make PYTHON=/path/to/python3" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf]'
+	@touch $@
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
