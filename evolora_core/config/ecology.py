@@ -21,6 +21,9 @@ class PlasticityConfig(Strict):
     half_life: float = Field(8.0, gt=0, description="generations after which the learning rate has halved")
     steps: int = Field(4, ge=0, description="passes of one batch per organelle and generation")
     batch_rows: int = Field(16, ge=1, description="verified answers per organelle in one step")
+    single_batch_rows: int = Field(
+        64, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
+    )
     buffer: int = Field(512, ge=1, description="verified answers that an organelle remembers (the newest stay)")
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
     max_grad_norm: float = Field(1.0, gt=0, description="bound of the gradient norm, per organelle")
@@ -42,7 +45,9 @@ class CurriculumConfig(Strict):
 
     smoothing: float = Field(0.1, gt=0, le=1, description="weight of the newest generation in the success averages")
     focus: float = Field(0.8, ge=0, le=1, description="share of an organelle's episodes in the family of its niche")
-    uniform: float = Field(0.2, ge=0, le=1, description="share of cells drawn uniformly instead of by learning progress")
+    uniform: float = Field(
+        0.2, ge=0, le=1, description="share of cells drawn uniformly instead of by learning progress"
+    )
 
 
 class VariationConfig(Strict):

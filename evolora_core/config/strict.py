@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -120,8 +120,9 @@ def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     """The valid keys of the sub-model that `path` leads to."""
     for part in path:
         field = model.model_fields.get(part)
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        kinds = (field.annotation, *get_args(field.annotation)) if field else ()  # a model, or `Model | None`
+        inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        if not inner:
             return []
-        model = inner
+        model = inner[0]
     return list(model.model_fields)

@@ -1,10 +1,11 @@
 """The test that a merged child must pass: sequential, paired, exact, with alpha spending.
 
-Child, parents and host answer the same items. At each of a few planned looks the one-sided exact McNemar test (sign test on the
-items on which exactly one of two is right) compares the child with the strongest objection: every reference must be beaten
-(intersection-union test, Berger 1982), so the level of the whole is that of one comparison. The levels of the looks are the
-increments of a spending function α(t) = α t² (Kim and DeMets 1987); their sum is α, so the false-accept rate is at most α
-whatever the dependence between looks. A look at which the child is not ahead ends the trial: that can only lower the rate.
+Child, parents and host answer the same items. At each of a few planned looks the one-sided exact McNemar test (sign
+test on the items on which exactly one of two is right) compares the child with the strongest objection: every
+reference must be beaten (intersection-union test, Berger 1982), so the level of the whole is that of one comparison.
+The levels of the looks are the increments of a spending function α(t) = α t² (Kim and DeMets 1987); their sum is α,
+so the false-accept rate is at most α whatever the dependence between looks. A look at which the child is not ahead
+ends the trial: that can only lower the rate.
 """
 
 import math
@@ -35,9 +36,9 @@ class Verdict:
 def plan(alpha: float, power: float, uplift: float, looks: int, discordance: float = 0.3) -> Plan:
     """Looks of a trial that finds a gain of `uplift` in accuracy with the given power.
 
-    Largest n: Connor (1987), sample size of the paired McNemar test, at the level that is left for the last look and with the
-    continuity correction that an exact test needs; `discordance` is the share of items on which two arms differ. The first look is
-    the minimum n: a smaller sample could not tell anything.
+    Largest n: Connor (1987), sample size of the paired McNemar test, at the level that is left for the last look and
+    with the continuity correction that an exact test needs; `discordance` is the share of items on which two arms
+    differ. The first look is the minimum n: a smaller sample could not tell anything.
     """
     spent = [alpha * (look / looks) ** 2 for look in range(looks + 1)]
     levels = tuple(spent[look + 1] - spent[look] for look in range(looks))
@@ -70,9 +71,11 @@ def look(design: Plan, index: int, child: np.ndarray, references: list[np.ndarra
 
 
 def worst_drop(child: np.ndarray, reference: np.ndarray, alpha: float) -> float:
-    """Upper confidence bound (level 1-alpha) of the accuracy that the child loses against `reference` on the same items.
+    """Upper confidence bound (level 1-alpha) of the accuracy that the child loses against `reference` on the same
+    items.
 
-    Normal bound of the paired difference with one pseudo-count either way, so that identical answers still have a width.
+    Normal bound of the paired difference with one pseudo-count either way, so that identical answers still have a
+    width.
     """
     n = len(child)
     wins = int(np.sum(child & ~reference)) + 0.5

@@ -1,7 +1,7 @@
 """Calibration: what an answer costs, what the bare host can do, and with both the exchange rate ρ.
 
-One unit of energy is the mean FLOPs of a bare answer; a correct answer pays ρ units, so that the bare host breaks even at the
-stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on.
+One unit of energy is the mean FLOPs of a bare answer; a correct answer pays ρ units, so that the bare host breaks
+even at the stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on.
 """
 
 import json
@@ -57,9 +57,7 @@ class Calibration:
         ]
 
 
-def calibrate(
-    host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, seed: int
-) -> Calibration:
+def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, seed: int) -> Calibration:
     """Let the bare host answer a sample of the training set. Raises StageError when rewards cannot vary."""
     cells = cells_of(items)
     draw = rng.stream(seed, 0, 0, "calibrate")

@@ -1,4 +1,4 @@
-"""The tables that an ecology leaves, as rows and as Parquet. Column types are fixed here, so an empty table has them too."""
+"""The tables that an ecology leaves. Column types are fixed here, so an empty table has them too."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,8 @@
 """The generation loop, its commits, and what a finished run leaves.
 
-A commit is a folder `checkpoints/gNNNNNN` written beside its final name and moved into place, weights, state and events together;
-the last two are kept. A run that dies resumes from the last one and is the same run, byte for byte but for wall-clock columns.
+A commit is a folder `checkpoints/gNNNNNN` written beside its final name and moved into place, weights, state and
+events together; the last two are kept. A run that dies resumes from the last one and is the same run, byte for byte
+but for wall-clock columns.
 """
 
 import json
@@ -21,9 +22,10 @@ from safetensors.torch import load_file, save_file
 from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
+from evolora_core.ecology.choosing import choose
 from evolora_core.ecology.events import write_events
-from evolora_core.ecology.ledger import MICRO, SINK, SUN
 from evolora_core.ecology.learning import learn
+from evolora_core.ecology.ledger import MICRO, SINK, SUN
 from evolora_core.ecology.merging import assimilate
 from evolora_core.ecology.rollout import act, admit, allocate, settle
 from evolora_core.ecology.selection import archive, cull, drop_broken, reproduce
@@ -75,6 +77,7 @@ def generation(world: World, state: State) -> None:
 def evolve(
     host: Host,
     items: list[Item],
+    selection: list[Item],
     config: EcologyConfig,
     decoding: DecodingConfig,
     seed: int,
@@ -82,13 +85,15 @@ def evolve(
     folder: Path,
     *,
     learning_rate: float,
+    routings: list[str],
     mode: str = "ecology",
     budget_flops: int | None = None,
     progress: Progress | None = None,
 ) -> Evolved:
     """Run (or resume, from the commits in `folder`) an ecology or a `single` organelle on the training items.
 
-    The ecology runs `config.generations`; `single` runs until `budget_flops` would be overspent by another generation.
+    The ecology runs `config.generations`; `single` runs until another generation would overspend `budget_flops`. Both
+    end by choosing their routes on the selection items, which is part of what they spend.
     """
     if mode == "single" and budget_flops is None:
         raise ValueError("evolve: single needs the FLOPs that it may spend")
@@ -98,6 +103,10 @@ def evolve(
     if latest := _latest(checkpoints):
         state = load_state(state, latest)
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
+    if budget_flops is not None:
+        # Routes of one organelle: it and the host answer the selection items, each answer at most twice the host's
+        # mean cost.
+        budget_flops -= round(4 * len(selection) * calibration.unit_flops)
     committed = time.monotonic()
     spent = state.meter.total()
     step = 0
@@ -119,8 +128,9 @@ def evolve(
             _commit(state, checkpoints)
             committed = time.monotonic()
     _commit(state, checkpoints)
-    _publish(world, state, folder)
-    return Evolved(folder, state.meter, state.generation, state.extinct)
+    meter = choose(world, state, selection, routings, folder)
+    _publish(world, state, meter, folder)
+    return Evolved(folder, meter, state.generation, state.extinct)
 
 
 def load_evolved(host: Host, folder: Path) -> tuple[Population, list[dict]]:
@@ -140,7 +150,11 @@ def _summarise(world: World, state: State, before: int, deaths_before: int, seco
     rewards = sum(row["amount"] for row in postings if row["entry"] == "reward" and row["amount"] > 0)
     spending = {"ticket", "answer", "update", "test"}
     costs = sum(row["amount"] for row in postings if row["account"] == SINK and row["entry"] in spending)
-    own = [row for row in reversed(state.events["episodes"][-world.config.episodes - 1 :]) if row["generation"] == state.generation]
+    own = [
+        row
+        for row in reversed(state.events["episodes"][-world.config.episodes - 1 :])
+        if row["generation"] == state.generation
+    ]
     episodes = max(len(own), 1)  # an extinct generation has none; its means are 0
     born = state.organelles[before:]
     energy = sum(v for name, v in state.ledger.balances.items() if name not in (SUN, SINK))
@@ -185,7 +199,7 @@ def _commit(state: State, checkpoints: Path) -> None:
         shutil.rmtree(old)
 
 
-def _publish(world: World, state: State, folder: Path) -> None:
+def _publish(world: World, state: State, meter: Meter, folder: Path) -> None:
     """What others read: the living population, and the tables."""
     population = state.population
     save_file({k: v.contiguous() for k, v in population.state_dict().items()}, folder / "population.safetensors")
@@ -221,6 +235,6 @@ def _publish(world: World, state: State, folder: Path) -> None:
     }
     (folder / "population.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
     write_events(state.events | {"organelles": rows}, folder)
-    table = pa.Table.from_pylist(state.meter.rows())
+    table = pa.Table.from_pylist(meter.rows())
     pq.write_table(table, folder / "compute.parquet")
     assert np.isfinite(norms).all()

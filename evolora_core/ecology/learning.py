@@ -12,7 +12,7 @@ from evolora_core.population.train import build_batch, train_step
 
 
 def learn(world: World, state: State) -> None:
-    """A few steps over each solvent organelle's buffer; the FLOPs are charged to its account. NaN retires its organelle."""
+    """A few steps over each solvent organelle's buffer, charged to its account. NaN retires its organelle."""
     config = world.config.plasticity
     rows, steps = config.batch_rows, config.steps
     if world.mode == "single":
@@ -37,7 +37,7 @@ def learn(world: World, state: State) -> None:
         memories = [(organelle, state.buffers[organelle.id].draw(rows, draws[organelle.id])) for organelle in learners]
         flat = [(organelle, memory) for organelle, own in memories for memory in own]
         prompts = [world.prompts[memory.item] for _, memory in flat]
-        answers = [[*memory.tokens, world.host.eos_ids[0]] for _, memory in flat]
+        answers = [[*memory.tokens, world.host.template.end] for _, memory in flat]
         batch = build_batch(
             world.host, prompts, answers, np.array([organelle.slot for organelle, _ in flat]), np.ones(len(flat))
         )

@@ -1,7 +1,7 @@
 """Double-entry energy accounts in integer micro-energy.
 
-Accounts: `sun` pays rewards and founders' endowments, `sink` takes costs, and one account per organelle (its id as text). Every
-entry moves an amount from one account to another, so all accounts sum to zero after every step, exactly.
+Accounts: `sun` pays rewards and founders' endowments, `sink` takes costs, and one account per organelle (its id as
+text). Every entry moves an amount from one account to another, so all accounts sum to zero after every step, exactly.
 """
 
 from collections import defaultdict

@@ -43,7 +43,7 @@ def assimilate(world: World, state: State) -> None:
 
 
 def propose(world: World, state: State, draw: np.random.Generator, tried: set[tuple[int, int]]) -> Proposal | None:
-    """Draw an elite from the archive and the most skilful mate for its cell among those who can pay half an endowment."""
+    """Draw an elite of the archive, and the best mate for its cell, among those who can pay half an endowment."""
     half = micro(world.config.economy.endowment / 2)
     moved = state.population.delta_norms()
     able = {
@@ -51,7 +51,9 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[tu
         for organelle in state.living
         if state.ledger.balance(organelle.id) >= half and float(moved[organelle.slot]) > 0
     }
-    holders = [(index, elite.organelle) for index, elite in sorted(state.archive.elites.items()) if elite.organelle in able]
+    holders = [
+        (index, elite.organelle) for index, elite in sorted(state.archive.elites.items()) if elite.organelle in able
+    ]
     skill = world.skill(state)
     for index, holder in (holders[i] for i in draw.permutation(len(holders))):
         cell = index // (len(world.config.cost_bins) + 1)
@@ -75,7 +77,9 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
     skill = world.skill(state)[[first.slot, second.slot], proposal.cell]
     weights = proposal.gain * skill / skill.sum()
     parents = [state.population.get(first.slot), state.population.get(second.slot)]
-    state.population.put(slot, merge(parents, weights.tolist(), rank, method=proposal.method, seed=int(draw.integers(2**31))))
+    state.population.put(
+        slot, merge(parents, weights.tolist(), rank, method=proposal.method, seed=int(draw.integers(2**31)))
+    )
     row = {
         "generation": state.generation,
         "child": None,
@@ -99,7 +103,15 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
     else:
         state.population.clear(slot)
     state.events["assimilations"].append(
-        row | {"n": answered, "looks": looks, "uplift": verdict.uplift, "p": verdict.p, "accepted": accepted, "reason": reason}
+        row
+        | {
+            "n": answered,
+            "looks": looks,
+            "uplift": verdict.uplift,
+            "p": verdict.p,
+            "accepted": accepted,
+            "reason": reason,
+        }
     )
 
 
@@ -123,7 +135,7 @@ def _superiority(
 
 
 def _worst_drop(world: World, state: State, proposal: Proposal, slot: int, draw: np.random.Generator) -> float:
-    """Bound of the accuracy lost on the union of the parents' cells, each cell against the parent that practised it more."""
+    """Bound of the accuracy lost on the union of the parents' cells, each against the parent that knows it better."""
     config = world.config.assimilation
     design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks)
     practice = state.practice[[proposal.first.slot, proposal.second.slot], :, 0]

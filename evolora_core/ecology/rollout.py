@@ -39,7 +39,7 @@ def admit(world: World, state: State) -> list[Organelle]:
 
 
 def allocate(world: World, state: State, admitted: list[Organelle]) -> list[Group]:
-    """Deal the generation's items: one to each of the admitted, the rest by energy; the curriculum chooses the cells."""
+    """Deal the items: one to each of the admitted, the rest by energy; the curriculum chooses the cells."""
     if not admitted:
         return []
     draw = world.stream(state.generation, 0, "allocate")
@@ -58,8 +58,9 @@ def allocate(world: World, state: State, admitted: list[Organelle]) -> list[Grou
 def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
     """Probability `[cells]` that an organelle of a niche practises each cell.
 
-    Within the niche, and within the rest, a share is uniform; the remainder follows learning progress (the gap between a fast and a
-    slow success average, as in Oudeyer et al. 2007) plus the variance p(1-p) of the reward, without which a sample teaches nothing.
+    Within the niche, and within the rest, a share is uniform; the remainder follows learning progress (the gap
+    between a fast and a slow success average, as in Oudeyer et al. 2007) plus the variance p(1-p) of the reward,
+    without which a sample teaches nothing.
     """
     config = world.config.curriculum
     fast, slow = state.curriculum[:, 0], state.curriculum[:, 1]

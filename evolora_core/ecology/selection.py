@@ -44,7 +44,8 @@ def bear(
     draw: np.random.Generator,
     payers: list[Organelle] | None = None,
 ) -> Organelle:
-    """Enter the adapter that stands in `slot` as a new organelle: endowed by its payers (the parents), heir of their memories.
+    """Enter the adapter that stands in `slot` as a new organelle: endowed by its payers (the parents), heir of their
+    memories.
 
     `parents` are (organelle, weight in the child's ΔW), the first one the elder; traits are its own, mutated.
     """

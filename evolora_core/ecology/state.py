@@ -1,4 +1,5 @@
-"""What an ecology is between two generations, and nothing else: all of it is committed, so a resumed run is the same run.
+"""What an ecology is between two generations, and nothing else: all of it is committed, so a resumed run is the same
+run.
 
 Random streams need no state (rng.py derives them), and wall-clock time is not part of it.
 """
@@ -47,7 +48,7 @@ class Organelle:
 
 @dataclass
 class State:
-    """One ecology. `practice[slot, cell]` holds (answers, correct) of the slot's organelle, decayed once a generation."""
+    """One ecology. `practice[slot, cell]` holds the organelle's (answers, correct), decayed once a generation."""
 
     generation: int
     organelles: list[Organelle]

@@ -94,7 +94,7 @@ class World:
         return self.learning_rate * organelle.learning_rate * 0.5 ** (generation / self.config.plasticity.half_life)
 
     def skill(self, state: State) -> np.ndarray:
-        """Posterior success `[slots, cells]`: the practice of each slot, with the bare host's accuracy as a prior of 8 answers."""
+        """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as a prior of 8 answers."""
         answers, correct = state.practice[..., 0], state.practice[..., 1]
         return (correct + 8 * self.host_accuracy) / (answers + 8)
 

@@ -1,7 +1,8 @@
 """Plasticity rules: how an organelle's own weights change from its episodes.
 
-A rule turns the graded samples of one item by one organelle into memories; the shared learning step rehearses them, for the whole
-population in one pass. `sees_gold` says whether a rule may look at gold targets: headline comparisons use rules that do not.
+A rule turns the graded samples of one item by one organelle into memories; the shared learning step rehearses them,
+for the whole population in one pass. `sees_gold` says whether a rule may look at gold targets: headline comparisons
+use rules that do not.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,9 @@ class Rule:
 RULES: dict[str, Rule] = {
     "none": Rule(lambda item, samples, correct, gold: [], sees_gold=False, source="control"),
     "reinforce": Rule(
-        verified_memories, sees_gold=False, source="expert iteration / rejection-sampling fine-tuning (arXiv 2308.01825)"
+        verified_memories,
+        sees_gold=False,
+        source="expert iteration / rejection-sampling fine-tuning (arXiv 2308.01825)",
     ),
     "gold": Rule(gold_memories, sees_gold=True, source="online supervised steps"),
 }

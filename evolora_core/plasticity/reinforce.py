@@ -10,8 +10,9 @@ def verified_memories(
 ) -> list[Memory]:
     """The distinct accepted answers, weighted by how rarely the item is solved: 1 - share of right samples.
 
-    This is the advantage of a right answer over the group's mean reward (as in GRPO, arXiv 2402.03300, without the division by the
-    deviation). An item that every sample solves teaches nothing and is not remembered. `gold` is not looked at.
+    This is the advantage of a right answer over the group's mean reward (as in GRPO, arXiv 2402.03300, without the
+    division by the deviation). An item that every sample solves teaches nothing and is not remembered. `gold` is not
+    looked at.
     """
     advantage = 1 - sum(correct) / len(correct)
     if advantage == 0:

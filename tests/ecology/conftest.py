@@ -1,0 +1,55 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from evolora_core.config import DecodingConfig, EcologyConfig
+from evolora_core.datasets import build_splits
+from evolora_core.ecology.calibration import calibrate
+from evolora_core.hosts import load_host
+
+torch.set_num_threads(1)
+
+SMALL = EcologyConfig.model_validate(
+    {
+        "population": 4,
+        "ranks": [1, 2, 4],
+        "generations": 4,
+        "episodes": 48,
+        "samples": 3,
+        "plasticity": {"steps": 2, "batch_rows": 4, "single_batch_rows": 8, "max_grad_norm": 1.0},
+        "economy": {"endowment": 60.0, "ticket": 2.0},
+        "assimilation": {"every": 1, "attempts": 1, "uplift": 0.3, "alpha": 0.4, "margin": 0.5},
+    }
+)
+
+
+@pytest.fixture(scope="session")
+def nano():
+    return load_host("nano")
+
+
+@pytest.fixture(scope="session")
+def small(nano):
+    """A little ecology on the shipped host: everything that `evolve` needs but the folder."""
+    data = SimpleNamespace(
+        train_families=["json_repair", "math"],
+        ood_families=["string.sort"],
+        retention_families=["code.format"],
+        depths=["short"],
+        train_items=300,
+        selection_items=60,
+        holdout_items=60,
+    )
+    splits = build_splits(data, 0)
+    items = splits["train"]
+    decoding = DecodingConfig(max_new_tokens=20, batch_rows=128)
+    calibration = calibrate(nano, items, SMALL, decoding, seed=0)
+    return SimpleNamespace(
+        args=(nano, items, splits["selection"]),
+        config=SMALL,
+        decoding=decoding,
+        calibration=calibration,
+        host=nano,
+        items=items,
+    )

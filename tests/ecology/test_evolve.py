@@ -1,0 +1,149 @@
+"""The generation loop on the shipped nano host."""
+
+import math
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from evolora_core.config import EcologyConfig
+from evolora_core.ecology.events import TABLES
+from evolora_core.ecology.evolve import evolve, load_evolved
+from evolora_core.errors import StageError
+
+
+def run(small, folder, *, seed=0, config=None, **more):
+    config = config or small.config
+    return evolve(
+        *small.args,
+        config,
+        small.decoding,
+        seed,
+        small.calibration,
+        folder,
+        learning_rate=2e-3,
+        routings=["family", "single"],
+        **more,
+    )
+
+
+def rows(folder, table):
+    return pq.read_table(folder / f"{table}.parquet").to_pylist()
+
+
+def without_clock(folder):
+    return {
+        name: [{k: v for k, v in row.items() if k != "seconds"} for row in rows(folder, name)]
+        for name in [*TABLES, "compute"]
+    }
+
+
+@pytest.fixture(scope="module")
+def straight(small, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("straight")
+    return run(small, folder)
+
+
+def test_a_resumed_run_is_the_same_run(small, straight, tmp_path):
+    """Also extends a finished run: the horizon is no part of it."""
+    first = small.config.model_copy(update={"generations": 2})
+    run(small, tmp_path, config=first)
+    resumed = run(small, tmp_path)
+    assert without_clock(tmp_path) == without_clock(straight.folder)
+    for name in ("population.safetensors", "population.json", "routes-family.json", "routes-single.json"):
+        assert (tmp_path / name).read_bytes() == (straight.folder / name).read_bytes()
+    assert resumed.meter.total() == straight.meter.total()
+
+
+def test_every_ledger_entry_balances(straight):
+    totals: dict[int, int] = {}
+    for row in rows(straight.folder, "ledger"):
+        totals[row["generation"]] = totals.get(row["generation"], 0) + row["amount"]
+    assert set(totals.values()) == {0}
+
+
+def test_births_are_paid_by_the_living(straight):
+    """A child's endowment comes out of organelles' accounts, never from the sun after the founders."""
+    ledger = rows(straight.folder, "ledger")
+    children = [row["organelle"] for row in rows(straight.folder, "organelles") if row["origin"] != "founder"]
+    assert children
+    for child in children:
+        got = [row for row in ledger if row["entry"] == "birth" and row["account"] == str(child) and row["amount"] > 0]
+        assert sum(row["amount"] for row in got) == 60_000_000
+    assert all(row["generation"] == 0 for row in ledger if row["entry"] == "endowment")
+
+
+def test_an_accepted_child_lives_after_its_merge(straight):
+    accepted = [row for row in rows(straight.folder, "assimilations") if row["accepted"]]
+    lives = {row["organelle"]: row for row in rows(straight.folder, "organelles")}
+    assert accepted
+    for row in accepted:
+        child = lives[row["child"]]
+        assert child["origin"] == "merge" and child["born"] == row["generation"]
+        assert child["died"] is None or child["died"] > row["generation"]
+
+
+def test_tables_agree_with_one_another(straight):
+    episodes, generations = rows(straight.folder, "episodes"), rows(straight.folder, "generations")
+    for row in generations:
+        own = [episode for episode in episodes if episode["generation"] == row["generation"]]
+        assert len(own) == row["episodes"] == 48
+        assert math.isclose(row["accuracy"], sum(e["correct"] for e in own) / 48)
+    alive = [row for row in rows(straight.folder, "organelles") if row["died"] is None]
+    assert len(alive) == generations[-1]["population"] <= 4
+    energy = sum(row["balance"] for row in alive) / 1e6
+    assert math.isclose(energy, generations[-1]["energy_total"], abs_tol=1e-6)
+
+
+def test_the_population_can_be_loaded_again(small, straight):
+    population, organelles = load_evolved(small.host, straight.folder)
+    norms = population.delta_norms()
+    assert {o["rank"] for o in organelles} > {1} or len(organelles) == 1
+    for organelle in organelles:
+        assert math.isclose(float(norms[organelle["slot"]]), organelle["delta_norm"], rel_tol=1e-5, abs_tol=1e-7)
+
+
+def test_an_unfinished_folder_is_refused(small, tmp_path):
+    with pytest.raises(StageError, match="no finished run"):
+        load_evolved(small.host, tmp_path)
+
+
+def test_single_spends_its_budget_and_not_more(small, straight, tmp_path):
+    single = run(small, tmp_path, mode="single", budget_flops=straight.meter.total())
+    assert straight.meter.total() * 0.5 < single.meter.total() <= straight.meter.total()
+    assert len(rows(tmp_path, "organelles")) == 1
+
+
+def test_a_population_that_dies_out_ends_the_run(small, tmp_path):
+    data = small.config.model_dump()
+    data["economy"] |= {"ticket": 1e6, "strikes": 1}
+    done = run(small, tmp_path, config=EcologyConfig.model_validate(data))
+    assert done.extinct and done.generations == 1
+    assert load_evolved(small.host, tmp_path)[1] == []
+
+
+@pytest.mark.parametrize("rule", ["none", "gold"])
+def test_other_rules(small, tmp_path, rule):
+    data = small.config.model_dump()
+    data["plasticity"]["rule"] = rule
+    data["generations"] = 1
+    data["variation"]["births"] = 0
+    run(small, tmp_path, config=EcologyConfig.model_validate(data))
+    population, _ = load_evolved(small.host, tmp_path)
+    assert (float(population.delta_norms().max()) > 0) == (rule == "gold")
+
+
+def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small, tmp_path):
+    first = small.config.model_copy(update={"generations": 1})
+    run(small, tmp_path, config=first)
+    from safetensors.torch import load_file, save_file
+
+    checkpoint = sorted((tmp_path / "checkpoints").iterdir())[-1] / "state.safetensors"
+    tensors = load_file(checkpoint)
+    name = next(k for k in tensors if k.startswith("population.") and "A" in k and tensors[k].dim() == 3)
+    tensors[name][0] = torch.nan
+    save_file(tensors, checkpoint)
+    done = run(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
+    fates = {row["organelle"]: row["cause"] for row in rows(tmp_path, "organelles")}
+    assert fates[0] == "not finite"
+    assert not done.extinct

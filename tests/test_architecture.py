@@ -1,0 +1,72 @@
+"""The house of the design holds: arrows point one way, heavy imports stay where they belong, files stay small."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted(path for folder in ("evolora_core", "tasks", "flows") for path in (ROOT / folder).rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, at the top or inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module}
+    return found
+
+
+def importers(*packages: str) -> set[str]:
+    """Files that import one of `packages` or anything below."""
+    return {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if any(name == package or name.startswith(package + ".") for name in imports(path) for package in packages)
+    }
+
+
+def test_the_core_looks_up_to_nobody():
+    assert not {name for name in importers("flows", "tasks", "prefect") if name.startswith("evolora_core/")}
+
+
+def test_tasks_do_not_know_flows():
+    assert not {name for name in importers("flows") if name.startswith("tasks/")}
+
+
+def test_only_the_report_is_above_the_report():
+    core = {name for name in importers("evolora_core.report") if name.startswith("evolora_core/")}
+    assert not {name for name in core if not name.startswith("evolora_core/report/")}
+
+
+def test_only_the_store_opens_duckdb():
+    assert not {name for name in importers("duckdb") if not name.startswith("evolora_core/store/")}
+
+
+def test_only_the_sft_rival_uses_trl():
+    assert importers("trl") == {"evolora_core/rivals/sft.py"}
+
+
+def test_nothing_is_pickled():
+    assert not importers("pickle", "dill", "cloudpickle", "joblib")
+    assert not [path for path in SOURCES if "torch.load(" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_is_one_idea(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize(
+    "module", ["evolora_core.config", "evolora_core.families", "evolora_core.datasets", "evolora_core.rng"]
+)
+def test_light_modules_stay_light(module):
+    heavy = "{'torch', 'transformers', 'prefect', 'duckdb', 'matplotlib', 'pandas', 'datasets'}"
+    code = f"import sys, {module}; sys.exit(str({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
