@@ -1,0 +1,12 @@
+"""The store: one DuckDB file that holds every number of every suite. Only this package imports DuckDB.
+
+It is a copy: the truth is the Parquet tables in the run folders, from which `rebuild` makes it anew.
+"""
+
+from evolora_core.store.connection import store_path
+from evolora_core.store.query import Result, frame, query
+from evolora_core.store.rebuild import Rebuilt, rebuild
+from evolora_core.store.record import record
+from evolora_core.store.slices import Slice
+
+__all__ = ["Rebuilt", "Result", "Slice", "frame", "query", "rebuild", "record", "store_path"]

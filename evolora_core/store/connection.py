@@ -1,0 +1,112 @@
+"""Opening the DuckDB file: wait for whoever holds it, bring its schema up to date, refuse what is newer.
+
+While one process writes, no other can open the file, not even to read, and DuckDB itself does not wait. So
+connections live for a statement or two, and everybody waits here with jitter.
+"""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import duckdb
+
+from evolora_core.errors import StoreError
+from evolora_core.rng import stream
+from evolora_core.store import schema
+
+LOCK_WAIT = 60.0  # seconds
+# The same settings in every connection: DuckDB refuses a second one in this process whose settings differ.
+_Settings = dict[str, str | bool | int | float | list[str]]
+_WRITER: _Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+_READER: _Settings = _WRITER | {"enable_external_access": False}
+
+
+def store_path(home: Path) -> Path:
+    """Where the store of an EVOLORA_HOME is."""
+    return Path(home) / "evolora.duckdb"
+
+
+class Locked(StoreError):
+    """Somebody else holds the store."""
+
+
+@contextmanager
+def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
+    """Keep everybody else out of a store that is about to be replaced. A missing or damaged file needs no lock."""
+    connection = None
+    if path.exists():
+        try:
+            connection = _wait_for(path, False, wait)
+            connection.execute("CHECKPOINT")  # nothing of it stays in a log beside the new file
+        except Locked:
+            raise
+        except StoreError:
+            pass  # not a database: nobody can be using it
+    try:
+        yield
+    finally:
+        if connection:
+            connection.close()
+
+
+@contextmanager
+def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to the store at its current schema. Waits up to `wait` seconds for a lock; raises StoreError."""
+    if read_only:
+        if not path.exists():
+            raise StoreError(
+                f"{path}: no store yet; `evolora run SUITE.yaml` makes one, `evolora store rebuild` restores it"
+            )
+        with closing(_wait_for(path, True, wait)) as connection:
+            if schema.is_current(connection, path):
+                yield connection
+                return
+        with opened(path, wait=wait):
+            pass  # an older schema: only a writer can bring it up to date
+        with closing(_wait_for(path, True, wait)) as connection:
+            yield connection
+    else:
+        with closing(_wait_for(path, False, wait)) as connection:
+            schema.bring_up_to_date(connection, path)
+            yield connection
+
+
+def _wait_for(path: Path, read_only: bool, wait: float) -> duckdb.DuckDBPyConnection:
+    """Connect, again and again while somebody else holds the file."""
+    start, attempt = time.monotonic(), 0
+    while True:
+        try:
+            return duckdb.connect(str(path), read_only=read_only, config=_READER if read_only else _WRITER)
+        except (duckdb.IOException, duckdb.ConnectionException) as error:
+            holder = _holder(str(error))
+            if holder is None:
+                raise StoreError(f"{path}: cannot be opened ({one_line(error)}); {_mend(path)}") from error
+            if time.monotonic() - start >= wait:
+                raise Locked(f"{path}: held by {holder} for {wait:.0f} s; wait for it or stop it") from error
+        attempt += 1
+        jitter = stream(os.getpid(), attempt, 0, "store.lock").random()
+        time.sleep(min(0.5, 0.02 * 1.5**attempt) * (0.5 + jitter))
+
+
+def _holder(message: str) -> str | None:
+    """Who holds the file, by DuckDB's error message; None if the error is another one."""
+    if "different configuration" in message:
+        return f"this process (PID {os.getpid()})"
+    if "lock" not in message:
+        return None
+    found = re.search(r"held in (.*?)\s*\(PID (\d+)\)", message)
+    return f"process {found[2]} ({Path(found[1]).name})" if found else "another process"
+
+
+def _mend(path: Path) -> str:
+    if path.exists() and os.access(path, os.W_OK):
+        return "`evolora store rebuild` makes it anew"
+    return "check that EVOLORA_HOME exists and is writable"
+
+
+def one_line(error: Exception) -> str:
+    """DuckDB's message without the source listing and line breaks."""
+    return " ".join(str(error).split("LINE ")[0].split())

@@ -1,0 +1,45 @@
+"""Read-only questions to the store."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import duckdb
+
+from evolora_core.errors import StoreError
+from evolora_core.store.connection import one_line, opened, store_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Result(NamedTuple):
+    """The answer to a query."""
+
+    columns: list[str]
+    rows: list[tuple]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as flat objects."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def query(home: Path, sql: str, parameters: Sequence[Any] = ()) -> Result:
+    """Run one SQL statement that only reads: it can change neither the store nor any file. Raises StoreError."""
+    with opened(store_path(home), read_only=True) as connection:
+        cursor = _execute(connection, sql, parameters)
+        columns = [column[0] for column in cursor.description or []]
+        return Result(columns, cursor.fetchall() if columns else [])
+
+
+def frame(home: Path, sql: str, parameters: Sequence[Any] = ()) -> "pd.DataFrame":
+    """The same as a pandas table; NULL is NaN in numeric columns."""
+    with opened(store_path(home), read_only=True) as connection:
+        return _execute(connection, sql, parameters).df()
+
+
+def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
+    try:
+        return connection.execute(sql, list(parameters))
+    except duckdb.Error as error:
+        raise StoreError(f"SQL: {one_line(error)}") from error

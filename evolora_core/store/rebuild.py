@@ -1,0 +1,51 @@
+"""Make the store anew from the run folders: the recovery, and the migration of last resort."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from evolora_core.errors import StageError
+from evolora_core.store.connection import held, opened, store_path
+from evolora_core.store.record import write
+from evolora_core.store.slices import Slice, finished_slices, read_artefact
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """What a rebuild found. `left_out`: stages whose folder is missing or damaged, each with the reason."""
+
+    recorded: list[Slice]
+    rows: int
+    left_out: list[tuple[Slice, str]]
+
+
+def rebuild(home: Path) -> Rebuilt:
+    """Write a new store from the index and put it in the old one's place by rename; nobody can write meanwhile.
+
+    Raises StoreError if somebody holds the store; a damaged or newer one is replaced all the same.
+    """
+    path = store_path(home)
+    new = path.with_name("evolora.duckdb.rebuild")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    result = Rebuilt([], 0, [])
+    with held(path):
+        for stale in (new, _log(new)):
+            stale.unlink(missing_ok=True)
+        rows = 0
+        with opened(new) as connection:
+            for part in finished_slices(home):
+                try:
+                    rows += sum(write(connection, read_artefact(home, part)).values())
+                except StageError as error:
+                    result.left_out.append((part, str(error)))
+                else:
+                    result.recorded.append(part)
+        # The log of a damaged store must not be replayed on the new one.
+        _log(path).unlink(missing_ok=True)
+        os.replace(new, path)
+    return Rebuilt(result.recorded, rows, result.left_out)
+
+
+def _log(path: Path) -> Path:
+    """DuckDB's write-ahead log of a file."""
+    return path.with_name(path.name + ".wal")

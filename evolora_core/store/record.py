@@ -1,0 +1,89 @@
+"""The one writer: in one transaction it replaces the slice (run, stage) by the Parquet tables of a stage folder."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from evolora_core.errors import StageError
+from evolora_core.store import schema
+from evolora_core.store.connection import one_line, opened, store_path
+from evolora_core.store.slices import Artefact, Slice, read_artefact
+
+_one_writer = threading.Lock()  # two threads that replace the same suite's row would conflict
+
+
+def record(home: Path, part: Slice) -> dict[str, int]:
+    """Load a finished stage; returns rows per table. The same again changes nothing. Raises StageError, StoreError.
+
+    Files are checked against the manifest before the store is opened; it stays open for the transaction alone.
+    """
+    artefact = read_artefact(home, part)
+    with _one_writer, opened(store_path(home)) as connection:
+        return write(connection, artefact)
+
+
+def write(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> dict[str, int]:
+    """Replace the artefact's slice within an open connection: everything or nothing."""
+    part = artefact.part
+    connection.execute("BEGIN")
+    try:
+        for table in [*schema.tables(), "stages"]:
+            connection.execute(f"DELETE FROM data.{table} WHERE run_id = ? AND stage = ?", [part.run_id, part.stage])
+        rows = {table: _load(connection, table, file, part) for table, file in artefact.tables.items()}
+        _insert_stage(connection, artefact)
+        if artefact.config is not None:
+            _replace_suite(connection, part.suite, artefact.config)
+        _check_headline(connection, part)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    return rows
+
+
+def _load(connection: duckdb.DuckDBPyConnection, table: str, file: Path, part: Slice) -> int:
+    """Insert one Parquet file; returns its rows. A column that the table lacks is an error, a missing one NULL."""
+    try:
+        inserted = connection.execute(
+            f"INSERT INTO data.{table} BY NAME "
+            "SELECT ? AS suite, ? AS run_id, ? AS condition, ? AS seed, ? AS stage, * FROM read_parquet(?)",
+            [part.suite, part.run_id, part.condition, part.seed, part.stage, str(file)],
+        ).fetchall()
+    except (duckdb.BinderException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
+        raise StageError(f"{file}: does not fit the table `{table}` of the store: {one_line(error)}") from error
+    return inserted[0][0]
+
+
+def _insert_stage(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> None:
+    part, manifest = artefact.part, artefact.manifest
+    connection.execute(
+        "INSERT INTO data.stages (suite, run_id, condition, seed, stage, folder, identity, seconds, flops, manifest) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [part.suite, part.run_id, part.condition, part.seed, part.stage, artefact.folder.as_posix()]
+        + [manifest.get(key) for key in ("identity", "seconds", "flops")]
+        + [json.dumps(manifest, sort_keys=True)],
+    )
+
+
+def _replace_suite(connection: duckdb.DuckDBPyConnection, suite: str, config: dict[str, Any]) -> None:
+    connection.execute("DELETE FROM data.suites WHERE suite = ?", [suite])
+    connection.execute(
+        "INSERT INTO data.suites (suite, name, host, seeds, conditions, config) VALUES (?, ?, ?, ?, ?, ?)",
+        [suite]
+        + [config[key] for key in ("name", "host", "seeds", "conditions")]
+        + [json.dumps(config, sort_keys=True)],
+    )
+
+
+def _check_headline(connection: duckdb.DuckDBPyConnection, part: Slice) -> None:
+    """The views show the arm that is named like its condition, so evaluations must have one."""
+    arms = connection.execute(
+        "SELECT DISTINCT arm FROM data.evaluations WHERE run_id = ? AND stage = ? ORDER BY arm",
+        [part.run_id, part.stage],
+    ).fetchall()
+    if arms and part.stage == "evaluate" and (part.condition,) not in arms:
+        named = ", ".join(arm for (arm,) in arms)
+        raise StageError(f"{part.run_id}: its evaluations have no arm `{part.condition}`, only {named}")

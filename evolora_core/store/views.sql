@@ -1,0 +1,153 @@
+-- What users and packs query. Columns may be added, never renamed.
+--
+-- Energies are in units (one unit = the FLOPs of one mean base answer). Only the headline arm of a run is shown, the one
+-- named like its condition; `arm_accuracy` has the others.
+
+-- Seeds for which every condition of the suite has been evaluated: means over seeds compare the same seeds.
+CREATE OR REPLACE VIEW complete_seeds AS
+WITH expected AS (
+    SELECT suite, unnest(conditions) AS condition FROM data.suites
+    UNION
+    SELECT suite, condition FROM data.stages WHERE stage = 'evaluate'
+),
+evaluated AS (SELECT DISTINCT suite, condition, seed FROM data.stages WHERE stage = 'evaluate')
+SELECT e.suite, e.seed
+FROM evaluated AS e
+GROUP BY e.suite, e.seed
+HAVING count(*) = (SELECT count(*) FROM expected AS x WHERE x.suite = e.suite);
+
+-- Wilson score intervals, z = 1.959963984540054. An item whose answer never came (too long) is in it, as wrong.
+CREATE OR REPLACE MACRO wilson_lo(k, n) AS CASE WHEN n = 0 OR k = 0 THEN 0.0 ELSE
+    (k / n + 1.920729410347062 / n - 1.959963984540054 * sqrt(k / n * (1 - k / n) / n + 0.960364705173531 / (n * n)))
+    / (1 + 3.841458820694124 / n) END;
+CREATE OR REPLACE MACRO wilson_hi(k, n) AS CASE WHEN n = 0 OR k = n THEN 1.0 ELSE
+    (k / n + 1.920729410347062 / n + 1.959963984540054 * sqrt(k / n * (1 - k / n) / n + 0.960364705173531 / (n * n)))
+    / (1 + 3.841458820694124 / n) END;
+
+-- One row per run and cell; every item counts once. Totals of a split are in split_accuracy.
+CREATE OR REPLACE VIEW holdout_accuracy AS
+WITH counts AS (
+    SELECT suite, run_id, condition, seed, split, family, depth, count(*) AS n, count(*) FILTER (WHERE correct) AS correct
+    FROM data.evaluations
+    WHERE arm = condition
+    GROUP BY ALL
+)
+SELECT *, correct / n AS acc, wilson_lo(correct, n) AS lo, wilson_hi(correct, n) AS hi FROM counts;
+
+-- One row per run and split.
+CREATE OR REPLACE VIEW split_accuracy AS
+WITH counts AS (
+    SELECT suite, run_id, condition, seed, split, sum(n)::BIGINT AS n, sum(correct)::BIGINT AS correct
+    FROM holdout_accuracy
+    GROUP BY ALL
+)
+SELECT *, correct / n AS acc, wilson_lo(correct, n) AS lo, wilson_hi(correct, n) AS hi FROM counts;
+
+-- One row per run, arm and split: every routing that was evaluated.
+CREATE OR REPLACE VIEW arm_accuracy AS
+WITH counts AS (
+    SELECT suite, run_id, condition, seed, arm, split, count(*) AS n, count(*) FILTER (WHERE correct) AS correct,
+        avg(flops) AS flops_per_answer
+    FROM data.evaluations
+    GROUP BY ALL
+)
+SELECT *, correct / n AS acc, wilson_lo(correct, n) AS lo, wilson_hi(correct, n) AS hi FROM counts;
+
+-- Accuracy over the complete seeds with hierarchical bootstrap intervals; family '*' is the whole split.
+CREATE OR REPLACE VIEW accuracy AS
+SELECT suite, condition, arm, split, family, seeds, n, acc, lo, hi FROM data.accuracies;
+
+-- The declared comparisons. p: sign-flip test over seeds; p_holm: adjusted, the one that the verdict asks for.
+CREATE OR REPLACE VIEW comparison AS
+SELECT suite, split, a, b, n, diff, lo, hi, p, verdict, p_holm, seeds, note FROM data.comparisons;
+
+CREATE OR REPLACE VIEW compute AS
+SELECT run_id, condition, seed, stage, purpose, flops, tokens, seconds, executed_flops, suite FROM data.compute;
+
+CREATE OR REPLACE VIEW generation_summary AS
+SELECT run_id, generation, population, episodes, mean_reward, mean_cost, mean_net, mean_roi, energy_total, births, deaths,
+    merges, qd_coverage, qd_score, accuracy, suite, condition, seed
+FROM data.generations;
+
+-- What all accounts hold together after a generation: 0, or the ledger is broken.
+CREATE OR REPLACE VIEW ledger_balance AS
+WITH moved AS (SELECT run_id, generation, sum(amount)::BIGINT AS amount FROM data.ledger GROUP BY ALL)
+SELECT run_id, generation, sum(amount) OVER (PARTITION BY run_id ORDER BY generation) / 1e6 AS balance FROM moved;
+
+CREATE OR REPLACE VIEW lineage AS
+SELECT run_id, child, parent, role, generation, weight, suite, condition, seed FROM data.lineage;
+
+-- One row per run: what it earned, spent and reached. NULL where a condition has no such thing.
+-- ROI is all rewards over all costs of the run, never that of one generation.
+CREATE OR REPLACE VIEW run_summary AS
+WITH runs AS (SELECT DISTINCT suite, run_id, condition, seed FROM data.stages WHERE stage = 'evaluate'),
+earned AS (
+    SELECT run_id, count(*) AS episodes, (sum(reward) - sum(cost)) / 1e6 / count(*) AS mean_net,
+        sum(reward) / nullif(sum(cost), 0) AS mean_roi
+    FROM data.episodes GROUP BY run_id
+),
+lived AS (
+    SELECT run_id, count(*) AS generations, arg_max(qd_coverage, generation) AS qd_coverage
+    FROM data.generations GROUP BY run_id
+),
+merged AS (SELECT run_id, count(*) FILTER (WHERE accepted) AS merges FROM data.assimilations GROUP BY run_id),
+answered AS (
+    SELECT run_id, avg(flops) AS cost_per_answer, sum(flops) / nullif(count(*) FILTER (WHERE correct), 0) AS cost_per_correct
+    FROM data.evaluations WHERE arm = condition GROUP BY run_id
+),
+spent AS (
+    SELECT run_id,
+        sum(flops) FILTER (WHERE purpose IN ('rollout', 'update')) AS train_flops,
+        sum(flops) FILTER (WHERE purpose <> 'evaluation') AS total_flops,
+        sum(flops) FILTER (WHERE purpose = 'evaluation') AS evaluation_flops
+    FROM data.compute GROUP BY run_id
+),
+reached AS (
+    SELECT run_id, max(acc) FILTER (WHERE split = 'holdout_id') AS holdout_id,
+        max(acc) FILTER (WHERE split = 'holdout_ood') AS holdout_ood, max(acc) FILTER (WHERE split = 'retention') AS retention
+    FROM split_accuracy GROUP BY run_id
+)
+SELECT runs.*, generations, episodes, mean_net, mean_roi, merges, qd_coverage, holdout_id, holdout_ood, retention,
+    cost_per_answer, cost_per_correct, train_flops, total_flops, evaluation_flops
+FROM runs LEFT JOIN earned USING (run_id) LEFT JOIN lived USING (run_id) LEFT JOIN merged USING (run_id)
+    LEFT JOIN answered USING (run_id) LEFT JOIN spent USING (run_id) LEFT JOIN reached USING (run_id);
+
+-- Means over the complete seeds. lo, hi: bootstrap over seeds and items, NULL until the suite's comparisons are computed.
+-- cost_per_answer, train_flops and total_flops are budget FLOPs; train = rollouts and updates; total = all but the
+-- evaluation on the holdouts, which is our measurement and the same for every arm.
+CREATE OR REPLACE VIEW paper_table AS
+SELECT r.suite, r.condition, any_value(s.host) AS host, count(*) AS seeds,
+    avg(generations) AS generations, avg(episodes) AS episodes, avg(mean_net) AS mean_net, avg(mean_roi) AS mean_roi,
+    avg(merges) AS merges, avg(qd_coverage) AS qd_coverage,
+    avg(holdout_id) AS holdout_id_acc, any_value(i.lo) AS holdout_id_lo, any_value(i.hi) AS holdout_id_hi,
+    avg(holdout_ood) AS holdout_ood_acc, any_value(o.lo) AS holdout_ood_lo, any_value(o.hi) AS holdout_ood_hi,
+    avg(retention) AS retention_acc, avg(cost_per_answer) AS cost_per_answer,
+    avg(train_flops) AS train_flops, avg(total_flops) AS total_flops,
+    any_value(t.lo) AS retention_lo, any_value(t.hi) AS retention_hi,
+    avg(cost_per_correct) AS cost_per_correct, avg(evaluation_flops) AS evaluation_flops
+FROM run_summary AS r
+JOIN complete_seeds USING (suite, seed)
+LEFT JOIN data.suites AS s USING (suite)
+LEFT JOIN accuracy AS i ON (i.suite, i.condition, i.arm, i.split, i.family) = (r.suite, r.condition, r.condition, 'holdout_id', '*')
+LEFT JOIN accuracy AS o ON (o.suite, o.condition, o.arm, o.split, o.family) = (r.suite, r.condition, r.condition, 'holdout_ood', '*')
+LEFT JOIN accuracy AS t ON (t.suite, t.condition, t.arm, t.split, t.family) = (r.suite, r.condition, r.condition, 'retention', '*')
+GROUP BY r.suite, r.condition, s.conditions
+ORDER BY r.suite, list_position(s.conditions, r.condition), r.condition;
+
+-- The other tables, under their own names.
+CREATE OR REPLACE VIEW suites AS FROM data.suites;
+CREATE OR REPLACE VIEW stages AS FROM data.stages;
+CREATE OR REPLACE VIEW splits AS FROM data.splits;
+CREATE OR REPLACE VIEW leaks AS FROM data.leaks;
+CREATE OR REPLACE VIEW calibration AS FROM data.calibration;
+CREATE OR REPLACE VIEW episodes AS FROM data.episodes;
+CREATE OR REPLACE VIEW generations AS FROM data.generations;
+CREATE OR REPLACE VIEW organelles AS FROM data.organelles;
+CREATE OR REPLACE VIEW ledger AS FROM data.ledger;
+CREATE OR REPLACE VIEW assimilations AS FROM data.assimilations;
+CREATE OR REPLACE VIEW archive AS FROM data.archive;
+CREATE OR REPLACE VIEW sft_steps AS FROM data.sft_steps;
+CREATE OR REPLACE VIEW tuning AS FROM data.tuning;
+CREATE OR REPLACE VIEW evaluations AS FROM data.evaluations;
+CREATE OR REPLACE VIEW accuracies AS FROM data.accuracies;
+CREATE OR REPLACE VIEW comparisons AS FROM data.comparisons;

@@ -1,0 +1,242 @@
+"""A finished suite on disk, small and made up: stage folders with real Parquet tables, manifests and the index.
+
+The numbers are drawn so that the statistics have something to find: sft beats ecology beats single beats frozen in
+distribution; sft forgets. Nothing here is a result.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evolora_core.artifacts import commit, partial_folder
+from evolora_core.identity import digest
+from evolora_core.rng import stream
+from evolora_core.run_index import Entry, SuiteId, write_entry
+from evolora_core.run_index import write_suite as write_suite_file
+from evolora_core.store import Slice
+
+CONDITIONS = ("frozen", "single", "ecology", "sft")
+FAMILIES = {
+    "holdout_id": ("math", "json_repair", "math.sequence", "string.sort"),
+    "holdout_ood": ("word.count", "math.multi_step"),
+    "retention": ("logic.bool", "code.format"),
+}
+DEPTHS = ("short", "medium", "long")
+HOST = {"holdout_id": 0.35, "holdout_ood": 0.45, "retention": 0.9}
+GAIN = {
+    "frozen": {"holdout_id": 0.0, "holdout_ood": 0.0, "retention": 0.0},
+    "single": {"holdout_id": 0.05, "holdout_ood": 0.0, "retention": -0.01},
+    "ecology": {"holdout_id": 0.15, "holdout_ood": 0.01, "retention": -0.01},
+    "sft": {"holdout_id": 0.3, "holdout_ood": -0.03, "retention": -0.15},
+}
+COMPARISONS = [
+    {"a": "ecology", "b": "frozen", "split": "holdout_id"},
+    {"a": "ecology", "b": "sft", "split": "holdout_id"},
+    {"a": "ecology", "b": "sft", "split": "holdout_ood"},
+    {"a": "ecology", "b": "sft", "split": "retention"},
+]
+UNIT = 1_000_000
+
+
+def write_stage(home: Path, part: Slice, tables: dict[str, list[dict]], **manifest: Any) -> Slice:
+    """A stage folder with its manifest, and its entry in the index."""
+    folder = home / part.folder
+    shutil.rmtree(partial_folder(folder))
+    for name, rows in tables.items():
+        pq.write_table(pa.Table.from_pylist(rows), partial_folder(folder) / f"{name}.parquet")
+    whole = commit(folder, {"stage": part.stage, "seconds": 1.5, "flops": 10**9} | manifest)
+    identity = digest(whole["files"])
+    entry = Entry(part.suite, part.run_id, part.condition, part.seed, part.stage, str(part.folder), identity, "done")
+    suite = suite_id(part.suite)
+    suite.index(home).mkdir(parents=True, exist_ok=True)
+    write_entry(home, suite, entry)
+    return part
+
+
+def suite_id(suite: str) -> SuiteId:
+    """The parts of a suite's id."""
+    name, _, hashed = suite.rpartition("-")
+    return SuiteId(name, hashed)
+
+
+def part(suite: str, condition: str, seed: int, stage: str) -> Slice:
+    """The slice of one stage, in the usual place."""
+    identity = suite_id(suite)
+    folder = Path("runs") / identity.name / f"{condition}-s{seed}" / stage / "0123456789abcdef"
+    return Slice(suite, identity.run_id(condition, seed), condition, seed, stage, folder)
+
+
+def write_suite(
+    home: Path, suite: str = "example-0a1b2c3d", seeds: tuple[int, ...] = (0, 1, 2), items: int = 240
+) -> list[Slice]:
+    """Every stage of a suite; returns their slices in the order of the index."""
+    config = {
+        "name": suite_id(suite).name,
+        "host": "nano",
+        "device": "cpu",
+        "dtype": "float32",
+        "threads": 1,
+        "seeds": list(seeds),
+        "conditions": list(CONDITIONS),
+        "evaluation": {"routings": ["family", "single"], "comparisons": COMPARISONS, "bootstrap": 1000},
+    }
+    parts = []
+    for seed in seeds:
+        parts += [_data(home, suite, seed), _calibrate(home, suite, seed)]
+        for condition in CONDITIONS:
+            if condition in ("single", "ecology"):
+                parts.append(_evolve(home, suite, condition, seed))
+            if condition == "sft":
+                parts.append(_sft(home, suite, seed))
+            parts.append(_evaluate(home, suite, condition, seed, items))
+    write_suite_file(home, suite_id(suite), config)
+    return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
+
+
+def _compute(**purposes: int) -> list[dict]:
+    return [
+        {
+            "purpose": purpose,
+            "flops": flops,
+            "executed_flops": flops * 2,
+            "tokens": flops // 1000,
+            "seconds": flops / 1e12,
+        }
+        for purpose, flops in purposes.items()
+    ]
+
+
+def _data(home: Path, suite: str, seed: int) -> Slice:
+    splits = [
+        {"split": split, "family": family, "depth": depth, "n": 20, "sha256": f"{seed}{split}{family}{depth}"}
+        for split, families in FAMILIES.items()
+        for family in families
+        for depth in DEPTHS
+    ]
+    leaks = [{"split_a": "train", "split_b": split, "shared": 0} for split in FAMILIES]
+    return write_stage(home, part(suite, "data", seed, "datasets"), {"splits": splits, "leaks": leaks})
+
+
+def _calibrate(home: Path, suite: str, seed: int) -> Slice:
+    rows = [
+        {"key": "rho", "value": 33.3, "note": "units per correct answer"},
+        {"key": "flops_per_unit", "value": 2.1e7, "note": ""},
+    ]
+    return write_stage(
+        home, part(suite, "data", seed, "calibrate"), {"calibration": rows, "compute": _compute(rollout=4 * 10**9)}
+    )
+
+
+def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int = 8, episodes: int = 32) -> Slice:
+    rng = stream(seed, 0, 0, "example", condition)
+    population = 1 if condition == "single" else 16
+    tables: dict[str, list[dict]] = {"episodes": [], "generations": [], "ledger": [], "lineage": [], "organelles": []}
+    tables |= {"assimilations": [], "archive": []}
+    total, number, born = 0, 0, population
+    for generation in range(generations):
+        reward = (rng.random(episodes) < 0.3 + 0.03 * generation) * 3 * UNIT
+        cost = rng.integers(UNIT // 2, 2 * UNIT, episodes)
+        for i in range(episodes):
+            family = FAMILIES["holdout_id"][i % 4]
+            tables["episodes"].append(
+                {"generation": generation, "episode": number, "organelle": i % population, "slot": i % population}
+                | {"task_id": f"t{number}", "family": family, "depth": DEPTHS[i % 3], "sample": 0}
+                | {"reward": int(reward[i]), "cost": int(cost[i]), "score": float(reward[i] > 0)}
+                | {"correct": bool(reward[i] > 0), "prompt_tokens": 20, "answer_tokens": 5}
+            )
+            number += 1
+        total += int(reward.sum() - cost.sum())
+        for account, amount in (("sun", -int(reward.sum())), ("sink", int(cost.sum()))):
+            tables["ledger"].append({"generation": generation, "entry": "settle", "account": account, "amount": amount})
+        tables["ledger"].append(
+            {"generation": generation, "entry": "settle", "account": "organelle", "amount": int((reward - cost).sum())}
+        )
+        accepted = condition == "ecology" and generation % 3 == 2
+        tables["generations"].append(
+            {"generation": generation, "population": population, "episodes": episodes}
+            | {"accuracy": float((reward > 0).mean()), "mean_reward": reward.mean() / UNIT}
+            | {"mean_cost": cost.mean() / UNIT, "mean_net": (reward.mean() - cost.mean()) / UNIT}
+            | {"mean_roi": reward.sum() / cost.sum(), "energy_total": total / UNIT, "births": int(accepted)}
+            | {"deaths": 0, "merges": int(accepted), "qd_coverage": 0.1 * generation, "qd_score": 1.0, "seconds": 0.2}
+        )
+        if condition == "ecology" and generation % 3 == 2:
+            parents = rng.choice(born, 2, replace=False).tolist()
+            for parent, weight in zip(parents, (0.6, 0.4), strict=True):
+                tables["lineage"].append(
+                    {"child": born, "parent": parent, "role": "merge", "generation": generation, "weight": weight}
+                )
+            tables["assimilations"].append(
+                {"generation": generation, "child": born, "parent_a": parents[0], "parent_b": parents[1]}
+                | {"family": "math", "depth": "short", "method": "weighted", "gain": 1.0, "n": 96, "looks": 2}
+                | {"uplift": 0.12, "p": 0.01, "worst_drop": 0.02, "accepted": True, "reason": "better"}
+            )
+            born += 1
+        elif condition == "ecology" and generation % 3 == 1:
+            tables["lineage"].append(
+                {"child": born, "parent": int(rng.integers(born)), "role": "mutation", "generation": generation}
+                | {"weight": 1.0}
+            )
+            born += 1
+    for organelle in range(born):
+        tables["organelles"].append(
+            {"organelle": organelle, "slot": organelle, "rank": (2, 4, 8)[organelle % 3], "niche": "math"}
+            | {"origin": "founder" if organelle < population else "merge", "born": max(0, organelle - population)}
+            | {"died": None, "cause": None, "balance": 100 * UNIT, "delta_norm": 0.5, "learning_rate": 1e-3}
+            | {"temperature": 0.7}
+        )
+    if condition == "ecology":
+        tables["archive"].append(
+            {"generation": 7, "family": "math", "depth": "short", "cost_bin": 0, "organelle": 3, "objective": 0.4}
+        )
+    else:
+        tables = {name: rows for name, rows in tables.items() if rows}
+    tables["compute"] = _compute(rollout=6 * 10**10, update=3 * 10**10, selection=10**10)
+    return write_stage(home, part(suite, condition, seed, "evolve"), tables)
+
+
+def _sft(home: Path, suite: str, seed: int) -> Slice:
+    steps = [
+        {"step": i, "loss": 2.0 / i, "learning_rate": 1e-3, "tokens": 100 * i, "flops": 10**9 * i} for i in range(1, 20)
+    ]
+    return write_stage(home, part(suite, "sft", seed, "sft"), {"sft_steps": steps, "compute": _compute(update=10**11)})
+
+
+def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int) -> Slice:
+    shared = stream(seed, 0, 0, "example.items")
+    own = stream(seed, 0, 0, "example.answers", condition)
+    shift = own.normal(0, 0.01)
+    rows = []
+    for split, families in FAMILIES.items():
+        ease = shared.random(items)  # the same items for every condition: outcomes correlate
+        for arm in (condition, f"{condition}:single"):
+            threshold = HOST[split] + GAIN[condition][split] + (shift if condition != "frozen" else 0)
+            correct = 0.7 * ease + 0.3 * own.random(items) < _quantile(threshold)
+            for i in range(items):
+                rows.append(
+                    {"split": split, "task_id": f"{split}-{seed}-{i}", "family": families[i % len(families)]}
+                    | {"depth": DEPTHS[i // len(families) % 3], "arm": arm, "organelle": i % 4 - 1}
+                    | {"prompt": f"prompt {i}", "answer": "42", "score": float(correct[i]), "correct": bool(correct[i])}
+                    | {"reason": "correct" if correct[i] else "wrong", "prompt_tokens": 20, "answer_tokens": 4}
+                    | {"flops": 2 * 10**7 + i}
+                )
+    facts = {"host": "h" * 64, "tokenizer": "t" * 64, "template": "none", "dtype": "float32"}
+    facts |= {"decoding": {"max_new_tokens": 32}, "prices": {"rho": 33.3}, "dataset": f"d{seed}" * 8, "code": "c" * 64}
+    return write_stage(
+        home,
+        part(suite, condition, seed, "evaluate"),
+        {"evaluations": rows, "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9)},
+        comparable=facts,
+        versions={"torch": "2.13.0", "transformers": "5.23.0"},
+        threads=1,
+        device="cpu",
+    )
+
+
+def _quantile(share: float) -> float:
+    """The level that 0.7 U + 0.3 V (U, V uniform) falls below with the given probability."""
+    grid = stream(0, 0, 0, "example.quantile").random((2, 20_000))
+    return float(np.quantile(0.7 * grid[0] + 0.3 * grid[1], min(max(share, 0.0), 1.0)))

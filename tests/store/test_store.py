@@ -1,0 +1,226 @@
+"""Recording, rebuilding and asking: what a store promises when things are repeated, cut short, damaged or locked."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+from example_suite import part, suite_id, write_stage, write_suite
+
+from evolora_core.errors import StageError, StoreError
+from evolora_core.run_index import write_suite as write_suite_file
+from evolora_core.store import Slice, connection, query, rebuild, record, schema, store_path
+
+SUITE = "example-0a1b2c3d"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose suite is recorded; tests only read it."""
+    home = tmp_path_factory.mktemp("recorded")
+    for stage in write_suite(home, SUITE, items=48):
+        record(home, stage)
+    return home
+
+
+def _dump(home: Path) -> dict[str, list[tuple]]:
+    """Every row of every table, in a fixed order."""
+    tables = [*schema.tables(), "stages", "suites"]
+    return {t: query(home, f"SELECT * FROM data.{t} ORDER BY ALL").rows for t in tables}
+
+
+def _steps(home: Path, n: int) -> Slice:
+    rows = [{"step": i, "loss": 1.0, "learning_rate": 1e-3, "tokens": i, "flops": i} for i in range(n)]
+    return write_stage(home, part(SUITE, "sft", 0, "sft"), {"sft_steps": rows})
+
+
+def test_recording_again_changes_nothing(recorded: Path) -> None:
+    before = _dump(recorded)
+    for stage in write_suite(recorded, SUITE, items=48):
+        record(recorded, stage)
+    assert _dump(recorded) == before
+    assert {t for t, rows in before.items() if not rows} == {"tuning", "accuracies", "comparisons"}
+
+
+def test_a_shorter_slice_replaces_the_longer_one_and_leaves_others_alone(home: Path) -> None:
+    record(home, _steps(home, 9))
+    other = write_stage(home, part(SUITE, "sft", 1, "sft"), {"sft_steps": [{"step": 0, "loss": 2.0}]})
+    record(home, other)
+    assert record(home, _steps(home, 4)) == {"sft_steps": 4}
+    assert query(home, "SELECT seed, count(*) FROM sft_steps GROUP BY ALL ORDER BY ALL").rows == [(0, 4), (1, 1)]
+    assert query(home, "SELECT learning_rate FROM sft_steps WHERE seed = 1").rows == [(None,)]
+
+
+def test_a_killed_writer_leaves_the_previous_rows(home: Path) -> None:
+    record(home, _steps(home, 9))
+    stage = _steps(home, 4)
+    script = f"""
+        import importlib, time
+        from pathlib import Path
+        from evolora_core.store import Slice
+        writer = importlib.import_module("evolora_core.store.record")
+        insert_stage = writer._insert_stage
+        def stall(connection, artefact):
+            insert_stage(connection, artefact)
+            print("deleted and inserted", flush=True)
+            time.sleep(60)
+        writer._insert_stage = stall
+        folder = Path({str(stage.folder)!r})
+        writer.record(Path({str(home)!r}), Slice({SUITE!r}, {stage.run_id!r}, "sft", 0, "sft", folder))
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "deleted and inserted\n"
+        writer.send_signal(signal.SIGKILL)
+    assert query(home, "SELECT count(*) FROM sft_steps").rows == [(9,)]
+    assert query(home, "SELECT count(*) FROM stages").rows == [(1,)]
+
+
+def test_a_failed_load_changes_nothing_and_names_the_file(home: Path) -> None:
+    record(home, _steps(home, 9))
+    before = _dump(home)
+    bad = write_stage(home, part(SUITE, "sft", 0, "sft"), {"sft_steps": [{"step": 1, "los": 0.5}]})
+    with pytest.raises(StageError, match=r"sft_steps.parquet: does not fit the table `sft_steps` .*los"):
+        record(home, bad)
+    assert _dump(home) == before
+    unknown = write_stage(home, part(SUITE, "sft", 1, "sft"), {"sft_stepz": [{"step": 1}]})
+    with pytest.raises(StageError, match="the store has no table `sft_stepz`"):
+        record(home, unknown)
+
+
+def test_damaged_missing_and_unfinished_artefacts_are_refused(home: Path) -> None:
+    stage = _steps(home, 3)
+    file = home / stage.folder / "sft_steps.parquet"
+    file.write_bytes(file.read_bytes() + b" ")
+    with pytest.raises(StageError, match="is not the file of its manifest; run the suite again"):
+        record(home, stage)
+    file.unlink()
+    with pytest.raises(StageError, match="named in the manifest and gone"):
+        record(home, stage)
+    (file.parent / "manifest.json").unlink()
+    with pytest.raises(StageError, match="not finished"):
+        record(home, stage)
+    assert not store_path(home).exists()
+
+
+def test_evaluations_without_a_headline_arm_are_refused(home: Path) -> None:
+    row = {"split": "retention", "task_id": "1", "family": "math", "depth": "short", "arm": "other", "correct": True}
+    stage = write_stage(home, part(SUITE, "sft", 0, "evaluate"), {"evaluations": [row]})
+    with pytest.raises(StageError, match=r"no arm `sft`, only other"):
+        record(home, stage)
+    assert query(home, "SELECT count(*) FROM evaluations").rows == [(0,)]
+
+
+def test_rebuild_makes_the_same_store_and_reports_what_is_gone(recorded: Path, home: Path) -> None:
+    stages = write_suite(home, SUITE, items=48)
+    for file in sorted((home / "runs").glob("*/index/*/sft-s2.sft.json")):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"state": "failed"}))
+    store_path(home).write_bytes(b"this was a database once" * 100)
+    assert len(rebuild(home).recorded) == len(stages) - 1
+    for file in sorted((home / "runs").glob("*/index/*/sft-s2.sft.json")):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"state": "cached"}))
+    assert rebuild(home).left_out == []
+    assert _dump(home) == _dump(recorded)
+    (home / stages[0].folder / "manifest.json").unlink()
+    result = rebuild(home)
+    assert [(gone, "not finished" in why) for gone, why in result.left_out] == [(stages[0], True)]
+    assert not list(home.glob("*.rebuild*"))
+
+
+def test_a_newer_store_is_refused_in_one_line_and_can_be_rebuilt(home: Path) -> None:
+    stage = _steps(home, 3)
+    config = {"name": "example", "host": "nano", "seeds": [0], "conditions": ["sft"]}
+    write_suite_file(home, suite_id(SUITE), config)
+    record(home, stage)
+    with duckdb.connect(str(store_path(home))) as raw:
+        raw.execute("UPDATE schema_version SET version = 99")
+    for act in (lambda: query(home, "SELECT 1"), lambda: record(home, stage)):
+        with pytest.raises(
+            StoreError, match=r"its schema 99 is newer than this Evolora's \d+; use that newer"
+        ) as error:
+            act()
+        assert "\n" not in str(error.value)
+    rebuild(home)
+    assert query(home, "SELECT count(*) FROM sft_steps").rows == [(3,)]
+
+
+def test_a_migration_is_applied_once_and_keeps_the_rows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(home, _steps(home, 3))
+    scripts = schema.migrations()
+    added = "ALTER TABLE data.sft_steps ADD COLUMN note VARCHAR DEFAULT 'old'"
+    monkeypatch.setattr(schema, "migrations", lambda folder=None: [*scripts, added])
+    assert query(home, "SELECT DISTINCT note FROM data.sft_steps").rows == [("old",)]
+    assert query(home, "SELECT version, count(*) OVER () FROM schema_version").rows == [(len(scripts) + 1, 1)]
+    monkeypatch.setattr(schema, "migrations", lambda folder=None: [*scripts, added, "CREATE TABLE x (a BIGINT); SELEC"])
+    with pytest.raises(duckdb.ParserException):
+        query(home, "SELECT 1")
+    monkeypatch.setattr(schema, "migrations", lambda folder=None: [*scripts, added])
+    assert query(home, "SELECT count(*) FROM data.sft_steps").rows == [(3,)]
+
+
+def test_changed_views_replace_the_old_ones(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(home, _steps(home, 3))
+    monkeypatch.setattr(schema, "_views", lambda: "CREATE OR REPLACE VIEW tuning AS SELECT 7 AS seven")
+    assert query(home, "FROM tuning") == (["seven"], [(7,)])
+
+
+def test_a_locked_store_is_waited_for_and_its_holder_named(home: Path) -> None:
+    record(home, _steps(home, 3))
+    script = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('open', flush=True); time.sleep(1.5)"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(store_path(home))], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "open\n"
+        with (
+            pytest.raises(StoreError, match=rf"held by process {holder.pid} \(python.*\) for 0 s"),
+            connection.opened(store_path(home), read_only=True, wait=0.2),
+        ):
+            pass
+        start = time.monotonic()
+        assert query(home, "SELECT count(*) FROM sft_steps").rows == [(3,)]
+        assert 0.5 < time.monotonic() - start < 10
+
+
+def test_a_connection_of_this_process_is_waited_for_too(home: Path) -> None:
+    record(home, _steps(home, 3))
+    with (
+        connection.opened(store_path(home)),
+        pytest.raises(StoreError, match=f"held by this process \\(PID {os.getpid()}\\)"),
+        connection.opened(store_path(home), read_only=True, wait=0.2),
+    ):
+        pass
+
+
+def test_no_store_and_no_place_for_one_are_told_in_one_line(home: Path) -> None:
+    with pytest.raises(StoreError, match=r"no store yet; `evolora run SUITE.yaml` makes one"):
+        query(home, "SELECT 1")
+    with (
+        pytest.raises(StoreError, match="check that EVOLORA_HOME exists and is writable"),
+        connection.opened(Path("/proc/nowhere/evolora.duckdb")),
+    ):
+        pass
+
+
+def test_queries_can_write_nothing(recorded: Path, tmp_path: Path) -> None:
+    for sql in (
+        "DELETE FROM data.episodes",
+        f"COPY data.episodes TO '{tmp_path}/x.csv'",
+        f"ATTACH '{tmp_path}/x.duckdb'",
+        "INSTALL icu",
+    ):
+        with pytest.raises(StoreError, match="^SQL: "):
+            query(recorded, sql)
+    with pytest.raises(StoreError, match=r'^SQL: .*Table with name episods does not exist! Did you mean "episodes"\?$'):
+        query(recorded, "SELECT * FROM episods")
+    assert query(recorded, "SELECT ? + 1 AS two", [1]).records() == [{"two": 2}]
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,102 @@
+"""The views that users query: their fixed columns, and their numbers against plain Python over the same rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from example_suite import CONDITIONS, part, write_stage, write_suite
+
+from evolora_core.evaluation.statistics import wilson
+from evolora_core.store import query, record
+
+SUITE = "example-0a1b2c3d"
+CONTRACT = {
+    "paper_table": "suite condition host seeds generations episodes mean_net mean_roi merges qd_coverage "
+    "holdout_id_acc holdout_id_lo holdout_id_hi holdout_ood_acc holdout_ood_lo holdout_ood_hi retention_acc "
+    "cost_per_answer train_flops total_flops",
+    "holdout_accuracy": "suite run_id condition seed split family depth n correct acc lo hi",
+    "comparison": "suite split a b n diff lo hi p verdict",
+    "compute": "run_id condition seed stage purpose flops tokens seconds",
+    "generation_summary": "run_id generation population episodes mean_reward mean_cost mean_net mean_roi energy_total "
+    "births deaths merges qd_coverage",
+    "ledger_balance": "run_id generation balance",
+    "lineage": "run_id child parent role generation",
+}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("views")
+    for stage in write_suite(home, SUITE, items=96):
+        record(home, stage)
+    return home
+
+
+@pytest.mark.parametrize("view", CONTRACT)
+def test_the_contract_columns_come_first_and_in_order(home: Path, view: str) -> None:
+    columns = query(home, f"SELECT * FROM {view} LIMIT 1").columns
+    expected = CONTRACT[view].split()
+    assert columns[: len(expected)] == expected
+
+
+def test_holdout_accuracy_counts_each_headline_item_once_with_wilson_intervals(home: Path) -> None:
+    rows = query(home, "FROM holdout_accuracy").records()
+    assert sum(r["n"] for r in rows) == 96 * 3 * 3 * len(CONDITIONS)
+    for r in rows:
+        assert r["acc"] == r["correct"] / r["n"]
+        assert (r["lo"], r["hi"]) == pytest.approx(wilson(r["correct"], r["n"]), abs=1e-12)
+
+
+def test_split_and_arm_accuracy_agree_with_the_items(home: Path) -> None:
+    items = query(home, "SELECT run_id, arm, condition, split, correct FROM evaluations").rows
+    for run_id, arm, split, acc in query(home, "SELECT run_id, arm, split, acc FROM arm_accuracy").rows:
+        assert acc == pytest.approx(np.mean([i[4] for i in items if (i[0], i[1], i[3]) == (run_id, arm, split)]))
+    difference = "SELECT DISTINCT a.acc - s.acc FROM arm_accuracy a JOIN split_accuracy s USING (run_id, split)"
+    assert query(home, f"{difference} WHERE a.arm = s.condition").rows == [(0.0,)]
+
+
+def test_paper_table_means_over_seeds(home: Path) -> None:
+    table = {row["condition"]: row for row in query(home, "FROM paper_table").records()}
+    assert list(table) == list(CONDITIONS)
+    ecology, frozen, sft = table["ecology"], table["frozen"], table["sft"]
+    assert (ecology["suite"], ecology["host"], ecology["seeds"]) == (SUITE, "nano", 3)
+    assert (ecology["generations"], ecology["episodes"], ecology["merges"]) == (8, 256, 2)
+    episodes = query(home, "SELECT seed, reward, cost FROM episodes WHERE condition = 'ecology'").rows
+    net, roi = [], []
+    for seed in range(3):
+        reward, cost = (np.array([r[i] for r in episodes if r[0] == seed]) for i in (1, 2))
+        net.append((reward - cost).mean() / 1e6)
+        roi.append(reward.sum() / cost.sum())
+    assert (ecology["mean_net"], ecology["mean_roi"]) == pytest.approx((np.mean(net), np.mean(roi)))
+    assert ecology["qd_coverage"] == pytest.approx(0.7)  # of the last generation
+    accuracies = query(home, "SELECT acc FROM split_accuracy WHERE condition = 'sft' AND split = 'retention'").rows
+    assert sft["retention_acc"] == pytest.approx(np.mean(accuracies))
+    assert (sft["train_flops"], sft["total_flops"]) == (1e11, 1e11 + 1e9)
+    assert (ecology["train_flops"], ecology["total_flops"]) == (9e10, 1.01e11)
+    assert [frozen[c] for c in ("generations", "episodes", "mean_net", "mean_roi", "merges", "train_flops")] == [
+        None
+    ] * 6
+    assert sft["merges"] is None and frozen["cost_per_answer"] == pytest.approx(2e7 + 47.5)
+
+
+def test_paper_table_leaves_out_seeds_that_one_condition_lacks(home: Path, tmp_path: Path) -> None:
+    for stage in write_suite(tmp_path, SUITE, items=24):
+        if (stage.condition, stage.seed, stage.stage) != ("sft", 1, "evaluate"):
+            record(tmp_path, stage)
+    assert query(tmp_path, "SELECT seed FROM complete_seeds ORDER BY seed").rows == [(0,), (2,)]
+    assert query(tmp_path, "SELECT DISTINCT seeds FROM paper_table").rows == [(2,)]
+
+
+def test_the_ledger_balances_and_a_broken_one_shows(home: Path, tmp_path: Path) -> None:
+    assert query(home, "SELECT max(abs(balance)), count(*) FROM ledger_balance").rows == [(0.0, 48)]
+    broken = [{"generation": g, "entry": "settle", "account": "sun", "amount": 500_000} for g in range(2)]
+    record(tmp_path, write_stage(tmp_path, part(SUITE, "ecology", 0, "evolve"), {"ledger": broken}))
+    assert query(tmp_path, "SELECT generation, balance FROM ledger_balance ORDER BY ALL").rows == [(0, 0.5), (1, 1.0)]
+
+
+def test_energies_are_shown_in_units(home: Path) -> None:
+    where = "WHERE condition = 'ecology'"
+    shown = query(home, f"SELECT mean_cost FROM generation_summary {where} ORDER BY seed, generation").rows
+    grouped = "GROUP BY seed, generation ORDER BY seed, generation"
+    raw = query(home, f"SELECT avg(cost) FROM episodes {where} {grouped}").rows
+    assert np.array(shown) == pytest.approx(np.array(raw) / 1e6)
