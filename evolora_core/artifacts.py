@@ -1,0 +1,89 @@
+"""Artefacts on disk: a folder is whole or it is not there.
+
+A stage works in `NAME.partial`, which outlives a kill, so that long stages can resume. `commit` writes the manifest,
+which hashes every file, last, and moves the folder to its name. Knows nothing of what the files mean.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from evolora_core.errors import StageError
+
+MANIFEST = "manifest.json"
+
+
+def sha256(path: Path) -> str:
+    """Hex SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a whole text file or none: into a temporary file beside it, then by rename."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write JSON atomically, readable and in a fixed order."""
+    write_atomic(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+def partial_folder(folder: Path) -> Path:
+    """Where the artefact is made; what a killed process left there is still in it."""
+    partial = folder.with_name(folder.name + ".partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    return partial
+
+
+def commit(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Turn `folder`.partial into `folder`; returns the manifest with the hashes of its files. Replaces a damaged
+    `folder`."""
+    partial = partial_folder(folder)
+    files = {path.relative_to(partial).as_posix(): path for path in sorted(partial.rglob("*")) if path.is_file()}
+    files.pop(MANIFEST, None)
+    whole = manifest | {"files": {name: sha256(path) for name, path in files.items()}}
+    write_json(partial / MANIFEST, whole)
+    if folder.exists():
+        shutil.rmtree(folder)
+    os.replace(partial, folder)
+    return whole
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a committed artefact, or None if there is none that can be read."""
+    try:
+        return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def damage(folder: Path) -> str | None:
+    """What is wrong with an artefact, or None if its manifest stands and every file is as hashed."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return "it has no manifest"
+    for name, digest in manifest["files"].items():
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is gone"
+        if sha256(path) != digest:
+            return f"{name} was changed"
+    return None
+
+
+def check(folder: Path) -> None:
+    """Raise StageError unless the artefact is whole."""
+    if reason := damage(folder):
+        raise StageError(f"{folder}: {reason}; run the suite again, which makes only what is missing")

@@ -1,0 +1,161 @@
+"""The identity of a stage: everything that decides what it computes, hashed. Equal identity, equal artefact.
+
+In it: the part of the configuration that the stage reads, the identities of its inputs, the seed, the host's files,
+dtype, device kind, thread count, the versions of the libraries that its code imports, and that code itself: the
+import closure of its entry module within this project, each module without docstrings and comments.
+
+Left out: the operating system, the processor model and the interpreter's patch version (a table that differs in the
+last digits of a float after moving to another machine is still the same experiment); data files read at run time
+other than the host's; code reached only by a computed import name; the private modules of `tasks`, which decide when a
+stage runs and never what it computes.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from evolora_core.errors import HostError
+
+PROJECT = ("evolora_core", "tasks")
+ORCHESTRATION = "tasks._"
+DIGITS = 16
+# Libraries that compute for another one without being imported by our code.
+_BEHIND = {"transformers": ("tokenizers",)}
+
+
+def digest(document: Any) -> str:
+    """Hash of a JSON document: the same on every machine."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def stage_identity(
+    *,
+    entry: str,
+    config: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    seed: int,
+    host: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The identity document of a stage; `digest` of it is its identity.
+
+    `entry` is the module with its code; `inputs` maps roles to identities of earlier stages; `host` says the host's
+    files hash, dtype, device kind and threads, and is None where no model is used.
+    """
+    modules = import_closure(entry)
+    return {
+        "entry": entry,
+        "config": dict(config),
+        "inputs": dict(inputs),
+        "seed": seed,
+        "host": dict(host) if host else None,
+        "code": digest([(name, _code_hash(name)) for name in sorted(modules)]),
+        "libraries": library_versions(modules),
+    }
+
+
+def import_closure(entry: str) -> frozenset[str]:
+    """Modules of this project that `entry` can reach by import statements, wherever they stand, itself included."""
+    found: set[str] = set()
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.startswith(ORCHESTRATION):
+            continue
+        found.add(name)
+        parents = name.split(".")
+        waiting += [".".join(parents[:i]) for i in range(1, len(parents))]  # importing a module runs its packages
+        waiting += [imported for imported in _imports(name) if imported.split(".")[0] in PROJECT]
+    return frozenset(found)
+
+
+def library_versions(modules: frozenset[str]) -> dict[str, str]:
+    """Installed versions of the third-party libraries that the modules import, Prefect left out: it computes
+    nothing."""
+    names = {imported.split(".")[0] for module in modules for imported in _imports(module)}
+    names |= {behind for name in names for behind in _BEHIND.get(name, ())}
+    names -= {*PROJECT, *sys.stdlib_module_names, "prefect"}
+    distributions = metadata.packages_distributions()
+    return {name: metadata.version(distributions[name][0]) for name in sorted(names) if name in distributions}
+
+
+@cache
+def host_files_hash(path: Path) -> str:
+    """Hash over the files of a host: weights, configuration, tokenizer, template; its card (README.md) is not part of
+    it."""
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    files = [file for file in files if file.name != "README.md" and not file.name.startswith(".")]
+    if not files:
+        raise HostError(f"{path}: the host has no files; fetch it with `evolora host fetch`")
+    names = [file.relative_to(path).as_posix() if path.is_dir() else file.name for file in files]
+    return digest([(name, _file_hash(file)) for name, file in zip(names, files, strict=True)])
+
+
+def _file_hash(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@cache
+def _code_hash(module: str) -> str:
+    """Hash of a module's syntax tree without docstrings; comments and layout are not in a tree."""
+    tree = _tree(module)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """Every module that an import statement of `module` may load."""
+    found: set[str] = set()
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(module, node)
+            found.add(base)
+            if base.split(".")[0] in PROJECT:  # `from package import name`: the name may be a module
+                found |= {f"{base}.{alias.name}" for alias in node.names if _source(f"{base}.{alias.name}")}
+    return frozenset(found)
+
+
+def _absolute(module: str, node: ast.ImportFrom) -> str:
+    """The module that a `from … import` names, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    source = _source(module)
+    package = module if source and source.name == "__init__.py" else module.rpartition(".")[0]
+    for _ in range(node.level - 1):
+        package = package.rpartition(".")[0]
+    return f"{package}.{node.module}" if node.module else package
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    source = _source(module)
+    return ast.parse(source.read_text(encoding="utf-8")) if source else ast.Module(body=[], type_ignores=[])
+
+
+@cache
+def _source(module: str) -> Path | None:
+    """The file of a module of this project, found without importing it; None if there is no such module."""
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    base = Path(spec.submodule_search_locations[0], *rest)
+    for candidate in (base / "__init__.py", base.with_suffix(".py")):
+        if candidate.is_file():
+            return candidate
+    return None

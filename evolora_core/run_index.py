@@ -1,0 +1,138 @@
+"""The index of a suite: which stages it has, where they lie, and how they ended. Beside the artefacts, readable
+without a store.
+
+runs/NAME/index/HASH/suite.json                    the resolved suite, written before the first stage
+runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from evolora_core.artifacts import write_json
+from evolora_core.errors import ConfigError, StageError
+
+State = Literal["running", "done", "cached", "failed"]
+
+
+@dataclass(frozen=True)
+class SuiteId:
+    """A suite by name and the first 8 hex digits of its configuration's hash."""
+
+    name: str
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.digest}"
+
+    def run_id(self, condition: str, seed: int) -> str:
+        """Name of one condition with one seed, over all suites."""
+        return f"{self}.{condition}.s{seed}"
+
+    def index(self, home: Path) -> Path:
+        """The folder of the index."""
+        return home / "runs" / self.name / "index" / self.digest
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One stage of one run. `folder` is relative to EVOLORA_HOME; times are ISO 8601 in UTC; seconds are those of the
+    computation, also when this suite only reused it."""
+
+    suite: str
+    run_id: str
+    condition: str
+    seed: int
+    stage: str
+    folder: str
+    identity: str
+    state: State
+    reason: str = ""
+    seconds: float | None = None
+    flops: int | None = None
+    started: str | None = None
+    finished: str | None = None
+    pid: int | None = None
+
+    @property
+    def file_name(self) -> str:
+        """Name of the entry within its index folder."""
+        return f"{self.condition}-s{self.seed}.{self.stage}.json"
+
+
+def now() -> str:
+    """The time for an entry."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_suite(home: Path, suite: SuiteId, document: dict[str, Any]) -> None:
+    """Write the resolved suite; once written it stays, since its hash is its name."""
+    index = suite.index(home)
+    index.mkdir(parents=True, exist_ok=True)
+    if not (index / "suite.json").exists():
+        write_json(index / "suite.json", document)
+
+
+def write_entry(home: Path, suite: SuiteId, entry: Entry) -> None:
+    """Write or replace the entry of one stage."""
+    write_json(suite.index(home) / entry.file_name, asdict(entry))
+
+
+def read_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: str) -> Entry | None:
+    """The entry of one stage, if it was ever begun."""
+    path = suite.index(home) / f"{condition}-s{seed}.{stage}.json"
+    return _read(path) if path.exists() else None
+
+
+def entries(home: Path, suite: SuiteId) -> Iterator[Entry]:
+    """Every entry of a suite in the order of their names. One that was running in a process that is no more has
+    failed."""
+    for path in sorted(suite.index(home).glob("*-s*.*.json")):
+        entry = _read(path)
+        if entry.state == "running" and entry.pid is not None and not _alive(entry.pid):
+            entry = replace(entry, state="failed", reason="killed: its process is gone; run the suite again to resume")
+        yield entry
+
+
+def suites(home: Path) -> list[SuiteId]:
+    """Every suite that was ever begun, the latest last."""
+    files = sorted(home.glob("runs/*/index/*/suite.json"), key=lambda file: (file.stat().st_mtime_ns, str(file)))
+    return [SuiteId(file.parents[2].name, file.parent.name) for file in files]
+
+
+def find_suite(home: Path, word: str) -> SuiteId:
+    """The suite that a user names by id, by name (the latest of that name), or by its YAML file. Raises ConfigError."""
+    if word.endswith((".yaml", ".yml")):
+        from evolora_core.config import config_hash, load_suite
+
+        config = load_suite(word)
+        return SuiteId(config.name, config_hash(config))
+    known = suites(home)
+    named = [suite for suite in known if word in (str(suite), suite.name)]
+    if not named:
+        names = (
+            ", ".join(sorted({str(suite) for suite in known})) or "none yet; start one with `evolora run SUITE.yaml`"
+        )
+        raise ConfigError(f"{word}: no such suite in {home}; known: {names}")
+    return named[-1]
+
+
+def _read(path: Path) -> Entry:
+    try:
+        return Entry(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise StageError(f"{path}: not an index entry ({error}); remove it and run the suite again") from error
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

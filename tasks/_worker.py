@@ -1,0 +1,43 @@
+"""A process that runs stages: its threads, its log, and the host that it keeps between stages."""
+
+import logging
+import os
+import sys
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evolora_core.hosts import Host
+
+
+def start_worker(threads: int) -> None:
+    """Prepare a process: quiet libraries, a fixed number of torch threads."""
+    show_log()
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def show_log() -> None:
+    """Send the project's own log to stderr: lines in a file, warnings only beside the bars of a terminal."""
+    logger = logging.getLogger("evolora_core")
+    logger.setLevel(logging.WARNING if sys.stderr.isatty() else logging.INFO)
+    if not any(getattr(handler, "evolora", False) for handler in logger.handlers):
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+        handler.evolora = True  # type: ignore[attr-defined]
+        logger.addHandler(handler)
+        logger.propagate = False
+
+
+def load_stage_host(wanted: dict[str, Any]) -> "Host":
+    """The host of a stage; the last one used stays loaded."""
+    return _load(wanted["word"], wanted["device"], wanted["dtype"])
+
+
+@lru_cache(maxsize=1)
+def _load(word: str, device: str, dtype: str) -> "Host":
+    from evolora_core.hosts import load_host
+
+    return load_host(word, device=device, dtype=dtype)

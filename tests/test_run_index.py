@@ -1,0 +1,56 @@
+"""The index of a suite."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from evolora_core.errors import ConfigError, StageError
+from evolora_core.run_index import Entry, SuiteId, entries, find_suite, read_entry, write_entry, write_suite
+
+SUITE = SuiteId("try", "0123abcd")
+
+
+def entry(state="done", stage="evolve", **changes):
+    return Entry(str(SUITE), SUITE.run_id("ecology", 2), "ecology", 2, stage, "runs/try/x", "f" * 16, state, **changes)
+
+
+def test_an_entry_comes_back_as_it_was(tmp_path):
+    write_suite(tmp_path, SUITE, {"name": "try"})
+    written = entry(seconds=1.5, flops=10**12)
+    write_entry(tmp_path, SUITE, written)
+    assert read_entry(tmp_path, SUITE, "ecology", 2, "evolve") == written
+    assert read_entry(tmp_path, SUITE, "ecology", 3, "evolve") is None
+    assert written.run_id == "try-0123abcd.ecology.s2"
+    assert (SUITE.index(tmp_path) / "ecology-s2.evolve.json").is_file()
+
+
+def test_the_suite_is_written_once(tmp_path):
+    write_suite(tmp_path, SUITE, {"name": "try"})
+    write_suite(tmp_path, SUITE, {"name": "other"})
+    assert json.loads((SUITE.index(tmp_path) / "suite.json").read_text()) == {"name": "try"}
+
+
+def test_a_stage_whose_process_is_gone_has_failed(tmp_path):
+    write_suite(tmp_path, SUITE, {})
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    write_entry(tmp_path, SUITE, entry("running", pid=child.pid))
+    (found,) = entries(tmp_path, SUITE)
+    assert found.state == "failed"
+    assert "killed" in found.reason
+
+
+def test_suites_are_found_by_id_and_by_name(tmp_path):
+    write_suite(tmp_path, SUITE, {})
+    assert find_suite(tmp_path, "try") == find_suite(tmp_path, "try-0123abcd") == SUITE
+    with pytest.raises(ConfigError, match="nope: no such suite in .*; known: try-0123abcd"):
+        find_suite(tmp_path, "nope")
+
+
+def test_a_damaged_entry_names_its_file(tmp_path):
+    write_suite(tmp_path, SUITE, {})
+    (SUITE.index(tmp_path) / "ecology-s2.evolve.json").write_text("{")
+    with pytest.raises(StageError, match=r"ecology-s2\.evolve\.json: not an index entry"):
+        list(entries(tmp_path, SUITE))
