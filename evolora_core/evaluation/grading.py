@@ -1,0 +1,135 @@
+"""Ask, answer, grade: items go in, one outcome each comes out, with the budget FLOPs of its answer.
+
+The same function serves every arm, in training and in evaluation; it knows nothing of energy, splits or stores.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from evolora_core.compute import FlopModel
+from evolora_core.families import Grade, Item, grade
+from evolora_core.hosts import Host
+from evolora_core.population.generate import generate
+from evolora_core.population.stack import Population
+
+TOO_LONG = Grade(0.0, False, "too long")
+CHUNK = 8  # batches between two progress reports
+
+
+class Decoding(Protocol):
+    """What `config.DecodingConfig` says about decoding; the same for every arm."""
+
+    @property
+    def max_new_tokens(self) -> int: ...
+
+    @property
+    def batch_rows(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One answer of one organelle (`slot`; -1 = bare host) to one item.
+
+    answer_tokens   sampled tokens, the end token included
+    flops           budget FLOPs: non-padding tokens, KV cache, no prefix sharing, the slot's own rank
+    tokens          sampled token ids, the end token excluded
+    logprob         sum of the log-probabilities of the sampled tokens
+    """
+
+    item: Item
+    slot: int
+    answer: str
+    grade: Grade
+    prompt_tokens: int
+    answer_tokens: int
+    flops: int
+    tokens: list[int]
+    logprob: float
+
+
+def answer_items(
+    host: Host,
+    population: Population | None,
+    items: Sequence[Item],
+    slots: Sequence[int] | np.ndarray,
+    *,
+    decoding: Decoding,
+    keys: np.ndarray | None = None,
+    temperatures: float | Sequence[float] = 0.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Outcome]:
+    """Answer `items[i]` with `slots[i]`, grade, and count; the outcomes keep the order of `items`.
+
+    `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
+    prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
+    nothing. `progress(done, total)` is called now and then.
+    """
+    slots = np.asarray(slots, dtype=np.int64)
+    if len(slots) != len(items):
+        raise ValueError(f"{len(items)} items but {len(slots)} slots")
+    heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float64), (len(items),))
+    prompts = encode_unique(host, [item.prompt for item in items])
+    lengths = np.array([len(ids) for ids in prompts], dtype=np.int64)
+    fits = lengths + decoding.max_new_tokens <= host.max_context
+    outcomes: list[Outcome | None] = [
+        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, [], 0.0)
+        for item, slot, length, fit in zip(items, slots, lengths, fits, strict=True)
+    ]
+    # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
+    order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
+    cost = _row_cost(host, population)
+    chunk = CHUNK * decoding.batch_rows
+    done = len(items) - len(order)
+    for start in range(0, len(order), chunk):
+        rows = order[start : start + chunk]
+        answers = generate(
+            host,
+            population,
+            [prompts[row] for row in rows],
+            slots[rows],
+            max_new_tokens=decoding.max_new_tokens,
+            temperatures=heat[rows].tolist(),
+            keys=None if keys is None else np.asarray(keys)[rows],
+            batch_rows=decoding.batch_rows,
+        )
+        for row, given in zip(rows, answers, strict=True):
+            item, slot = items[row], int(slots[row])
+            text = host.decode(given.tokens)
+            outcomes[row] = Outcome(
+                item=item,
+                slot=slot,
+                answer=text,
+                grade=grade(item, text),
+                prompt_tokens=given.prompt_tokens,
+                answer_tokens=given.new_tokens,
+                flops=cost(given.prompt_tokens, given.new_tokens, slot),
+                tokens=given.tokens,
+                logprob=given.logprob,
+            )
+        done += len(rows)
+        if progress is not None:
+            progress(done, len(items))
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _row_cost(host: Host, population: Population | None) -> Callable[[int, int, int], int]:
+    """Budget FLOPs of (prompt tokens, new tokens, slot)."""
+    model = FlopModel.from_model(host.model)
+    ranks = [] if population is None else population.ranks.tolist()
+
+    @cache
+    def cost(prompt_tokens: int, new_tokens: int, rank: int) -> int:
+        return model.answer(prompt_tokens, new_tokens, rank=rank)
+
+    return lambda prompt_tokens, new_tokens, slot: cost(prompt_tokens, new_tokens, ranks[slot] if slot >= 0 else 0)
+
+
+def encode_unique(host: Host, prompts: Sequence[str]) -> list[list[int]]:
+    """Token ids of every prompt; each distinct prompt is encoded once (many samples, or many slots, share one)."""
+    distinct = list(dict.fromkeys(prompts))
+    ids = dict(zip(distinct, host.encode_prompts(distinct), strict=True))
+    return [ids[prompt] for prompt in prompts]

@@ -1,0 +1,391 @@
+"""Supervised fine-tuning of one LoRA adapter by TRL's SFTTrainer within a FLOP budget. Only this module imports TRL.
+
+The tokens are those of evaluation (the host's own template and end token); the loss is on the completion alone; the
+schedule is planned from the known budget (rivals.plan) and decays to zero where it ends. Choosing among checkpoints
+is charged to the same budget.
+"""
+
+import json
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from datasets import Dataset
+from peft import LoraConfig
+from torch.utils.data import Sampler
+from tqdm import tqdm
+from transformers import TrainerCallback
+from transformers.trainer_callback import PrinterCallback
+from trl import SFTConfig as TrlConfig
+from trl import SFTTrainer
+from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+
+from evolora_core import rng
+from evolora_core.compute import FlopModel, Meter
+from evolora_core.config import SftConfig
+from evolora_core.errors import StageError
+from evolora_core.evaluation.grading import Decoding
+from evolora_core.families import Item
+from evolora_core.hosts import Host
+from evolora_core.rivals.checkpoints import (
+    Checkpoint,
+    choose_checkpoint,
+    interleave,
+    is_finite,
+    question_costs,
+    tidy_adapter,
+)
+from evolora_core.rivals.isolation import isolated
+from evolora_core.rivals.plan import Plan, make_plan
+from evolora_core.rivals.rows import TrainingRows, tokenise
+
+SAVE_SECONDS = 60.0  # of training that a kill may cost
+MARKER = "evolora.json"  # written last into a Trainer checkpoint: without it the checkpoint is incomplete
+
+Progress = Callable[[int, int], None]
+
+
+class Diverged(StageError):
+    """The loss or the weights became NaN or infinite before any checkpoint was kept; `meter` has what it cost."""
+
+    def __init__(self, message: str, meter: Meter) -> None:
+        super().__init__(message)
+        self.meter = meter
+
+
+@dataclass(frozen=True)
+class SftResult:
+    """A trained adapter (PEFT format) and what it cost.
+
+    checkpoints   every kept checkpoint with its selection accuracy; one is chosen
+    steps         rows of the table `sft_steps`; tokens and flops are those of the step
+    meter         compute by purpose: `update` and `selection`; its total is within the budget
+    left_out      training items that do not fit the host's context and were not trained on
+    diverged      training ended early on a NaN; the adapter is from before
+    """
+
+    adapter_folder: Path
+    checkpoints: list[Checkpoint]
+    steps: list[dict[str, float]]
+    meter: Meter
+    left_out: int
+    diverged: bool
+
+
+def train_sft(
+    host: Host,
+    train_items: Sequence[Item],
+    config: SftConfig,
+    *,
+    budget_flops: int,
+    seed: int,
+    learning_rate: float,
+    folder: Path,
+    selection_items: Sequence[Item] = (),
+    decoding: Decoding | None = None,
+    progress: Progress | None = None,
+) -> SftResult:
+    """Train one adapter until `budget_flops` are spent, selection answers included; it ends in `folder/adapter`.
+
+    With `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
+    A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been. Raises StageError if
+    the budget buys no step, Diverged if no finite checkpoint came about, DataError if no item fits the host.
+    """
+    folder, budget_flops = Path(folder), int(budget_flops)
+    rows = tokenise(host, train_items)
+    row_cost = _row_cost(host, config.rank)
+    asked = interleave(selection_items, seed) if decoding is not None else []
+    plan = make_plan(
+        np.array([row_cost(int(length)) for length in rows.lengths], dtype=np.int64),
+        rows.lengths,
+        budget_flops=budget_flops,
+        batch_rows=config.batch_rows,
+        checkpoints=config.checkpoints,
+        seed=seed,
+        question_flops=question_costs(host, asked, rank=config.rank),
+    )
+    work = folder / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    meter = Meter()
+    steps, diverged = _fit(host, rows, config, plan, row_cost, learning_rate, seed, work, meter, progress)
+
+    kept = {step: _adapter_folder(work, step) for step in plan.keep}
+    kept = {step: path for step, path in kept.items() if path.exists() and is_finite(path)}
+    if not kept:
+        raise Diverged(f"sft: training diverged at learning rate {learning_rate:g}; lower sft.learning_rates", meter)
+    checkpoints = choose_checkpoint(
+        host,
+        kept,
+        asked[: plan.questions],
+        decoding=decoding,
+        allowance=budget_flops - meter.total(),
+        spent={step: int(plan.flops[:step].sum()) for step in kept},
+        meter=meter,
+    )
+    chosen = next(checkpoint.step for checkpoint in checkpoints if checkpoint.chosen)
+    shutil.rmtree(folder / "adapter", ignore_errors=True)
+    shutil.copytree(kept[chosen], folder / "adapter")
+    shutil.rmtree(work)
+    return SftResult(folder / "adapter", checkpoints, steps, meter, rows.left_out, diverged)
+
+
+def micro_batches(batch_rows: int) -> int:
+    """Into how many equal parts a batch is cut; its rows are sorted by length, so each part pads only to its own
+    longest.
+
+    The loss is summed over the tokens of the whole batch, so the gradient is the same as in one piece. Twice as fast
+    on a CPU.
+    """
+    return next(parts for parts in (4, 2, 1) if batch_rows % parts == 0 and (parts == 1 or batch_rows // parts >= 8))
+
+
+def _row_cost(host: Host, rank: int) -> Callable[[int], int]:
+    """Budget FLOPs of a training row of so many tokens."""
+    model = FlopModel.from_model(host.model)
+
+    @cache
+    def cost(tokens: int) -> int:
+        return model.train(tokens, rank=rank)
+
+    return cost
+
+
+def _fit(
+    host: Host,
+    rows: TrainingRows,
+    config: SftConfig,
+    plan: Plan,
+    row_cost: Callable[[int], int],
+    learning_rate: float,
+    seed: int,
+    work: Path,
+    meter: Meter,
+    progress: Progress | None,
+) -> tuple[list[dict[str, float]], bool]:
+    """Run (or go on with) the Trainer through the whole plan. Returns the rows of `sft_steps`, and whether it
+    diverged."""
+    quiet = progress is not None or not sys.stderr.isatty()
+    with isolated(host) as model, tqdm(total=plan.steps, desc="sft", unit="step", disable=quiet) as bar:
+
+        def report(step: int, loss: float) -> None:
+            bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+            bar.update(step - bar.n)
+            if progress is not None:
+                progress(step, plan.steps)
+
+        trainer = _PlannedTrainer(
+            plan=plan,
+            row_cost=row_cost,
+            model=model,
+            args=_arguments(host, config, plan, learning_rate, seed, work),
+            train_dataset=Dataset.from_dict({"input_ids": rows.input_ids, "completion_mask": rows.completion_mask}),
+            processing_class=host.tokenizer,
+            data_collator=DataCollatorForLanguageModeling(pad_token_id=host.pad_id),
+            peft_config=LoraConfig(
+                r=config.rank,
+                lora_alpha=config.scale * config.rank,  # type: ignore[arg-type]  # PEFT divides: any number will do
+                lora_dropout=0.0,
+                target_modules="all-linear",
+                task_type="CAUSAL_LM",
+            ),
+        )
+        _check_rows(trainer.train_dataset, rows)
+        trainer.remove_callback(PrinterCallback)
+        watch = _Watch(trainer, plan, meter, work, report)
+        trainer.add_callback(watch)
+        trainer.train(resume_from_checkpoint=_last_checkpoint(work, plan, meter))
+    steps = [
+        {
+            "step": int(entry["step"]),
+            "loss": float(entry["loss"]),
+            "learning_rate": float(entry["learning_rate"]),
+            "tokens": int(plan.tokens[int(entry["step"]) - 1]),
+            "flops": int(plan.flops[int(entry["step"]) - 1]),
+        }
+        for entry in trainer.state.log_history
+        if "loss" in entry
+    ]
+    return steps, watch.diverged
+
+
+def _arguments(host: Host, config: SftConfig, plan: Plan, learning_rate: float, seed: int, work: Path) -> TrlConfig:
+    """The Trainer's settings; the learning-rate schedule is `_PlannedTrainer`'s own."""
+    on_cpu = torch.device(host.device).type == "cpu"
+    parts = micro_batches(config.batch_rows)
+    return TrlConfig(
+        output_dir=str(work),
+        max_steps=plan.steps,
+        per_device_train_batch_size=config.batch_rows // parts,
+        gradient_accumulation_steps=parts,
+        learning_rate=learning_rate,
+        warmup_steps=math.ceil(config.warmup_fraction * plan.steps),
+        adam_beta1=config.betas[0],
+        adam_beta2=config.betas[1],
+        weight_decay=config.weight_decay,
+        max_grad_norm=config.max_grad_norm,
+        completion_only_loss=True,
+        max_length=None,  # nothing may be cut: rows that do not fit were left out, and counted
+        bf16=False,  # the host's own dtype, without autocast; TRL would turn bf16 on, on CPU too
+        activation_checkpointing=False,  # recomputation is TRL's default and would cost a forward per step
+        use_cpu=on_cpu,
+        dataloader_pin_memory=not on_cpu,
+        seed=rng.key(seed, 0, 0, "sft") % 2**31,
+        logging_strategy="steps",
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",  # _Watch asks for checkpoints
+        save_total_limit=2,
+        report_to="none",
+        disable_tqdm=True,
+    )
+
+
+def _check_rows(prepared: Any, rows: TrainingRows) -> None:
+    """TRL must train on exactly our rows: none dropped, none cut, the loss on the completions alone."""
+    expected = [[-100] * len(p) + c for p, c in zip(rows.prompts, rows.completions, strict=True)]
+    if list(prepared["input_ids"]) != rows.input_ids or list(prepared["labels"]) != expected:
+        raise RuntimeError("TRL changed the training rows: some were dropped, cut or masked otherwise")
+
+
+class _InOrder(Sampler[int]):
+    """Row numbers exactly as planned."""
+
+    def __init__(self, order: np.ndarray) -> None:
+        self.rows = order.reshape(-1).tolist()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class _PlannedTrainer(SFTTrainer):
+    """SFTTrainer that follows a plan, counts FLOPs as the rest of the project does, and sends no telemetry."""
+
+    def __init__(self, *, plan: Plan, row_cost: Callable[[int], int], **arguments: Any) -> None:
+        self._plan = plan
+        self._cost_of_row = row_cost
+        self.step_flops = self.step_tokens = self.step_executed = 0  # of the running step; _Watch sets them back
+        super().__init__(**arguments)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
+        return _InOrder(self._plan.order)
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Linear warm-up, then linear decay to zero after the last planned step; no step is wasted at rate 0."""
+        warmup = self.args.warmup_steps
+
+        def factor(step: int) -> float:
+            if step < warmup:
+                return (step + 1) / (warmup + 1)
+            return max(0, num_training_steps - step) / (num_training_steps - warmup)
+
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, factor)
+        self._created_lr_scheduler = True
+        return self.lr_scheduler
+
+    def floating_point_ops(self, inputs: dict[str, Any]) -> int:
+        """Budget FLOPs of a micro-batch; Trainer calls this once after each forward and backward."""
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        flops = sum(self._cost_of_row(length) for length in lengths)
+        self.step_tokens += sum(lengths)
+        self.step_flops += flops
+        self.step_executed += len(lengths) * self._cost_of_row(inputs["attention_mask"].shape[1])
+        return flops
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        """The adapter alone: no tokenizer, no pickled arguments, and no look on the hub for a changed vocabulary."""
+        self.model.save_pretrained(output_dir or self.args.output_dir, save_embedding_layers=False)
+
+    def create_model_card(self, *arguments: Any, **options: Any) -> None:
+        """None: checkpoints are for resuming only."""
+
+    def _send_telemetry(self) -> None:
+        """None is sent."""
+
+
+class _Watch(TrainerCallback):
+    """Charges every step to the meter, stops at the budget or at divergence, keeps adapters, asks for checkpoints."""
+
+    def __init__(
+        self, trainer: _PlannedTrainer, plan: Plan, meter: Meter, work: Path, report: Callable[[int, float], None]
+    ) -> None:
+        self.trainer, self.plan, self.meter, self.work, self.report = trainer, plan, meter, work, report
+        self.diverged = False
+        self.limit = int(plan.flops.sum())
+        self.ticked = self.saved = time.perf_counter()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.ticked = self.saved = time.perf_counter()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        now, trainer, step = time.perf_counter(), self.trainer, state.global_step
+        self.meter.add(
+            "update",
+            flops=trainer.step_flops,
+            tokens=trainer.step_tokens,
+            seconds=now - self.ticked,
+            executed_flops=trainer.step_executed,
+        )
+        trainer.step_flops = trainer.step_tokens = trainer.step_executed = 0
+        self.ticked = now
+        if self.meter.total() >= self.limit:
+            control.should_training_stop = True
+        if step in self.plan.keep:
+            _keep_adapter(trainer, _adapter_folder(self.work, step))
+        if step in self.plan.keep or now - self.saved > SAVE_SECONDS:
+            control.should_save = True
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        if logs is None or "loss" not in logs:
+            return
+        if not math.isfinite(logs["loss"]):
+            self.diverged = True
+            control.should_training_stop = True
+            control.should_save = False
+        self.report(state.global_step, logs["loss"])
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        marker = {"plan": self.plan.fingerprint, "meter": self.meter.state()}
+        checkpoint = self.work / f"checkpoint-{state.global_step}"
+        (checkpoint / MARKER).write_text(json.dumps(marker), encoding="utf-8")
+        self.saved = time.perf_counter()
+
+
+def _adapter_folder(work: Path, step: int) -> Path:
+    return work / f"adapter-{step}"
+
+
+def _keep_adapter(trainer: SFTTrainer, folder: Path) -> None:
+    """Save the adapter as it is now; the folder appears only when complete."""
+    draft = folder.with_name(folder.name + ".part")
+    shutil.rmtree(draft, ignore_errors=True)
+    trainer.save_model(str(draft))
+    tidy_adapter(draft)
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+
+
+def _last_checkpoint(work: Path, plan: Plan, meter: Meter) -> str | None:
+    """The newest complete Trainer checkpoint of this very plan, its compute put on the meter; others are deleted."""
+    found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
+    for path in found:
+        marker = path / MARKER
+        if marker.exists():
+            document = json.loads(marker.read_text(encoding="utf-8"))
+            if document["plan"] == plan.fingerprint:
+                meter.merge(Meter.from_state(document["meter"]))
+                return str(path)
+        shutil.rmtree(path)
+    for path in work.glob("adapter-*"):  # of another plan, or without a checkpoint to go on from
+        shutil.rmtree(path)
+    return None

@@ -1,0 +1,11 @@
+"""Which organelle answers: one rule for the ecology and for its rivals, chosen on the selection split.
+
+`single` sends every item to one slot; `family` chooses a slot for each family and leaves unseen families to the host.
+The bare host is always a candidate, and wins unless somebody is better. The cost of choosing is that of the outcomes
+handed in: the caller charges it.
+"""
+
+from evolora_core.routing.candidates import answer_as_each
+from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, read_routes, route, write_routes
+
+__all__ = ["HOST", "ROUTINGS", "Routes", "answer_as_each", "choose_routes", "read_routes", "route", "write_routes"]
