@@ -6,6 +6,7 @@ distribution; sft forgets. Nothing here is a result.
 
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evolora_core.artifacts import commit, partial_folder
+from evolora_core.evaluation.comparisons import write_comparisons
 from evolora_core.identity import digest
 from evolora_core.rng import stream
 from evolora_core.run_index import Entry, SuiteId, write_entry
@@ -46,9 +48,10 @@ def write_stage(home: Path, part: Slice, tables: dict[str, list[dict]], **manife
     """A stage folder with its manifest, and its entry in the index."""
     folder = home / part.folder
     shutil.rmtree(partial_folder(folder))
+    manifest = {"stage": part.stage, "condition": part.condition, "seed": part.seed} | manifest
     for name, rows in tables.items():
         pq.write_table(pa.Table.from_pylist(rows), partial_folder(folder) / f"{name}.parquet")
-    whole = commit(folder, {"stage": part.stage, "seconds": 1.5, "flops": 10**9} | manifest)
+    whole = commit(folder, {"seconds": 1.5, "flops": 10**9} | manifest)
     identity = digest(whole["files"])
     entry = Entry(part.suite, part.run_id, part.condition, part.seed, part.stage, str(part.folder), identity, "done")
     suite = suite_id(part.suite)
@@ -94,6 +97,7 @@ def write_suite(
                 parts.append(_sft(home, suite, seed))
             parts.append(_evaluate(home, suite, condition, seed, items))
     write_suite_file(home, suite_id(suite), config)
+    parts.append(_compare(home, suite, seeds))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
 
 
@@ -224,16 +228,24 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int) -> 
                     | {"flops": 2 * 10**7 + i}
                 )
     facts = {"host": "h" * 64, "tokenizer": "t" * 64, "template": "none", "dtype": "float32"}
-    facts |= {"decoding": {"max_new_tokens": 32}, "prices": {"rho": 33.3}, "dataset": f"d{seed}" * 8, "code": "c" * 64}
+    facts |= {"decoding": {"max_new_tokens": 32}, "prices": {"rho": 33.3}, "dataset": f"d{seed}" * 8}
     return write_stage(
         home,
         part(suite, condition, seed, "evaluate"),
         {"evaluations": rows, "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9)},
-        comparable=facts,
-        versions={"torch": "2.13.0", "transformers": "5.23.0"},
-        threads=1,
-        device="cpu",
+        summary={"comparable": facts},
+        identity_document={"code": "c" * 16, "libraries": {"torch": "2.13.0"}, "host": {"threads": 1, "device": "cpu"}},
     )
+
+
+def _compare(home: Path, suite: str, seeds: tuple[int, ...]) -> Slice:
+    """The real computation over the made-up items."""
+    stage = part(suite, "suite", 0, "compare")
+    runs = [(condition, seed) for condition in CONDITIONS for seed in seeds]
+    folders = {run: home / part(suite, *run, "evaluate").folder for run in runs}
+    with TemporaryDirectory() as out:
+        tables = write_comparisons(folders, COMPARISONS, Path(out), resamples=1000)
+    return write_stage(home, stage, tables)
 
 
 def _quantile(share: float) -> float:

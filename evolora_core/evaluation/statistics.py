@@ -227,10 +227,12 @@ def verdict(c: Comparison) -> str:
 
 def _note(c: Comparison, family: int) -> str:
     """What keeps a reader from taking the row for more than it is."""
+    notes = []
     if c.seeds < MIN_SEEDS:
-        return THESE_RUNS_ONLY
-    smallest = min(1.0, family * 2.0 ** (1 - c.seeds))
-    if smallest >= ALPHA:
+        notes.append(THESE_RUNS_ONLY)
+    elif (smallest := min(1.0, family * 2.0 ** (1 - c.seeds))) >= ALPHA:
         claims = "1 comparison" if family == 1 else f"{family} comparisons"
-        return f"{c.seeds} seeds cannot decide {claims} (smallest Holm p {smallest:.3g})"
-    return ""
+        notes.append(f"{c.seeds} seeds cannot decide {claims} (smallest Holm p {smallest:.3g})")
+    if c.diff == c.lo == c.hi == 0 and all(p == 1 for _, p in c.seed_tests):
+        notes.append("no answer differs in correctness")
+    return "; ".join(notes)

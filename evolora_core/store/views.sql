@@ -3,10 +3,12 @@
 -- Energies are in units (one unit = the FLOPs of one mean base answer). Only the headline arm of a run is shown, the one
 -- named like its condition; `arm_accuracy` has the others.
 
+CREATE OR REPLACE VIEW suites AS FROM data.suites;
+
 -- Seeds for which every condition of the suite has been evaluated: means over seeds compare the same seeds.
 CREATE OR REPLACE VIEW complete_seeds AS
 WITH expected AS (
-    SELECT suite, unnest(conditions) AS condition FROM data.suites
+    SELECT suite, unnest(conditions) AS condition FROM suites
     UNION
     SELECT suite, condition FROM data.stages WHERE stage = 'evaluate'
 ),
@@ -55,7 +57,7 @@ SELECT *, correct / n AS acc, wilson_lo(correct, n) AS lo, wilson_hi(correct, n)
 
 -- Accuracy over the complete seeds with hierarchical bootstrap intervals; family '*' is the whole split.
 CREATE OR REPLACE VIEW accuracy AS
-SELECT suite, condition, arm, split, family, seeds, n, acc, lo, hi FROM data.accuracies;
+SELECT suite, split_part(arm, ':', 1) AS condition, arm, split, family, seeds, n, acc, lo, hi FROM data.accuracies;
 
 -- The declared comparisons. p: sign-flip test over seeds; p_holm: adjusted, the one that the verdict asks for.
 CREATE OR REPLACE VIEW comparison AS
@@ -112,30 +114,35 @@ SELECT runs.*, generations, episodes, mean_net, mean_roi, merges, qd_coverage, h
 FROM runs LEFT JOIN earned USING (run_id) LEFT JOIN lived USING (run_id) LEFT JOIN merged USING (run_id)
     LEFT JOIN answered USING (run_id) LEFT JOIN spent USING (run_id) LEFT JOIN reached USING (run_id);
 
--- Means over the complete seeds. lo, hi: bootstrap over seeds and items, NULL until the suite's comparisons are computed.
--- cost_per_answer, train_flops and total_flops are budget FLOPs; train = rollouts and updates; total = all but the
--- evaluation on the holdouts, which is our measurement and the same for every arm.
+-- Means over the complete seeds. lo, hi: bootstrap over seeds and items, NULL until the suite's comparisons are computed
+-- from the same seeds. cost_per_answer, train_flops and total_flops are budget FLOPs; train = rollouts and updates; total =
+-- all but the evaluation on the holdouts, which is our measurement and the same for every arm.
 CREATE OR REPLACE VIEW paper_table AS
-SELECT r.suite, r.condition, any_value(s.host) AS host, count(*) AS seeds,
-    avg(generations) AS generations, avg(episodes) AS episodes, avg(mean_net) AS mean_net, avg(mean_roi) AS mean_roi,
-    avg(merges) AS merges, avg(qd_coverage) AS qd_coverage,
-    avg(holdout_id) AS holdout_id_acc, any_value(i.lo) AS holdout_id_lo, any_value(i.hi) AS holdout_id_hi,
-    avg(holdout_ood) AS holdout_ood_acc, any_value(o.lo) AS holdout_ood_lo, any_value(o.hi) AS holdout_ood_hi,
-    avg(retention) AS retention_acc, avg(cost_per_answer) AS cost_per_answer,
-    avg(train_flops) AS train_flops, avg(total_flops) AS total_flops,
-    any_value(t.lo) AS retention_lo, any_value(t.hi) AS retention_hi,
-    avg(cost_per_correct) AS cost_per_correct, avg(evaluation_flops) AS evaluation_flops
-FROM run_summary AS r
-JOIN complete_seeds USING (suite, seed)
-LEFT JOIN data.suites AS s USING (suite)
-LEFT JOIN accuracy AS i ON (i.suite, i.condition, i.arm, i.split, i.family) = (r.suite, r.condition, r.condition, 'holdout_id', '*')
-LEFT JOIN accuracy AS o ON (o.suite, o.condition, o.arm, o.split, o.family) = (r.suite, r.condition, r.condition, 'holdout_ood', '*')
-LEFT JOIN accuracy AS t ON (t.suite, t.condition, t.arm, t.split, t.family) = (r.suite, r.condition, r.condition, 'retention', '*')
-GROUP BY r.suite, r.condition, s.conditions
-ORDER BY r.suite, list_position(s.conditions, r.condition), r.condition;
+WITH intervals AS (
+    SELECT suite, condition, any_value(seeds) AS seeds,
+        max(lo) FILTER (WHERE split = 'holdout_id') AS holdout_id_lo, max(hi) FILTER (WHERE split = 'holdout_id') AS holdout_id_hi,
+        max(lo) FILTER (WHERE split = 'holdout_ood') AS holdout_ood_lo, max(hi) FILTER (WHERE split = 'holdout_ood') AS holdout_ood_hi,
+        max(lo) FILTER (WHERE split = 'retention') AS retention_lo, max(hi) FILTER (WHERE split = 'retention') AS retention_hi
+    FROM accuracy WHERE arm = condition AND family = '*' GROUP BY suite, condition
+),
+means AS (
+    SELECT suite, condition, count(*) AS seeds, avg(generations) AS generations, avg(episodes) AS episodes,
+        avg(mean_net) AS mean_net, avg(mean_roi) AS mean_roi, avg(merges) AS merges, avg(qd_coverage) AS qd_coverage,
+        avg(holdout_id) AS holdout_id_acc, avg(holdout_ood) AS holdout_ood_acc, avg(retention) AS retention_acc,
+        avg(cost_per_answer) AS cost_per_answer, avg(cost_per_correct) AS cost_per_correct,
+        avg(train_flops) AS train_flops, avg(total_flops) AS total_flops, avg(evaluation_flops) AS evaluation_flops
+    FROM run_summary JOIN complete_seeds USING (suite, seed)
+    GROUP BY suite, condition
+)
+SELECT m.suite, m.condition, s.host, m.seeds, generations, episodes, mean_net, mean_roi, merges, qd_coverage,
+    holdout_id_acc, holdout_id_lo, holdout_id_hi, holdout_ood_acc, holdout_ood_lo, holdout_ood_hi, retention_acc,
+    cost_per_answer, train_flops, total_flops, retention_lo, retention_hi, cost_per_correct, evaluation_flops
+FROM means AS m
+LEFT JOIN suites AS s USING (suite)
+LEFT JOIN intervals AS i ON i.suite = m.suite AND i.condition = m.condition AND i.seeds = m.seeds
+ORDER BY m.suite, list_position(s.conditions, m.condition), m.condition;
 
 -- The other tables, under their own names.
-CREATE OR REPLACE VIEW suites AS FROM data.suites;
 CREATE OR REPLACE VIEW stages AS FROM data.stages;
 CREATE OR REPLACE VIEW splits AS FROM data.splits;
 CREATE OR REPLACE VIEW leaks AS FROM data.leaks;

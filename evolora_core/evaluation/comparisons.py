@@ -1,0 +1,170 @@
+"""From graded items to the two suite-level tables: accuracies with intervals, and the declared comparisons with
+verdicts.
+
+Items are matched by (seed, split, task_id); conditions that were not measured alike are refused, with the difference
+named.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evolora_core.artifacts import read_manifest
+from evolora_core.errors import StageError
+from evolora_core.evaluation.statistics import RESAMPLES, accuracy_interval, compare, decide
+from evolora_core.rng import stream
+
+# What must be equal for two conditions of one seed to be comparable.
+FACTS = ("host", "tokenizer", "template", "dtype", "decoding", "prices", "dataset", "code")
+ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct"]
+ALL = "*"  # in the column `family`: the whole split
+
+Run = tuple[str, int]  # condition and seed
+
+
+def facts_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What an evaluation was made with, from the manifest of its stage. Raises StageError if it does not say."""
+    facts = dict(manifest.get("summary", {}).get("comparable", {}))
+    facts["code"] = manifest.get("identity_document", {}).get("code")
+    if missing := [name for name in FACTS if facts.get(name) is None]:
+        stage = f"{manifest.get('condition')} s{manifest.get('seed')}"
+        raise StageError(f"evaluate {stage}: its manifest does not say {', '.join(missing)}: it cannot be compared")
+    return {name: facts[name] for name in FACTS}
+
+
+def refuse_unlike(facts: Mapping[Run, Mapping[str, Any]], a: str, b: str, seeds: Iterable[int]) -> None:
+    """Raise StageError that names what differs between the evaluations of two conditions, if anything does."""
+    for seed in seeds:
+        for name in FACTS:
+            left, right = (json.dumps(facts[condition, seed][name], sort_keys=True) for condition in (a, b))
+            if left != right:
+                raise StageError(
+                    f"{a} and {b} cannot be compared: seed {seed} differs in {name} "
+                    f"({_short(left)} and {_short(right)})"
+                )
+
+
+def compute_comparisons(
+    items: pd.DataFrame,
+    facts: Mapping[Run, Mapping[str, Any]],
+    declared: Sequence[Mapping[str, str]],
+    resamples: int = RESAMPLES,
+) -> list[dict[str, Any]]:
+    """Rows of the table `comparisons`: the declared pairs {a, b, split}, all at once, since Holm needs the whole
+    family.
+
+    `items` has the columns condition, seed, split, task_id, arm, correct; only headline arms (arm = condition) are
+    compared. Raises StageError for unlike conditions and items without a partner.
+    """
+    headline = items[items["arm"] == items["condition"]]
+    compared = []
+    for pair in declared:
+        a, b, split = pair["a"], pair["b"], pair["split"]
+        left, right = (_by_item(headline, condition, split) for condition in (a, b))
+        _refuse_unmatched(left, right, a, b, split)
+        outcomes_a, outcomes_b = _by_seed(left), _by_seed(right)
+        refuse_unlike(facts, a, b, outcomes_a)
+        rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
+        compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples))
+    rows = [asdict(c) for c in decide(compared)]
+    return [{k: v for k, v in row.items() if k != "seed_tests"} for row in rows]
+
+
+def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[dict[str, Any]]:
+    """Rows of the table `accuracies`: mean over seeds with its interval, per arm (CONDITION or CONDITION:ROUTING),
+    split and family; family `*` is the whole split.
+    """
+    whole = items.assign(family=ALL)
+    rows = []
+    for key, group in pd.concat([whole, items]).groupby(["arm", "split", "family"], sort=True):
+        arm, split, family = key
+        outcomes = list(_by_seed(group).values())
+        lo, hi = accuracy_interval(outcomes, stream(0, 0, 0, "bootstrap", "accuracy", *map(str, key)), resamples)
+        acc = float(np.mean([o.mean() for o in outcomes]))
+        row = {"arm": arm, "split": split, "family": family, "seeds": len(outcomes), "n": len(group)}
+        rows.append(row | {"acc": acc, "lo": lo, "hi": hi})
+    return rows
+
+
+def complete_seeds(runs: Iterable[Run]) -> list[int]:
+    """The seeds that every condition has."""
+    runs = set(runs)
+    conditions = {condition for condition, _ in runs}
+    return sorted({seed for _, seed in runs if all((condition, seed) in runs for condition in conditions)})
+
+
+def write_comparisons(
+    folders: Mapping[Run, Path], declared: Sequence[Mapping[str, str]], out: Path, resamples: int = RESAMPLES
+) -> dict[str, list[dict[str, Any]]]:
+    """Read the evaluate stages in `folders`, write `comparisons.parquet` and `accuracies.parquet` to `out`.
+
+    Uses the seeds that are complete in all conditions. Returns the rows of both tables. Raises StageError.
+    """
+    seeds = complete_seeds(folders)
+    if not seeds:
+        raise StageError("no seed has been evaluated in every condition, so there is nothing to compare")
+    used = {run: folder for run, folder in folders.items() if run[1] in seeds}
+    facts = {run: facts_of(read_manifest(folder) or {}) for run, folder in used.items()}
+    items = pd.concat([_read_items(folder, *run) for run, folder in used.items()], ignore_index=True)
+    tables = {
+        "comparisons": compute_comparisons(items, facts, declared, resamples),
+        "accuracies": compute_accuracies(items, resamples),
+    }
+    for name, rows in tables.items():
+        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMAS[name]), out / f"{name}.parquet")
+    return tables
+
+
+def _schema(text: str = "", integer: str = "", number: str = "") -> dict[str, pa.DataType]:
+    kinds = ((text, pa.string()), (integer, pa.int64()), (number, pa.float64()))
+    return {name: kind for names, kind in kinds for name in names.split()}
+
+
+# Fixed, so that a suite without declared comparisons leaves a readable empty table.
+_SCHEMAS = {
+    "comparisons": pa.schema(_schema("split a b verdict note", "n seeds", "diff lo hi p p_holm")),
+    "accuracies": pa.schema(_schema("arm split family", "seeds n", "acc lo hi")),
+}
+
+
+def _read_items(folder: Path, condition: str, seed: int) -> pd.DataFrame:
+    table = pq.read_table(folder / "evaluations.parquet", columns=ITEM_COLUMNS).to_pandas()
+    return table.assign(condition=condition, seed=seed)
+
+
+def _by_item(items: pd.DataFrame, condition: str, split: str) -> pd.DataFrame:
+    """One row per item of a condition and split, in the order by which conditions are paired."""
+    mine = items[(items["condition"] == condition) & (items["split"] == split)]
+    return mine[["seed", "task_id", "correct"]].sort_values(["seed", "task_id"], ignore_index=True)
+
+
+def _by_seed(items: pd.DataFrame) -> dict[int, np.ndarray]:
+    """Outcomes 0/1 of each seed, in the order of the rows."""
+    seeds, correct = items["seed"].to_numpy(), items["correct"].to_numpy(dtype=np.int64)
+    return {int(seed): correct[seeds == seed] for seed in np.unique(seeds)}
+
+
+def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, split: str) -> None:
+    for side, name in ((left, a), (right, b)):
+        if side.empty:
+            raise StageError(f"{name} has no items on {split}; it must be evaluated before it can be compared")
+        if side.duplicated(["seed", "task_id"]).any():
+            raise StageError(f"{name} answered an item of {split} twice in one arm; task ids must be unique in a seed")
+    keys = [set(zip(side["seed"], side["task_id"], strict=True)) for side in (left, right)]
+    if alone := sorted(keys[0] ^ keys[1]):
+        seed, task_id = alone[0]
+        raise StageError(
+            f"{a} and {b} answered different items of {split}: {len(alone)} have no partner, the first is "
+            f"{task_id} of seed {seed}"
+        )
+
+
+def _short(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,111 @@
+"""Pairing, refusals and the two tables, on small made-up items."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from evolora_core.errors import StageError
+from evolora_core.evaluation.comparisons import (
+    FACTS,
+    complete_seeds,
+    compute_accuracies,
+    compute_comparisons,
+    facts_of,
+    write_comparisons,
+)
+from evolora_core.rng import stream
+
+PAIR = [{"a": "ecology", "b": "frozen", "split": "holdout_id"}]
+
+
+def _items(share: dict[str, float], seeds: int = 3, n: int = 300) -> pd.DataFrame:
+    rows = []
+    for condition, p in share.items():
+        for seed in range(seeds):
+            correct = stream(seed, 0, 0, "items", condition).random(n) < p
+            for arm in (condition, f"{condition}:single"):
+                rows += [
+                    {"condition": condition, "seed": seed, "arm": arm, "split": "holdout_id", "task_id": f"t{i}"}
+                    | {"family": ("math", "string.sort")[i % 2], "correct": bool(c)}
+                    for i, c in enumerate(correct)
+                ]
+    return pd.DataFrame(rows)
+
+
+def _facts(items: pd.DataFrame, **changed: object) -> dict:
+    runs = set(zip(items["condition"], items["seed"], strict=True))
+    return {run: dict.fromkeys(FACTS, "same") | (changed if run[0] == "ecology" else {}) for run in runs}
+
+
+def test_a_clear_gain_is_found_and_does_not_depend_on_the_order_of_rows() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.5})
+    (row,) = compute_comparisons(items, _facts(items), PAIR, 1000)
+    assert (row["verdict"], row["note"], row["n"], row["seeds"]) == ("ecology", "these runs only", 900, 3)
+    shares = items[items.arm == items.condition].groupby("condition").correct.mean()
+    assert row["diff"] == pytest.approx(shares["ecology"] - shares["frozen"])
+    shuffled = items.sample(frac=1, random_state=1)
+    assert compute_comparisons(shuffled, _facts(items), PAIR, 1000) == [row]
+
+
+def test_equal_answers_are_undecided_and_said_to_be_equal() -> None:
+    items = _items({"frozen": 0.3})
+    both = pd.concat([items, items.assign(condition="ecology", arm=items.arm.str.replace("frozen", "ecology"))])
+    (row,) = compute_comparisons(both, _facts(both), PAIR, 1000)
+    assert (row["verdict"], row["note"]) == ("undecided", "these runs only; no answer differs in correctness")
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_unlike_conditions_are_refused_with_the_difference_named(fact: str) -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.5}, seeds=1, n=20)
+    with pytest.raises(StageError, match=rf"ecology and frozen cannot be compared: seed 0 differs in {fact} "):
+        compute_comparisons(items, _facts(items, **{fact: {"other": 1}}), PAIR, 1000)
+
+
+def test_items_without_a_partner_are_refused() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.5}, seeds=2, n=20)
+    lost = items[~((items.condition == "ecology") & (items.seed == 1) & (items.task_id == "t7"))]
+    with pytest.raises(StageError, match="1 have no partner, the first is t7 of seed 1"):
+        compute_comparisons(lost, _facts(items), PAIR, 1000)
+    with pytest.raises(StageError, match="twice in one arm"):
+        compute_comparisons(pd.concat([items, items.tail(30)]), _facts(items), PAIR, 1000)
+    with pytest.raises(StageError, match="sft has no items on holdout_id"):
+        compute_comparisons(items, _facts(items), [PAIR[0] | {"b": "sft"}], 1000)
+
+
+def test_accuracies_of_every_arm_and_family() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.5})
+    rows = {(r["arm"], r["family"]): r for r in compute_accuracies(items, 1000)}
+    assert len(rows) == 4 * 3
+    for (arm, family), row in rows.items():
+        mine = items[(items.arm == arm) & ((family == "*") | (items.family == family))]
+        assert row["acc"] == pytest.approx(mine.groupby("seed").correct.mean().mean())
+        assert row["lo"] < row["acc"] < row["hi"] and row["n"] == len(mine)
+
+
+def test_a_manifest_that_does_not_say_what_it_measured_is_refused() -> None:
+    known = dict.fromkeys(FACTS, "x")
+    document = {"code": "abc"}
+    assert facts_of({"summary": {"comparable": known}, "identity_document": document})["code"] == "abc"
+    with pytest.raises(StageError, match=re.escape("evaluate sft s2: its manifest does not say prices: it")):
+        short = {k: v for k, v in known.items() if k != "prices"}
+        facts_of({"summary": {"comparable": short}, "identity_document": document, "condition": "sft", "seed": 2})
+
+
+def test_only_complete_seeds_are_compared(tmp_path: Path) -> None:
+    assert complete_seeds([("a", 0), ("b", 0), ("a", 1), ("b", 2), ("a", 2)]) == [0, 2]
+    with pytest.raises(StageError, match="nothing to compare"):
+        write_comparisons({("a", 0): tmp_path, ("b", 1): tmp_path}, [], tmp_path)
+
+
+def test_a_suite_without_claims_leaves_an_empty_table(tmp_path: Path) -> None:
+    from example_suite import part, write_suite
+
+    write_suite(tmp_path, seeds=(0,), items=24)
+    folder = tmp_path / part("example-0a1b2c3d", "frozen", 0, "evaluate").folder
+    written = write_comparisons({("frozen", 0): folder}, [], tmp_path, resamples=200)
+    assert pq.read_table(tmp_path / "comparisons.parquet").num_rows == 0 and written["comparisons"] == []
+    assert np.isfinite([row["hi"] for row in written["accuracies"]]).all()
