@@ -1,0 +1,1 @@
+"""How answers are graded, counted and compared."""
