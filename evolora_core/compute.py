@@ -1,0 +1,162 @@
+"""What a model's answers and training steps cost in floating-point operations, and the meter that every call is charged to.
+
+Budget FLOPs are algorithmic: the matmuls that the architecture needs for non-padding tokens, with a key-value cache, without sharing
+prefixes. The conventions are those of `torch.utils.flop_counter` on eager attention (a multiply-add is two operations, only matmuls
+count), against which they are tested:
+
+- a prefill of T tokens computes the dense T x T score matrix, in sliding-window layers too;
+- a decoding step attends to the cached tokens and itself, in sliding-window layers at most to the window;
+- the LM head runs once per new token when generating, and once per answer token when training;
+- training is forward plus backward through a frozen host: every activation gradient but that of the first layer's input projections
+  (the embeddings need none), no weight gradient of the host, and both factor gradients of the adapters.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+PURPOSES = ("rollout", "update", "selection", "assimilation", "routing", "evaluation", "tuning")
+
+
+@dataclass(frozen=True)
+class FlopModel:
+    """FLOPs of one host and of adapters on all its linear layers. Every argument may be an array; results are int64 of its shape.
+
+    linear      multiply-adds a token of all linear layers but the LM head
+    entering    those of them whose input is the (normalised) embedding, which needs no gradient
+    head        multiply-adds of the LM head at one position
+    adapter     multiply-adds a token and rank: sum of in + out features over the adapted layers
+    entering_in sum of in features over the layers of `entering`
+    attention   per layer: (multiply-adds of QKᵀ and of AV together for one pair of tokens, window; 0 = all tokens)
+    """
+
+    linear: int
+    entering: int
+    head: int
+    adapter: int
+    entering_in: int
+    attention: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def from_model(cls, model: "PreTrainedModel") -> "FlopModel":
+        """Read the structure of a Hugging Face decoder: its linear layers, heads and windows."""
+        from evolora_core.population.adapter import adapted_layers
+
+        config = model.config.get_text_config()
+        layers = adapted_layers(model)
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
+        windows = [config.sliding_window if kind == "sliding_attention" else 0 for kind in kinds]
+        entering = [layer for name, layer in layers.items() if name.endswith(ENTERING)]
+        return cls(
+            linear=sum(layer.weight.numel() for layer in layers.values()),
+            entering=sum(layer.weight.numel() for layer in entering),
+            head=model.get_output_embeddings().weight.numel(),
+            adapter=sum(layer.in_features + layer.out_features for layer in layers.values()),
+            entering_in=sum(layer.in_features for layer in entering),
+            attention=tuple((2 * config.num_attention_heads * head_dim, window) for window in windows),
+        )
+
+    def generate_flops(self, prompt_tokens: ArrayLike, new_tokens: ArrayLike, rank: ArrayLike = 0) -> Any:
+        """An answer of `new_tokens` (the end token included) to a prompt: prefill, then one step for each new token but the last.
+
+        `rank` 0 is the bare host. With `new_tokens` 0 it is the prefill alone, without LM head.
+        """
+        prompt, new, rank = _floats(prompt_tokens, new_tokens, rank)
+        steps = np.maximum(new - 1, 0)
+        total = (prompt + steps) * (self.linear + rank * self.adapter) + new * self.head
+        for pair, window in self.attention:
+            total = total + pair * (prompt * prompt + _attended(prompt, steps, window))
+        return _integers(2 * total)
+
+    def train_flops(self, total_tokens: ArrayLike, answer_tokens: ArrayLike, rank: ArrayLike) -> Any:
+        """Forward and backward of one row of prompt and answer, with the loss at its answer tokens (the end token included)."""
+        tokens, answer, rank = _floats(total_tokens, answer_tokens, rank)
+        scores = sum(pair for pair, _ in self.attention) * tokens * tokens
+        forward = tokens * (self.linear + rank * self.adapter) + scores + answer * self.head
+        inputs = (
+            tokens * (self.linear - self.entering) + answer * self.head
+        )  # activation gradients through frozen weights
+        # Each adapter factor has a gradient of its own and passes one on, but for those that face the embeddings.
+        adapters = tokens * rank * (2 * self.adapter - self.entering_in)
+        return _integers(2 * (forward + inputs + adapters + 2 * scores))
+
+
+ENTERING = ("layers.0.self_attn.q_proj", "layers.0.self_attn.k_proj", "layers.0.self_attn.v_proj")
+
+
+def _floats(*values: ArrayLike) -> tuple[np.ndarray, ...]:
+    """Float64 counts: exact to 2^53, and means of token counts are allowed."""
+    return tuple(np.asarray(value, dtype=np.float64) for value in values)
+
+
+def _integers(value: np.ndarray) -> Any:
+    return np.rint(value).astype(np.int64)
+
+
+def _attended(prompt: np.ndarray, steps: np.ndarray, window: int) -> np.ndarray:
+    """Tokens attended to in all decoding steps together: Σ over i = 1 … steps of min(prompt + i, window)."""
+    if not window:
+        return steps * prompt + steps * (steps + 1) / 2
+    free = np.clip(window - prompt, 0, steps)  # steps that still see everything
+    return free * prompt + free * (free + 1) / 2 + (steps - free) * window
+
+
+@dataclass
+class Account:
+    """What was spent on one purpose."""
+
+    flops: int = 0  # budget
+    executed_flops: int = 0  # with padding, without what shared prefixes save
+    tokens: int = 0  # prompt and new tokens
+    seconds: float = 0.0
+
+
+@dataclass
+class Meter:
+    """Compute by purpose. Adding is all it does; what a call costs is for the caller to say."""
+
+    accounts: dict[str, Account] = field(default_factory=dict)
+
+    def add(self, purpose: str, flops: int, tokens: int, seconds: float, executed_flops: int | None = None) -> None:
+        """Charge a purpose of `PURPOSES`. Executed FLOPs count as the budget's where they were not measured."""
+        if purpose not in PURPOSES:
+            raise ValueError(f"purpose {purpose!r} is none of {', '.join(PURPOSES)}")
+        account = self.accounts.setdefault(purpose, Account())
+        account.flops += int(flops)
+        account.executed_flops += int(flops if executed_flops is None else executed_flops)
+        account.tokens += int(tokens)
+        account.seconds += float(seconds)
+
+    def merge(self, other: "Meter") -> None:
+        """Add all that another meter has."""
+        for row in other.rows():
+            self.add(**row)
+
+    def total(self) -> int:
+        """Budget FLOPs over all purposes."""
+        return sum(account.flops for account in self.accounts.values())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of the table `compute`, in the order of `PURPOSES`: purpose, flops, executed_flops, tokens, seconds."""
+        return [
+            {"purpose": purpose, **vars(self.accounts[purpose])} for purpose in PURPOSES if purpose in self.accounts
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as JSON values."""
+        return {"rows": self.rows()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> "Meter":
+        """What `state` gave; an empty mapping is an empty meter."""
+        meter = cls()
+        for row in state.get("rows", []):
+            meter.add(**row)
+        return meter

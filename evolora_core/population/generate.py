@@ -1,0 +1,249 @@
+"""Answers of many organelles in one batch: prompts of equal slot share their prefix, rows leave when they are finished.
+
+Decoding is ours, the forward pass is the Hugging Face model's. Knows nothing of text, items or grades.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+from evolora_core import rng
+from evolora_core.hosts import Host
+from evolora_core.population.cache import cache_for, keep_rows, place
+from evolora_core.population.lora import BARE, Attachment, attached
+from evolora_core.population.stack import Population
+
+PREFILL_TOKENS = 4096  # of one prefill pass: its activations stay in the processor's cache
+ABSENT = -1  # in place of a token, left of a prompt
+LEAVING = 0.25  # finished rows are removed when they are at least this share
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer.
+
+    tokens          sampled token ids, the end token excluded
+    finished        whether an end token was sampled
+    logprob         sum of the log-probabilities of the sampled tokens, the end token included, at temperature 1
+    prompt_tokens   length of the prompt
+    new_tokens      sampled tokens, the end token included
+    """
+
+    tokens: list[int]
+    finished: bool
+    logprob: float
+    prompt_tokens: int
+    new_tokens: int
+
+
+def generate(
+    host: Host,
+    population: Population | None,
+    prompt_ids: Sequence[Sequence[int]],
+    slots: Sequence[int] | np.ndarray | Tensor,
+    *,
+    max_new_tokens: int,
+    temperatures: float | Sequence[float] = 0.0,
+    keys: np.ndarray | None = None,
+    batch_rows: int = 256,
+) -> list[Answer]:
+    """Answer `prompt_ids[i]` with the adapter in `slots[i]` (-1 = bare host); the answers keep the order of the rows.
+
+    Temperature 0 takes the likeliest token, a higher one samples by inverse CDF from the uniforms of the row's own stream `keys[i]`
+    (uint64), so that a row's answer depends on the rows beside it only through floating-point rounding. At most `batch_rows` rows are
+    decoded together. Raises ValueError where a row does not fit the context, or samples without a key.
+    """
+    rows = len(prompt_ids)
+    if not rows:
+        return []
+    slots = np.asarray(slots.cpu() if isinstance(slots, Tensor) else slots, dtype=np.int64)
+    lengths = np.fromiter(map(len, prompt_ids), dtype=np.int64, count=rows)
+    heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float32), (rows,))
+    _check(host, population, slots, lengths, heat, keys, max_new_tokens)
+    prompts = _padded(prompt_ids, lengths)
+    draws = rng.uniforms(keys, max_new_tokens) if keys is not None and heat.any() else np.zeros((rows, 1))
+    tokens = np.zeros((rows, max_new_tokens), dtype=np.int64)
+    counts, finished, logprobs = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool), np.zeros(rows)
+    by_length = np.argsort(lengths, kind="stable")
+    with torch.inference_mode(), attached(host.model, population) as adapters:
+        for start in range(0, rows, batch_rows):
+            batch = by_length[start : start + batch_rows]
+            # Rows of one slot stand together, and rows of one prompt within them: what `Layout` and the shared prefix want.
+            columns = prompts[batch][:, prompts.shape[1] - lengths[batch].max() :]
+            distinct, which = np.unique(np.column_stack([slots[batch], columns]), axis=0, return_inverse=True)
+            order = np.argsort(which.reshape(-1), kind="stable")
+            batch, which = batch[order], which.reshape(-1)[order]
+            found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], max_new_tokens)
+            found.run(distinct, which)
+            tokens[batch], counts[batch] = found.tokens, found.counts
+            finished[batch], logprobs[batch] = found.finished, found.logprobs
+    kept = counts - finished
+    return [
+        Answer(own[:end], done, logprob, prompt, count)
+        for own, end, done, logprob, prompt, count in zip(
+            tokens.tolist(),
+            kept.tolist(),
+            finished.tolist(),
+            logprobs.tolist(),
+            lengths.tolist(),
+            counts.tolist(),
+            strict=True,
+        )
+    ]
+
+
+class _Decoding:
+    """One batch on its way: rows in the order of slot and prompt, and what they have answered so far."""
+
+    def __init__(
+        self,
+        host: Host,
+        adapters: Attachment,
+        slots: np.ndarray,
+        lengths: np.ndarray,
+        heat: np.ndarray,
+        draws: np.ndarray,
+        max_new_tokens: int,
+    ) -> None:
+        self.host, self.adapters, self.device = host, adapters, host.model.device
+        self.slots, self.lengths, self.max_new_tokens = slots, lengths, max_new_tokens
+        self.heat = torch.tensor(heat, device=self.device)
+        self.draws = torch.tensor(draws, dtype=torch.float32, device=self.device)
+        self.ends = torch.tensor(host.eos_ids, device=self.device)
+        self.tokens = np.zeros((len(slots), max_new_tokens), dtype=np.int64)
+        self.counts = np.zeros(len(slots), dtype=np.int64)
+        self.finished = np.zeros(len(slots), dtype=bool)
+        self.logprobs = np.zeros(len(slots))
+
+    def run(self, distinct: np.ndarray, which: np.ndarray) -> None:
+        """Prefill the distinct (slot, prompt) rows once each, then decode; row i continues `distinct[which[i]]`."""
+        logits, cache, width = self._prefill(distinct, which)
+        active = np.arange(len(which))  # rows still in the batch
+        positions = torch.from_numpy(self.lengths).to(self.device)
+        columns = torch.arange(width + self.max_new_tokens, device=self.device)
+        # Where no row is padded no mask is needed, and attention is faster without.
+        padded = bool((self.lengths < width).any())
+        mask = (columns[None, :] >= (width - positions)[:, None]).long() if padded else None
+        alive = torch.ones(len(which), dtype=torch.bool, device=self.device)
+        heat, draws = self.heat, self.draws
+        for step in range(self.max_new_tokens):
+            chosen, logprob = _choose(logits, heat, draws[:, min(step, draws.shape[1] - 1)])
+            living = alive.cpu().numpy()
+            rows = active[living]
+            self.tokens[rows, step] = chosen.cpu().numpy()[living]
+            self.logprobs[rows] += logprob.cpu().numpy()[living]
+            self.counts[rows] += 1
+            alive = alive & ~torch.isin(chosen, self.ends)
+            living = alive.cpu().numpy()
+            self.finished[active[~living]] = True
+            if not living.any() or step + 1 == self.max_new_tokens:
+                return
+            if (~living).mean() >= LEAVING:
+                indices = torch.from_numpy(np.flatnonzero(living)).to(self.device)
+                keep_rows(cache, indices)
+                active, chosen, positions, alive = active[living], chosen[indices], positions[indices], alive[indices]
+                heat, draws = heat[indices], draws[indices]
+                mask = mask[indices] if mask is not None else None
+                self.adapters.rows(self.slots[active])
+            elif step == 0:
+                self.adapters.rows(self.slots[active])
+            logits = self.host.model(
+                input_ids=chosen[:, None],
+                attention_mask=mask[:, : width + step + 1] if mask is not None else None,
+                position_ids=positions[:, None],
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            ).logits[:, -1]
+            positions = positions + 1
+
+    def _prefill(self, distinct: np.ndarray, which: np.ndarray) -> tuple[Tensor, DynamicCache, int]:
+        """Logits `[rows, vocabulary]` of the first new token, the cache, and the padded length; in passes of like length."""
+        slots, prompts = distinct[:, 0], distinct[:, 1:]
+        lengths, width = (prompts != ABSENT).sum(axis=1), prompts.shape[1]
+        logits, cache = torch.empty(0), DynamicCache()
+        for chosen in _passes(lengths):
+            own = int(lengths[chosen].max())
+            columns = prompts[chosen, width - own :]
+            real = torch.from_numpy(columns != ABSENT).to(self.device)
+            ids = torch.from_numpy(np.where(columns == ABSENT, self.host.pad_id, columns)).to(self.device)
+            self.adapters.rows(slots[chosen])
+            output = self.host.model(
+                input_ids=ids,
+                attention_mask=None if bool(real.all()) else real.long(),
+                position_ids=(real.cumsum(dim=1) - 1).clamp(min=0),
+                use_cache=True,
+                logits_to_keep=1,
+            )
+            index = np.full(len(distinct), -1)
+            index[chosen] = np.arange(len(chosen))
+            targets = np.flatnonzero(index[which] >= 0)
+            sources = torch.from_numpy(index[which[targets]]).to(self.device)
+            targets = torch.from_numpy(targets).to(self.device)
+            last = output.logits[:, -1]
+            if not len(logits):
+                logits = last.new_empty(len(which), last.shape[1])
+                cache = cache_for(self.host.model, output.past_key_values, len(which), width, self.max_new_tokens)
+            logits.index_copy_(0, targets, last.index_select(0, sources))
+            place(cache, output.past_key_values, sources, targets)
+        return logits, cache, width
+
+
+def _passes(lengths: np.ndarray) -> list[np.ndarray]:
+    """Row numbers of each prefill pass, ascending within it: rows of like length, about `PREFILL_TOKENS` tokens together."""
+    order = np.argsort(lengths, kind="stable")
+    number = np.cumsum(lengths[order]) // PREFILL_TOKENS
+    return [np.sort(part) for part in np.split(order, np.flatnonzero(np.diff(number)) + 1)]
+
+
+def _choose(logits: Tensor, heat: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]:
+    """Next tokens `[rows]` and their log-probabilities at temperature 1, from logits `[rows, vocabulary]`."""
+    logits = logits.float()
+    best = logits.argmax(dim=1)
+    if bool((heat > 0).any()):
+        scaled = logits / torch.where(heat > 0, heat, 1.0)[:, None]
+        cumulative = torch.softmax(scaled, dim=1).cumsum(dim=1)
+        total = cumulative[:, -1]
+        # The first token whose cumulative probability exceeds the draw; kept below the total, which rounding may have reached.
+        target = torch.minimum(draw * total, torch.nextafter(total, torch.zeros_like(total)))
+        drawn = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0].clamp(max=logits.shape[1] - 1)
+        best = torch.where(heat > 0, drawn, best)
+    return best, logits.gather(1, best[:, None])[:, 0] - logits.logsumexp(dim=1)
+
+
+def _padded(prompt_ids: Sequence[Sequence[int]], lengths: np.ndarray) -> np.ndarray:
+    """Prompts `[rows, longest]`, left-padded with `ABSENT`."""
+    width = int(lengths.max())
+    padded = np.full((len(lengths), width), ABSENT, dtype=np.int64)
+    flat = np.fromiter(chain.from_iterable(prompt_ids), dtype=np.int64, count=int(lengths.sum()))
+    padded[np.arange(width) >= (width - lengths)[:, None]] = flat
+    return padded
+
+
+def _check(
+    host: Host,
+    population: Population | None,
+    slots: np.ndarray,
+    lengths: np.ndarray,
+    heat: np.ndarray,
+    keys: np.ndarray | None,
+    max_new_tokens: int,
+) -> None:
+    if slots.shape != lengths.shape or (keys is not None and len(keys) != len(lengths)):
+        raise ValueError(
+            f"{len(lengths)} prompts, but {len(slots)} slots and {'no' if keys is None else len(keys)} keys"
+        )
+    if max_new_tokens < 1 or lengths.min() < 1:
+        raise ValueError("every prompt needs a token, and every answer room for one")
+    if lengths.max() + max_new_tokens > host.max_context:
+        raise ValueError(f"{lengths.max()} + {max_new_tokens} tokens do not fit the context of {host.max_context}")
+    capacity = population.capacity if population is not None else 0
+    if slots.min() < BARE or slots.max() >= capacity:
+        raise ValueError(f"slots {slots.min()} to {slots.max()}, but the population has {capacity}")
+    if keys is None and heat.any():
+        raise ValueError("rows with a temperature need keys")

@@ -1,0 +1,155 @@
+"""Merge, resize and mutate adapters in ΔW space.
+
+Averaging A and B apart is not averaging ΔW = s·B@A, and cutting the rank of A or B alone keeps the wrong part; so everything here acts on
+the product. It stays factored where it can: the stacked factors [B₁ … Bₙ] and [A₁; …; Aₙ] have at most Σrᵢ columns and rows, their QR
+decompositions leave a core of that size, and its singular value decomposition is the product's.
+
+Every result has one form: the rows of A are orthogonal and of the norm that they have at initialisation, and B carries the singular
+values. So a merged adapter learns on like a fresh one, and a component of ΔW that is zero can still grow.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evolora_core import rng
+from evolora_core.errors import AdapterError
+from evolora_core.population.adapter import Adapter, squared_norms
+
+METHODS = ("weighted", "ties", "dare")
+ROW_NORM = 3**-0.5  # of a row of A drawn from U(-1/√in, 1/√in)
+
+
+def merge(
+    adapters: Sequence[Adapter],
+    weights: Sequence[float],
+    rank: int,
+    method: str = "weighted",
+    *,
+    seed: int = 0,
+    density: float = 0.5,
+) -> Adapter:
+    """One adapter of `rank` whose ΔW is the merge of the parents' ΔW with these weights, truncated; the parents' ranks may differ.
+
+    weighted   Σ wᵢΔWᵢ, never dense: O((in + out)·R²) a module with R = Σ ranks; exact when rank ≥ R
+    ties       each parent keeps its largest entries (a share `density`), every entry elects a sign, and takes the weighted mean of
+               those that agree, times Σw (Yadav et al. 2023, arXiv 2306.01708)
+    dare       each parent keeps entries at random with probability `density`, divided by it; then weighted (Yu et al. 2023, arXiv 2311.03099)
+
+    The last two act on entries, so they hold one module's dense ΔWᵢ at a time: O(n·in·out) memory, O(m²·max(in, out)) work with
+    m = min(in, out). `seed` is of dare's draws. A parent without a module counts as ΔW = 0 there. AdapterError: the shapes of a module
+    differ, or a factor is not finite.
+    """
+    if method not in METHODS:
+        raise ValueError(f"merge method {method!r} is none of {', '.join(METHODS)}")
+    if not adapters or len(adapters) != len(weights):
+        raise ValueError(f"{len(adapters)} adapters but {len(weights)} weights")
+    draw = rng.stream(seed, 0, 0, "merge")
+    scale = adapters[0].scale
+    A: dict[str, Tensor] = {}
+    B: dict[str, Tensor] = {}
+    for name in dict.fromkeys(name for adapter in adapters for name in adapter.A):
+        parents = [(adapter, weight) for adapter, weight in zip(adapters, weights, strict=True) if name in adapter.A]
+        _check_parents(name, [adapter for adapter, _ in parents])
+        if method == "weighted":
+            left = torch.cat([adapter.B[name].double() * (adapter.scale / scale * w) for adapter, w in parents], dim=1)
+            right = torch.cat([adapter.A[name].double() for adapter, _ in parents])
+        else:
+            deltas = torch.stack(
+                [
+                    adapter.B[name].double() @ adapter.A[name].double() * (adapter.scale / scale)
+                    for adapter, _ in parents
+                ]
+            )
+            shares = torch.tensor([weight for _, weight in parents], dtype=torch.float64, device=deltas.device)
+            dense = _ties(deltas, shares, density) if method == "ties" else _dare(deltas, shares, density, draw)
+            left, right = _leading(dense, rank)
+        like = parents[0][0].A[name]
+        A[name], B[name] = (factor.to(like) for factor in _truncate(left, right, rank, draw))
+    return Adapter(rank, scale, A, B)
+
+
+def resize(adapter: Adapter, rank: int) -> Adapter:
+    """The adapter of `rank` whose ΔW is nearest (Eckart and Young 1936): the same ΔW where rank is not below its own."""
+    return adapter if rank == adapter.rank else merge([adapter], [1.0], rank)
+
+
+def mutate(adapter: Adapter, sigma: float, rng: np.random.Generator) -> Adapter:
+    """The adapter with relative noise: in every module ‖change of ΔW‖ = sigma · ‖ΔW‖, to first order in sigma.
+
+    The noise is tangent to the matrices of this rank: ΔW + E·A + B·F with Gaussian E and F, half of its square each, so nothing is lost
+    by truncation. A module with ΔW = 0 stays so: there is no scale to mutate it by.
+    """
+    A: dict[str, Tensor] = {}
+    B: dict[str, Tensor] = {}
+    for name, a in adapter.A.items():
+        b = adapter.B[name]
+        target = sigma * squared_norms(a, b).sqrt() * 0.5**0.5
+        E = torch.from_numpy(rng.standard_normal(b.shape)).to(b)
+        F = torch.from_numpy(rng.standard_normal(a.shape)).to(a)
+        B[name] = b + E * _ratio(target, squared_norms(a, E).sqrt()).to(b)
+        A[name] = a + F * _ratio(target, squared_norms(F, b).sqrt()).to(a)
+    return Adapter(adapter.rank, adapter.scale, A, B)
+
+
+def _ratio(target: Tensor, norm: Tensor) -> Tensor:
+    """target / norm; 0 where both are."""
+    return torch.where(target > 0, target / norm, 0.0)
+
+
+def _truncate(left: Tensor, right: Tensor, rank: int, draw: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """A `[rank, in]` and B `[out, rank]` whose product is the best approximation of left `[out, R]` @ right `[R, in]`."""
+    out_basis, out_core = torch.linalg.qr(left)
+    in_basis, in_core = torch.linalg.qr(right.mT)
+    U, sigma, Vh = torch.linalg.svd(out_core @ in_core.mT, full_matrices=False)
+    kept = min(rank, len(sigma))
+    A = (in_basis @ Vh[:kept].mT).mT * ROW_NORM
+    B = (out_basis @ U[:, :kept]) * (sigma[:kept] / ROW_NORM)
+    if kept < rank:  # room for more than the parents have: fresh rows, as in a new adapter
+        bound = right.shape[1] ** -0.5
+        fresh = torch.from_numpy(draw.uniform(-bound, bound, size=(rank - kept, right.shape[1])))
+        A = torch.cat([A, fresh.to(A)])
+        B = torch.cat([B, B.new_zeros(len(B), rank - kept)], dim=1)
+    return A, B
+
+
+def _leading(dense: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """Factors of the best approximation of a dense matrix by `rank`, from the eigenvectors of its smaller Gram matrix."""
+    if dense.shape[0] > dense.shape[1]:
+        left, right = _leading(dense.mT, rank)
+        return right.mT, left.mT
+    basis = torch.linalg.eigh(dense @ dense.mT).eigenvectors[:, -rank:]  # eigenvalues ascend
+    return basis, basis.mT @ dense
+
+
+def _ties(deltas: Tensor, weights: Tensor, density: float) -> Tensor:
+    """Trim, elect, disjoint mean over `[n, out, in]`; times Σw, so that parents which agree everywhere give their weighted sum."""
+    kept = max(1, round(density * deltas[0].numel()))
+    threshold = deltas.abs().flatten(1).kthvalue(deltas[0].numel() - kept + 1, dim=1).values
+    trimmed = torch.where(deltas.abs() >= threshold[:, None, None], deltas, 0.0)
+    weighted = trimmed * weights[:, None, None]
+    agree = (torch.sign(weighted) == torch.sign(weighted.sum(dim=0))) & (weighted != 0)
+    share = torch.where(agree, weights[:, None, None], 0.0).sum(dim=0)
+    merged = torch.where(agree, weighted, 0.0).sum(dim=0) * weights.sum()
+    return torch.where(share != 0, merged / share, 0.0)
+
+
+def _dare(deltas: Tensor, weights: Tensor, density: float, draw: np.random.Generator) -> Tensor:
+    """Drop and rescale, then the weighted sum of `[n, out, in]`."""
+    kept = torch.from_numpy(draw.random(tuple(deltas.shape)) < density).to(deltas.device)
+    return torch.einsum("n,noi->oi", weights, torch.where(kept, deltas / density, 0.0))
+
+
+def _check_parents(name: str, adapters: Sequence[Adapter]) -> None:
+    first = adapters[0].shapes()[name]
+    for adapter in adapters:
+        shape = adapter.shapes()[name]
+        if shape != first:
+            raise AdapterError(
+                f"merge: module {name!r}: {first[0]} x {first[1]} (rank {adapters[0].rank}) and {shape[0]} x {shape[1]} (rank "
+                f"{adapter.rank}) (out x in) are of different hosts; merge adapters of one host"
+            )
+        if not (adapter.A[name].isfinite().all() and adapter.B[name].isfinite().all()):
+            raise AdapterError(f"merge: module {name!r}: an adapter of rank {adapter.rank} is not finite; leave it out")

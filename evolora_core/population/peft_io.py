@@ -1,0 +1,152 @@
+"""Adapters as PEFT adapter folders: `adapter_config.json` and `adapter_model.safetensors`, read and written without PEFT itself."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from evolora_core.errors import AdapterError
+from evolora_core.hosts import Host
+from evolora_core.population.adapter import Adapter, adapted_layers
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+PREFIX = "base_model.model."
+UNREADABLE = ("use_dora", "lora_bias", "modules_to_save", "layer_replication", "trainable_token_indices")
+
+
+def export_peft(adapter: Adapter, host: Host, folder: Path) -> None:
+    """Write an adapter as a folder that `PeftModel.from_pretrained` loads; the same bytes for the same adapter.
+
+    AdapterError: the adapter is empty (rank 0).
+    """
+    if adapter.rank < 1 or not adapter.A:
+        raise AdapterError(
+            f"{folder}: an adapter of rank 0 changes nothing and has no PEFT form; export another organelle"
+        )
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {f"{PREFIX}{name}.lora_A.weight": A for name, A in adapter.A.items()}
+    tensors |= {f"{PREFIX}{name}.lora_B.weight": B for name, B in adapter.B.items()}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    alpha = adapter.scale * adapter.rank
+    config = {
+        "base_model_name_or_path": host.name,
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+        "lora_alpha": int(alpha) if alpha == int(alpha) else alpha,
+        "lora_dropout": 0.0,
+        "peft_type": "LORA",
+        "r": adapter.rank,
+        "target_modules": _targets(adapter, host),
+        "task_type": "CAUSAL_LM",
+    }
+    (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def import_peft(folder: Path, host: Host) -> Adapter:
+    """Read a PEFT LoRA folder for this host. Ranks and alphas that differ by module become one rank and scale with the same ΔW.
+
+    AdapterError, one line: a file is missing or unreadable, it is no plain LoRA, a module is not the host's or has another shape.
+    """
+    folder = Path(folder)
+    config = _read_config(folder)
+    factors = _read_factors(folder)
+    layers = adapted_layers(host.model)
+    for name, (A, B) in factors.items():
+        if name not in layers:
+            raise AdapterError(
+                f"{folder / WEIGHTS}: module {name!r}: host {host.name!r} has no such linear layer to adapt; use the adapter's own host, "
+                f"{config.get('base_model_name_or_path')!r}"
+            )
+        found, wanted = (B.shape[0], A.shape[1]), (layers[name].out_features, layers[name].in_features)
+        if found != wanted:
+            raise AdapterError(
+                f"{folder / WEIGHTS}: module {name!r}: it is {found[0]} x {found[1]}, but the layer of host {host.name!r} is {wanted[0]} x "
+                f"{wanted[1]} (out x in); use the adapter's own host, {config.get('base_model_name_or_path')!r}"
+            )
+    rank = max(len(A) for A, _ in factors.values())
+    scale = _scale(config, "", int(config["r"]))
+    device = host.model.device
+    padded_A, padded_B = {}, {}
+    for name, (A, B) in factors.items():
+        padded_A[name] = torch.zeros(rank, A.shape[1], device=device)
+        padded_B[name] = torch.zeros(B.shape[0], rank, device=device)
+        padded_A[name][: len(A)] = A
+        padded_B[name][:, : len(A)] = B.float() * (_scale(config, name, len(A)) / scale)
+    return Adapter(rank, scale, padded_A, padded_B)
+
+
+def _targets(adapter: Adapter, host: Host) -> list[str]:
+    """Layer names such as `q_proj` where the adapter has all layers so called, else the modules' full names."""
+    endings = sorted({name.rpartition(".")[2] for name in adapter.A})
+    meant = {name for name, _ in host.model.named_modules() if name.rpartition(".")[2] in endings}
+    return endings if meant == set(adapter.A) else sorted(adapter.A)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AdapterError(f"{path}: missing; name a folder that PEFT's save_pretrained wrote") from None
+    except (OSError, ValueError) as error:
+        raise AdapterError(f"{path}: not readable as JSON ({error}); save the adapter anew") from None
+    kind = config.get("peft_type") if isinstance(config, dict) else None
+    if kind != "LORA":
+        raise AdapterError(f"{path}: peft_type: {kind!r} is not supported; use a LORA adapter")
+    for key in UNREADABLE:
+        if config.get(key):
+            raise AdapterError(f"{path}: {key}: not supported; use a plain LoRA adapter without it")
+    for key in ("r", "lora_alpha"):
+        if not isinstance(config.get(key), int | float) or config[key] <= 0:
+            raise AdapterError(f"{path}: {key}: {config.get(key)!r} is not a positive number; save the adapter anew")
+    return config
+
+
+def _read_factors(folder: Path) -> dict[str, tuple[Tensor, Tensor]]:
+    """Module name -> (A [r, in], B [out, r]), float32."""
+    path = folder / WEIGHTS
+    if not path.is_file():
+        pickled = (folder / "adapter_model.bin").is_file()
+        found = "only adapter_model.bin, which is never unpickled" if pickled else "missing"
+        raise AdapterError(f"{path}: {found}; save the adapter with safe_serialization=True")
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise AdapterError(f"{path}: not readable ({' '.join(str(error).split())}); save the adapter anew") from None
+    found: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        name, _, factor = key.removeprefix(PREFIX).removesuffix(".weight").rpartition(".")
+        if not key.startswith(PREFIX) or factor not in ("lora_A", "lora_B") or tensor.ndim != 2:
+            raise AdapterError(
+                f"{path}: tensor {key!r} is no factor of a linear layer; use a plain LoRA adapter without it"
+            )
+        found.setdefault(name, {})[factor] = tensor.float()
+    if not found:
+        raise AdapterError(f"{path}: it holds no tensors; save the adapter anew")
+    factors = {}
+    for name, pair in found.items():
+        if len(pair) < 2 or len(pair["lora_A"]) != pair["lora_B"].shape[1]:
+            shapes = " and ".join(f"{factor} {tuple(tensor.shape)}" for factor, tensor in sorted(pair.items()))
+            raise AdapterError(f"{path}: module {name!r}: {shapes} do not make a product; save the adapter anew")
+        factors[name] = (pair["lora_A"], pair["lora_B"])
+    return factors
+
+
+def _scale(config: dict[str, Any], name: str, rank: int) -> float:
+    """Factor of ΔW of one module, of rank `rank`: alpha / r, or alpha / √r for rank-stabilised LoRA."""
+    alpha = next(
+        (
+            value
+            for pattern, value in (config.get("alpha_pattern") or {}).items()
+            if name == pattern or name.endswith("." + pattern)
+        ),
+        config["lora_alpha"],
+    )
+    return float(alpha) / (rank**0.5 if config.get("use_rslora") else rank)

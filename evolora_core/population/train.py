@@ -1,0 +1,180 @@
+"""One forward and backward for many organelles, and an AdamW whose every slot goes its own way.
+
+The rows of a batch belong to different slots and meet nowhere in the model, so the gradient of the summed losses is the gradient of each.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from evolora_core.errors import AdapterError
+from evolora_core.hosts import Host
+from evolora_core.population.lora import attached
+from evolora_core.population.stack import Population
+
+IGNORED = -100  # label of positions that are not trained on
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Right-padded training rows, sorted by slot.
+
+    ids       [N, T] prompt and answer
+    labels    [N, T] the answer's ids in place, -100 elsewhere
+    slots     [N] who learns the row
+    weights   [N] weight of the row's tokens; negative weights push away
+    """
+
+    ids: Tensor
+    labels: Tensor
+    slots: Tensor
+    weights: Tensor
+
+
+def build_batch(
+    host: Host,
+    prompt_ids: Sequence[Sequence[int]],
+    answer_ids: Sequence[Sequence[int]],
+    slots: Sequence[int] | np.ndarray,
+    weights: Sequence[float] | np.ndarray,
+) -> Batch:
+    """Pad rows of prompt and answer (its end token included) into one batch on the host's device; rows are sorted by slot."""
+    prompts = np.fromiter(map(len, prompt_ids), dtype=np.int64, count=len(prompt_ids))
+    answers = np.fromiter(map(len, answer_ids), dtype=np.int64, count=len(answer_ids))
+    if not (prompts > 0).all() or not (answers > 0).all():
+        raise ValueError("every row needs a prompt and an answer of at least one token")
+    lengths = prompts + answers
+    tokens = np.fromiter(
+        chain.from_iterable(chain.from_iterable(zip(prompt_ids, answer_ids, strict=True))),
+        dtype=np.int64,
+        count=lengths.sum(),
+    )
+    column = np.arange(lengths.max())
+    ids = np.full((len(lengths), lengths.max()), host.pad_id, dtype=np.int64)
+    ids[column < lengths[:, None]] = tokens
+    labels = np.where((column >= prompts[:, None]) & (column < lengths[:, None]), ids, IGNORED)
+    slots = np.asarray(slots, dtype=np.int64)
+    order = np.argsort(slots, kind="stable")
+    device = host.model.device
+    return Batch(
+        ids=torch.from_numpy(ids[order]).to(device),
+        labels=torch.from_numpy(labels[order]).to(device),
+        slots=torch.from_numpy(slots[order]).to(device),
+        weights=torch.from_numpy(np.asarray(weights, dtype=np.float32)[order]).to(device),
+    )
+
+
+class StackedAdamW:
+    """AdamW (Loshchilov and Hutter 2019) over the rows of a population: every slot has its own step count and moments."""
+
+    def __init__(
+        self,
+        population: Population,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        self.population = population
+        self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
+        self.steps = torch.zeros(population.capacity, dtype=torch.long, device=population.device)
+        self.first = torch.zeros_like(population.weights)  # [P, D] running mean of gradients
+        self.second = torch.zeros_like(population.weights)  # [P, D] running mean of their squares
+
+    def step(self, slots: Tensor, gradients: Tensor, learning_rates: Tensor) -> None:
+        """Update the weights of `slots` `[G]` by their gradients `[G, D]` and learning rates `[G]`; no other slot is touched."""
+        beta1, beta2 = self.betas
+        mask = self.population.rank_mask(slots)
+        gradients = torch.where(mask, gradients, 0.0)
+        self.steps[slots] += 1
+        steps = self.steps[slots].to(gradients.dtype)[:, None]
+        rates = learning_rates.to(gradients)[:, None]
+        first = self.first[slots].lerp_(gradients, 1 - beta1)
+        second = self.second[slots].mul_(beta2).addcmul_(gradients, gradients, value=1 - beta2)
+        self.first[slots], self.second[slots] = first, second
+        weights = self.population.weights[slots] * (1 - rates * self.weight_decay)
+        scale = second.sqrt_().div_((1 - beta2**steps).sqrt_()).add_(self.eps)
+        change = first.div_(scale).mul_(rates / (1 - beta1**steps))
+        self.population.weights[slots] = torch.where(mask, weights - change, 0.0)
+
+    def reset(self, slot: int) -> None:
+        """Forget the moments and steps of a slot: another adapter has moved in."""
+        self.steps[slot] = 0
+        self.first[slot] = 0.0
+        self.second[slot] = 0.0
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Steps and moments, for safetensors."""
+        return {"steps": self.steps.clone(), "first": self.first.clone(), "second": self.second.clone()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Take over what `state_dict` gave. AdapterError when it belongs to another population."""
+        for name, own in (("steps", self.steps), ("first", self.first), ("second", self.second)):
+            if name not in state or state[name].shape != own.shape:
+                there = tuple(state[name].shape) if name in state else "nothing"
+                raise AdapterError(
+                    f"optimizer state: {name}: {there} stored, {tuple(own.shape)} needed; it is of another population"
+                )
+            own.copy_(state[name])
+
+
+def train_step(
+    host: Host,
+    population: Population,
+    batch: Batch,
+    optimizer: StackedAdamW,
+    learning_rates: Tensor,
+    clip: float,
+) -> Tensor:
+    """One optimizer step of every slot in the batch; returns losses `[P]`, before the step.
+
+    A slot's loss is the mean negative log-likelihood of its rows' label tokens, each weighted by its row. `learning_rates` are `[P]`;
+    `clip` bounds the norm of a slot's gradient over all modules. NaN stands for slots that are absent, and for slots whose loss or
+    gradient is not finite: those stay as they are, weights and moments, and the others are not affected.
+    """
+    losses = torch.full((population.capacity,), torch.nan, device=population.device)
+    present, own, gradients = gradients_of(host, population, batch)
+    norms = gradients.norm(dim=1)
+    sound = own.isfinite() & norms.isfinite()
+    slots = present[sound]
+    losses[slots] = own[sound]
+    if len(slots):
+        factor = (clip / (norms[sound] + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_
+        optimizer.step(slots, gradients[sound] * factor[:, None], learning_rates.to(population.device)[slots])
+    return losses
+
+
+def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Slots in the batch `[G]`, their losses `[G]` and the gradients of their weights `[G, D]`."""
+    slots = batch.slots.cpu().numpy()
+    if slots.min() < 0:
+        raise ValueError("the bare host (slot -1) does not learn")
+    # Right padding needs no attention mask: a causal model's real tokens never see what comes after them.
+    kept = batch.labels[:, 1:] != IGNORED
+    targets = batch.labels[:, 1:][kept]
+    row = kept.nonzero()[:, 0]
+    head = host.model.get_output_embeddings()
+
+    def answer_positions(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (args[0][:, :-1][kept][None],)
+
+    present, group = torch.unique(batch.slots, return_inverse=True)
+    leaf = population.weights[present].requires_grad_()
+    narrowed = head.register_forward_pre_hook(answer_positions)
+    try:
+        with torch.enable_grad(), attached(host.model, population) as adapters:
+            adapters.rows(slots, leaf)
+            logits = host.model(input_ids=batch.ids, use_cache=False).logits[0]
+            tokens = functional.cross_entropy(logits.float(), targets, reduction="none")
+            weight = batch.weights[row]
+            zeros = torch.zeros(len(present), device=leaf.device)
+            total = zeros.index_add(0, group[row], weight * tokens)
+            losses = total / zeros.index_add(0, group[row], weight.abs())
+            (gradients,) = torch.autograd.grad(losses.sum(), leaf)
+    finally:
+        narrowed.remove()
+    return present, losses.detach(), gradients
