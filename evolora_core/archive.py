@@ -1,6 +1,8 @@
-"""Quality-diversity archive (MAP-Elites, Mouret and Clune 2015): cell = (family, depth, cost bin), elite = a copy of the weights.
+"""Quality-diversity archive (MAP-Elites, Mouret and Clune 2015): cell = (family, depth, cost bin), elite = a copy of
+the weights.
 
-Vocabulary as in pyribs: an elite has an objective; coverage is the share of occupied cells, QD score the sum of the objectives.
+Vocabulary as in pyribs: an elite has an objective; coverage is the share of occupied cells, QD score the sum of the
+objectives.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +42,7 @@ class Archive:
         return (*self.cells[cell], cost_bin)
 
     def add(self, index: int, elite: Elite) -> bool:
-        """Enter an elite if its cell is empty, its own, or held by a lesser one; True when its weights must be stored."""
+        """Enter an elite if its cell is empty, its own, or held by a lesser one; True if its weights must be stored."""
         holder = self.elites.get(index)
         if holder and holder.organelle != elite.organelle and holder.objective >= elite.objective:
             return False

@@ -221,12 +221,7 @@ def _publish(world: World, state: State, meter: Meter, folder: Path) -> None:
         }
         for o in state.organelles
     ]
-    skill = world.skill(state)
-    living = [
-        row | {"skill": {f"{f}/{d}": float(skill[row["slot"], i]) for i, (f, d) in enumerate(world.cells)}}
-        for row in rows
-        if row["died"] is None
-    ]
+    living = [row for row in rows if row["died"] is None]
     document = {
         "slots": len(state.practice),
         "max_rank": max(world.config.ranks),

@@ -89,14 +89,12 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
         "depth": world.cells[proposal.cell][1],
         "method": proposal.method,
         "gain": proposal.gain,
-        "worst_drop": None,
     }
     verdict, looks, answered = _superiority(world, state, proposal, slot, draw)
     accepted, reason = bool(verdict.accepted), verdict.reason
-    if accepted:
-        row["worst_drop"] = _worst_drop(world, state, proposal, slot, draw)
-        if row["worst_drop"] > config.margin:
-            accepted, reason = False, "worse elsewhere"
+    drop = _worst_drop(world, state, proposal, slot, draw) if accepted else None
+    if drop is not None and drop > config.margin:
+        accepted, reason = False, "worse elsewhere"
     if accepted:
         child = bear(world, state, slot, rank, "merge", [(first, float(weights[0])), (second, float(weights[1]))], draw)
         row["child"] = child.id
@@ -110,6 +108,7 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
             "uplift": verdict.uplift,
             "p": verdict.p,
             "accepted": accepted,
+            "worst_drop": drop,
             "reason": reason,
         }
     )
