@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evolora_core.artifacts import commit, partial_folder
+from evolora_core.config import SuiteConfig
 from evolora_core.evaluation.comparisons import write_comparisons
 from evolora_core.identity import digest
 from evolora_core.rng import stream
@@ -77,16 +78,19 @@ def write_suite(
     home: Path, suite: str = "example-0a1b2c3d", seeds: tuple[int, ...] = (0, 1, 2), items: int = 240
 ) -> list[Slice]:
     """Every stage of a suite; returns their slices in the order of the index."""
-    config = {
-        "name": suite_id(suite).name,
-        "host": "nano",
-        "device": "cpu",
-        "dtype": "float32",
-        "threads": 1,
-        "seeds": list(seeds),
-        "conditions": list(CONDITIONS),
-        "evaluation": {"routings": ["family", "single"], "comparisons": COMPARISONS, "bootstrap": 1000},
-    }
+    config = SuiteConfig.model_validate(
+        {
+            "name": suite_id(suite).name,
+            "seeds": list(seeds),
+            "data": {
+                "train_families": list(FAMILIES["holdout_id"]),
+                "ood_families": list(FAMILIES["holdout_ood"]),
+                "retention_families": list(FAMILIES["retention"]),
+                "holdout_items": items,
+            },
+            "evaluation": {"comparisons": COMPARISONS, "bootstrap": 1000},
+        }
+    )
     parts = []
     for seed in seeds:
         parts += [_data(home, suite, seed), _calibrate(home, suite, seed)]
@@ -96,7 +100,7 @@ def write_suite(
             if condition == "sft":
                 parts.append(_sft(home, suite, seed))
             parts.append(_evaluate(home, suite, condition, seed, items))
-    write_suite_file(home, suite_id(suite), config)
+    write_suite_file(home, suite_id(suite), config.model_dump(mode="json"))
     parts.append(_compare(home, suite, seeds))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
 
@@ -140,7 +144,8 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
     population = 1 if condition == "single" else 16
     tables: dict[str, list[dict]] = {"episodes": [], "generations": [], "ledger": [], "lineage": [], "organelles": []}
     tables |= {"assimilations": [], "archive": []}
-    total, number, born = 0, 0, population
+    total, number = 0, 0
+    lives = [("founder", 0)] * population  # origin and birth
     for generation in range(generations):
         reward = (rng.random(episodes) < 0.3 + 0.03 * generation) * 3 * UNIT
         cost = rng.integers(UNIT // 2, 2 * UNIT, episodes)
@@ -168,29 +173,40 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
             | {"deaths": 0, "merges": int(accepted), "qd_coverage": 0.1 * generation, "qd_score": 1.0, "seconds": 0.2}
         )
         if condition == "ecology" and generation % 3 == 2:
-            parents = rng.choice(born, 2, replace=False).tolist()
+            parents = rng.choice(len(lives), 2, replace=False).tolist()
             for parent, weight in zip(parents, (0.6, 0.4), strict=True):
                 tables["lineage"].append(
-                    {"child": born, "parent": parent, "role": "merge", "generation": generation, "weight": weight}
+                    {
+                        "child": len(lives),
+                        "parent": parent,
+                        "role": "parent",
+                        "generation": generation,
+                        "weight": weight,
+                    }
                 )
             tables["assimilations"].append(
-                {"generation": generation, "child": born, "parent_a": parents[0], "parent_b": parents[1]}
+                {"generation": generation, "child": len(lives), "parent_a": parents[0], "parent_b": parents[1]}
                 | {"family": "math", "depth": "short", "method": "weighted", "gain": 1.0, "n": 96, "looks": 2}
                 | {"uplift": 0.12, "p": 0.01, "worst_drop": 0.02, "accepted": True, "reason": "better"}
             )
-            born += 1
+            lives.append(("merge", generation))
         elif condition == "ecology" and generation % 3 == 1:
             tables["lineage"].append(
-                {"child": born, "parent": int(rng.integers(born)), "role": "mutation", "generation": generation}
+                {
+                    "child": len(lives),
+                    "parent": int(rng.integers(len(lives))),
+                    "role": "parent",
+                    "generation": generation,
+                }
                 | {"weight": 1.0}
             )
-            born += 1
-    for organelle in range(born):
+            lives.append(("mutation", generation))
+    for organelle, (origin, born) in enumerate(lives):
+        died = born + 5 if organelle % 6 == 5 and born + 5 < generations else None
         tables["organelles"].append(
             {"organelle": organelle, "slot": organelle, "rank": (2, 4, 8)[organelle % 3], "niche": "math"}
-            | {"origin": "founder" if organelle < population else "merge", "born": max(0, organelle - population)}
-            | {"died": None, "cause": None, "balance": 100 * UNIT, "delta_norm": 0.5, "learning_rate": 1e-3}
-            | {"temperature": 0.7}
+            | {"origin": origin, "born": born, "died": died, "cause": "insolvent" if died else ""}
+            | {"balance": 100 * UNIT, "delta_norm": 0.5, "learning_rate": 1e-3, "temperature": 0.7}
         )
     if condition == "ecology":
         tables["archive"].append(

@@ -1,6 +1,6 @@
 """Read-only questions to the store."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,8 @@ from evolora_core.store.connection import one_line, opened, store_path
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Parameters = Sequence[Any] | Mapping[str, Any]  # for `?` or `$name` in the SQL
 
 
 class Result(NamedTuple):
@@ -24,7 +26,7 @@ class Result(NamedTuple):
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def query(home: Path, sql: str, parameters: Sequence[Any] = ()) -> Result:
+def query(home: Path, sql: str, parameters: Parameters = ()) -> Result:
     """Run one SQL statement that only reads: it can change neither the store nor any file. Raises StoreError."""
     with opened(store_path(home), read_only=True) as connection:
         cursor = _execute(connection, sql, parameters)
@@ -32,14 +34,14 @@ def query(home: Path, sql: str, parameters: Sequence[Any] = ()) -> Result:
         return Result(columns, cursor.fetchall() if columns else [])
 
 
-def frame(home: Path, sql: str, parameters: Sequence[Any] = ()) -> "pd.DataFrame":
+def frame(home: Path, sql: str, parameters: Parameters = ()) -> "pd.DataFrame":
     """The same as a pandas table; NULL is NaN in numeric columns."""
     with opened(store_path(home), read_only=True) as connection:
         return _execute(connection, sql, parameters).df()
 
 
-def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
+def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:
     try:
-        return connection.execute(sql, list(parameters))
+        return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
     except duckdb.Error as error:
         raise StoreError(f"SQL: {one_line(error)}") from error

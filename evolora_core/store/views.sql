@@ -73,8 +73,12 @@ FROM data.generations;
 
 -- What all accounts hold together after a generation: 0, or the ledger is broken.
 CREATE OR REPLACE VIEW ledger_balance AS
-WITH moved AS (SELECT run_id, generation, sum(amount)::BIGINT AS amount FROM data.ledger GROUP BY ALL)
-SELECT run_id, generation, sum(amount) OVER (PARTITION BY run_id ORDER BY generation) / 1e6 AS balance FROM moved;
+WITH moved AS (
+    SELECT suite, run_id, condition, seed, generation, sum(amount)::BIGINT AS amount FROM data.ledger GROUP BY ALL
+)
+SELECT run_id, generation, sum(amount) OVER (PARTITION BY run_id ORDER BY generation) / 1e6 AS balance,
+    suite, condition, seed
+FROM moved;
 
 CREATE OR REPLACE VIEW lineage AS
 SELECT run_id, child, parent, role, generation, weight, suite, condition, seed FROM data.lineage;

@@ -1,0 +1,214 @@
+"""Everything that a pack says, read from the store: tables, plot data, takeaways, checks, provenance."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.errors import PackError, StageError
+from evolora_core.evaluation.comparisons import compute_accuracies, compute_comparisons, facts_of
+from evolora_core.report import tables
+from evolora_core.report.tables import rows_of
+from evolora_core.report.takeaways import takeaway
+from evolora_core.store import frame, query
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the store knows of one suite, restricted to the seeds that are complete in every condition."""
+
+    home: Path
+    suite: str
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved suite. Raises PackError if the store has no such suite."""
+        rows = query(self.home, "SELECT config FROM suites WHERE suite = ?", [self.suite]).rows
+        if not rows:
+            known = ", ".join(name for (name,) in query(self.home, "SELECT suite FROM suites ORDER BY suite").rows)
+            raise PackError(f"{self.suite}: the store has no such suite; it has {known or 'none'}")
+        return json.loads(rows[0][0])
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """Complete seeds."""
+        sql = "SELECT seed FROM complete_seeds WHERE suite = ? ORDER BY seed"
+        return [seed for (seed,) in query(self.home, sql, [self.suite]).rows]
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """Runs that the suite declares and that were not evaluated."""
+        sql = "SELECT condition, seed FROM stages WHERE suite = ? AND stage = 'evaluate'"
+        done = set(query(self.home, sql, [self.suite]).rows)
+        declared = [(c, s) for s in self.config["seeds"] for c in self.config["conditions"]]
+        return [f"{condition} s{seed}" for condition, seed in declared if (condition, seed) not in done]
+
+    @cached_property
+    def tables(self) -> dict[str, Sequence[tables.Table]]:
+        """The tables by file name; several that share their raw data are shown one after the other."""
+        shown = {
+            "paper_table": [tables.paper_table, tables.economy_table],
+            "comparisons": [tables.comparison_table],
+            "by_family": [tables.family_table],
+            "by_routing": [tables.routing_table],
+            "compute": [tables.compute_table],
+        }
+        return {name: [make(self.home, self.suite) for make in makers] for name, makers in shown.items()}
+
+    @cached_property
+    def comparisons(self) -> list[dict[str, Any]]:
+        """Rows of the comparisons."""
+        return self.tables["comparisons"][0].records()
+
+    @cached_property
+    def takeaways(self) -> list[str]:
+        """One sentence for each declared comparison."""
+        return [takeaway(row) for row in self.comparisons]
+
+    @cached_property
+    def manifests(self) -> list[dict[str, Any]]:
+        """Manifests of the stages of this suite, with run_id, condition, seed and stage."""
+        sql = "SELECT run_id, condition, seed, stage, manifest FROM stages WHERE suite = ? ORDER BY run_id, stage"
+        rows = query(self.home, sql, [self.suite]).records()
+        return [row | {"manifest": json.loads(row["manifest"])} for row in rows if row["stage"] != "pack"]
+
+    @cached_property
+    def facts(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """What each complete evaluation was made with."""
+        return {
+            (row["condition"], row["seed"]): facts_of(row["manifest"])
+            for row in self.manifests
+            if row["stage"] == "evaluate" and row["seed"] in self.seeds
+        }
+
+    def frame(self, sql: str, **parameters: Any) -> pd.DataFrame:
+        """A query with named parameters."""
+        return frame(self.home, sql, parameters)
+
+    @cached_property
+    def checks(self) -> dict[str, Any]:
+        """What must hold whatever the result: leaks, the ledger, merges that live, adapters that do nothing."""
+        sql = """
+            SELECT
+                (SELECT sum(shared)::BIGINT FROM leaks WHERE suite = $suite) AS prompts_shared_between_splits,
+                (SELECT max(abs(balance)) FROM ledger_balance WHERE suite = $suite) AS largest_ledger_imbalance,
+                (SELECT count(*) FROM assimilations WHERE suite = $suite AND accepted) AS merges_accepted,
+                (SELECT count(*) FROM assimilations WHERE suite = $suite) AS merges_tried,
+                (SELECT count(DISTINCT run_id) FROM generations WHERE suite = $suite AND condition = 'ecology')
+                    AS ecology_runs,
+                (SELECT count(*) FROM organelles
+                    WHERE suite = $suite AND origin = 'merge' AND (died IS NULL OR died > born))
+                    AS merged_children_that_outlived_their_birth,
+                (SELECT count(*) FROM organelles WHERE suite = $suite AND died IS NULL AND delta_norm = 0)
+                    AS living_adapters_that_do_nothing
+        """
+        return query(self.home, sql, {"suite": self.suite}).records()[0]
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """For programs: the numbers of the tables and the sentences."""
+        return {
+            "suite": self.suite,
+            "seeds": self.seeds,
+            "missing_runs": self.missing,
+            "paper_table": self.tables["paper_table"][0].records(),
+            "comparisons": self.comparisons,
+            "takeaways": self.takeaways,
+            "checks": self.checks,
+        }
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Where the numbers come from: configuration, hashes, versions, prices, threads."""
+        libraries: dict[str, list[str]] = {}
+        for row in self.manifests:
+            for name, version in _document(row).get("libraries", {}).items():
+                libraries.setdefault(name, [])
+                libraries[name] = sorted({*libraries[name], version})
+        calibration = "SELECT seed, key, value, note FROM calibration WHERE suite = $suite ORDER BY ALL"
+        splits = "SELECT seed, split, sum(n)::BIGINT AS n FROM splits WHERE suite = $suite GROUP BY ALL ORDER BY ALL"
+        return {
+            "suite": self.suite,
+            "config": self.config,
+            "measured_with": [
+                {"condition": condition, "seed": seed} | facts
+                for (condition, seed), facts in sorted(self.facts.items())
+            ],
+            "host": next((_document(r)["host"] for r in self.manifests if _document(r).get("host")), None),
+            "libraries": {name: " and ".join(versions) for name, versions in sorted(libraries.items())},
+            "prices": rows_of(self.frame(calibration, suite=self.suite)),
+            "splits": rows_of(self.frame(splits, suite=self.suite)),
+            "stages": [
+                {"run_id": row["run_id"], "stage": row["stage"], "identity": row["manifest"].get("identity")}
+                | {"code": _document(row).get("code"), "seconds": row["manifest"].get("seconds")}
+                for row in self.manifests
+            ],
+        }
+
+    def recount(self) -> list[str]:
+        """Compute accuracies and comparisons anew from the graded items; returns how the store's tables differ."""
+        items = self.frame(
+            "SELECT condition, seed, arm, split, task_id, family, correct FROM evaluations "
+            "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite",
+            suite=self.suite,
+        )
+        evaluation = self.config["evaluation"]
+        try:
+            compared = compute_comparisons(items, self.facts, evaluation["comparisons"], evaluation["bootstrap"])
+        except StageError as error:
+            return [f"comparisons: {error}"]
+        counted = compute_accuracies(items, evaluation["bootstrap"])
+        stored = "SELECT arm, split, family, seeds, n, acc, lo, hi FROM accuracies WHERE suite = $suite"
+        return [
+            *_compare_rows("comparisons", ("split", "a", "b"), self.comparisons, compared),
+            *_compare_rows(
+                "accuracies",
+                ("arm", "split", "family"),
+                rows_of(self.frame(stored, suite=self.suite)),
+                counted,
+            ),
+        ]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal, or numbers that differ in rounding alone (sums of floats depend on the order of their terms)."""
+    if (
+        isinstance(a, float | int)
+        and isinstance(b, float | int)
+        and not isinstance(a, bool)
+        and not isinstance(b, bool)
+    ):
+        return abs(a - b) <= 1e-9 * max(abs(a), abs(b)) + 1e-12
+    return bool(a == b)
+
+
+def _compare_rows(
+    table: str, key: tuple[str, ...], stored: list[dict[str, Any]], computed: list[dict[str, Any]]
+) -> list[str]:
+    """Differences between two versions of a table, one line each."""
+
+    def by_key(rows: list[dict[str, Any]]) -> Mapping[tuple, dict[str, Any]]:
+        return {tuple(row[k] for k in key): row for row in rows}
+
+    old, new = by_key(stored), by_key(computed)
+    lines = []
+    for place in sorted(old.keys() | new.keys()):
+        name = f"{table} {' '.join(place)}"
+        if place not in old or place not in new:
+            where = "the store, but not from its items" if place in old else "its items, but not in the store"
+            lines.append(f"{name}: is in {where}")
+            continue
+        lines += [
+            f"{name}: {column} is {old[place][column]} in the store and {value} from its items"
+            for column, value in new[place].items()
+            if not same(old[place][column], value)
+        ]
+    return lines
+
+
+def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+    return row["manifest"].get("identity_document", {})

@@ -1,0 +1,90 @@
+"""The plots of a pack: what each shows, read from the store, and the function that draws it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from evolora_core.report import plots
+from evolora_core.report.contents import Contents
+
+DRAW: dict[str, Callable[[pd.DataFrame], Figure]] = {
+    "accuracy_by_family": plots.accuracy_by_family,
+    "gain_and_retention": plots.gain_and_retention,
+    "net_and_roi": plots.net_and_roi,
+    "energy_and_population": plots.energy_and_population,
+    "lineage": plots.lineage,
+}
+
+_GENERATIONS = """
+    SELECT condition, seed, generation, {columns}
+    FROM generation_summary JOIN complete_seeds USING (suite, seed) JOIN suites USING (suite)
+    WHERE suite = $suite
+    ORDER BY list_position(conditions, condition), seed, generation
+"""
+
+_BY_FAMILY = """
+    SELECT split, family, condition, acc, lo, hi
+    FROM accuracy JOIN suites USING (suite)
+    WHERE suite = $suite AND arm = condition AND family <> '*'
+    ORDER BY split, family, list_position(conditions, condition)
+"""
+
+# Gain over `frozen` of the same seed, and retention, by run and routing. The bare host has no routing and stands in
+# the panel of each.
+_GAIN = """
+    WITH arms AS (
+        SELECT condition, seed, arm, max(acc) FILTER (WHERE split = 'holdout_id') AS id,
+            max(acc) FILTER (WHERE split = 'retention') AS retention
+        FROM arm_accuracy JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
+    ),
+    base AS (SELECT * FROM arms WHERE condition = 'frozen'),
+    adapted AS (
+        SELECT *, coalesce(nullif(split_part(arm, ':', 2), ''), $headline) AS routing FROM arms
+        WHERE condition <> 'frozen'
+    ),
+    shown AS (
+        SELECT condition, routing, seed, id, retention FROM adapted
+        UNION ALL
+        SELECT condition, routing, seed, id, retention FROM base CROSS JOIN (SELECT DISTINCT routing FROM adapted)
+    )
+    SELECT shown.condition, routing, seed, shown.id - base.id AS gain, shown.retention
+    FROM shown JOIN base USING (seed) JOIN suites ON suites.suite = $suite
+    ORDER BY routing <> $headline, routing, list_position(conditions, shown.condition), seed
+"""
+
+_LINEAGE = """
+    WITH shown AS (
+        SELECT arg_min(run_id, seed) AS run_id FROM stages JOIN complete_seeds USING (suite, seed)
+        WHERE suite = $suite AND condition = 'ecology' AND stage = 'evolve'
+    )
+    SELECT o.seed, o.organelle, o.origin, o.born, o.died, l.parent, l.generation AS joined
+    FROM organelles AS o JOIN shown USING (run_id)
+    LEFT JOIN lineage AS l ON l.run_id = o.run_id AND l.child = o.organelle AND l.role = 'parent'
+    ORDER BY o.organelle, l.parent
+"""
+
+
+def read(contents: Contents) -> dict[str, pd.DataFrame]:
+    """The data of each plot by its file name, in the order of the README; a plot without data is left out."""
+    suite = {"suite": contents.suite}
+    data = {
+        "accuracy_by_family": contents.frame(_BY_FAMILY, **suite),
+        "gain_and_retention": contents.frame(_GAIN, **suite, headline=headline(contents)),
+        "net_and_roi": contents.frame(_GENERATIONS.format(columns="mean_net, mean_roi"), **suite),
+        "energy_and_population": contents.frame(_GENERATIONS.format(columns="energy_total, population"), **suite),
+        "lineage": contents.frame(_LINEAGE, **suite),
+    }
+    return {name: table for name, table in data.items() if not table.empty}
+
+
+def headline(contents: Contents) -> str:
+    """The routing whose accuracies are the headline."""
+    return contents.config["evaluation"]["routings"][0]
+
+
+def draw(data: dict[str, pd.DataFrame], folder: Path) -> None:
+    """PNG and SVG of every plot."""
+    for name, table in data.items():
+        plots.save(DRAW[name](table), folder, name)

@@ -1,0 +1,204 @@
+"""The plots of a pack. Each function draws one figure from tables of the store; `save` writes it as PNG and SVG.
+
+Lines are means over seeds; bands reach from the lowest to the highest seed. Figures never touch pyplot's global state.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+STYLE = Path(__file__).with_name("evolora.mplstyle")
+# A condition keeps its colour and marker in every plot.
+LOOKS = {
+    "frozen": ("#7f7f7f", "s"),
+    "single": ("#E69F00", "^"),
+    "ecology": ("#0072B2", "o"),
+    "sft": ("#D55E00", "D"),
+}
+OTHERS = [("#009E73", "v"), ("#CC79A7", "P"), ("#56B4E9", "X"), ("#000000", "*")]
+BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5)}  # colour and line width by origin
+TITLES = {"holdout_id": "in distribution", "holdout_ood": "out of distribution", "retention": "retention"}
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write `name`.png and `name`.svg; equal figures give equal SVG bytes."""
+    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+    with matplotlib.rc_context(fname=STYLE):
+        figure.savefig(paths[0], metadata={"Software": None})
+        figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
+    return paths
+
+
+def net_and_roi(generations: pd.DataFrame) -> Figure:
+    """Net energy and return on investment per episode over generations.
+
+    `generations`: condition, seed, generation, mean_net, mean_roi.
+    """
+    with matplotlib.rc_context(fname=STYLE):
+        figure = Figure(figsize=(7.0, 5.2))
+        net, roi = figure.subplots(2, 1, sharex=True)
+        _bands(net, generations, "mean_net")
+        _bands(roi, generations, "mean_roi")
+        net.axhline(0, color="#444444", linewidth=0.8, linestyle="--")
+        roi.axhline(1, color="#444444", linewidth=0.8, linestyle="--")
+        net.set(title="Net energy per episode", ylabel="units (reward − cost)")
+        roi.set(title="Return on investment", ylabel="reward / cost", xlabel="generation")
+        _finish_generations(figure, [net, roi], generations)
+        return figure
+
+
+def energy_and_population(generations: pd.DataFrame) -> Figure:
+    """What the organelles own together, and how many they are. `generations`: …, energy_total, population."""
+    with matplotlib.rc_context(fname=STYLE):
+        figure = Figure(figsize=(7.0, 5.2))
+        energy, population = figure.subplots(2, 1, sharex=True)
+        _bands(energy, generations, "energy_total")
+        _bands(population, generations, "population")
+        energy.set(title="Energy of all organelles", ylabel="units")
+        population.set(title="Population", ylabel="organelles", xlabel="generation")
+        population.set_ylim(bottom=0)
+        _finish_generations(figure, [energy, population], generations)
+        return figure
+
+
+def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
+    """What was learned against what was kept: one point per condition and seed, one panel per routing.
+
+    `accuracies`: condition, routing, seed, gain (holdout_id over frozen, same seed), retention; both shares.
+    """
+    with matplotlib.rc_context(fname=STYLE):
+        routings = list(dict.fromkeys(accuracies["routing"]))
+        figure = Figure(figsize=(1.0 + 3.6 * len(routings), 4.2))
+        panels = np.atleast_1d(figure.subplots(1, len(routings), sharex=True, sharey=True))
+        for panel, routing in zip(panels, routings, strict=True):
+            mine = accuracies[accuracies["routing"] == routing]
+            for condition, points in mine.groupby("condition", sort=False):
+                colour, marker = _look(str(condition))
+                panel.scatter(
+                    100 * points["gain"], 100 * points["retention"], c=colour, marker=marker, s=42, alpha=0.85,
+                    edgecolors="white", linewidths=0.6,
+                )  # fmt: skip
+            panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
+            panel.set(title=f"Routing: {routing}", xlabel="gain in distribution, points")
+        panels[0].set_ylabel("retention accuracy, %")
+        _legend_below(figure, list(dict.fromkeys(accuracies["condition"])), line=False)
+        return figure
+
+
+def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
+    """Accuracy with 95 % intervals, families as rows, one panel per split.
+
+    `accuracies`: split, family, condition, acc, lo, hi (shares).
+    """
+    with matplotlib.rc_context(fname=STYLE):
+        splits = [split for split in TITLES if split in set(accuracies["split"])]
+        conditions = list(dict.fromkeys(accuracies["condition"]))
+        families = {split: sorted(set(accuracies.loc[accuracies["split"] == split, "family"])) for split in splits}
+        rows = [len(families[split]) for split in splits]
+        figure = Figure(figsize=(7.0, 1.6 + (0.16 * len(conditions) + 0.14) * sum(rows) + 0.45 * len(splits)))
+        panels = np.atleast_1d(figure.subplots(len(splits), 1, sharex=True, height_ratios=rows))
+        offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
+        for panel, split in zip(panels, splits, strict=True):
+            place = {family: i for i, family in enumerate(families[split])}
+            for condition, offset in zip(conditions, offsets, strict=True):
+                mine = accuracies[(accuracies["split"] == split) & (accuracies["condition"] == condition)]
+                colour, marker = _look(condition)
+                acc, lo, hi = (100 * mine[column].to_numpy() for column in ("acc", "lo", "hi"))
+                y = np.array([place[family] for family in mine["family"]]) + offset
+                panel.errorbar(
+                    acc, y, xerr=np.maximum(0, [acc - lo, hi - acc]), fmt=marker, color=colour, markersize=5,
+                    elinewidth=1.2, capsize=0,
+                )  # fmt: skip
+            panel.set(title=TITLES[split].capitalize(), yticks=range(len(place)))
+            panel.set_yticklabels(list(place))
+            panel.set_ylim(len(place) - 0.5, -0.5)
+            panel.grid(axis="y", visible=False)
+        panels[-1].set(xlabel="accuracy, %", xlim=(0, 100))
+        _legend_below(figure, conditions, line=False)
+        return figure
+
+
+def lineage(lives: pd.DataFrame) -> Figure:
+    """Lives and births of one run: an organelle is a line from birth to death, a child is tied to its parents' lines.
+
+    `lives`: seed, organelle, origin (founder, mutation, merge), born, died (NaN: alive), one row for each parent and
+    the generation in which it joined (both NaN: none).
+    """
+    with matplotlib.rc_context(fname=STYLE):
+        order = lives.drop_duplicates("organelle").sort_values(["born", "organelle"], ignore_index=True)
+        edges = lives.dropna(subset=["parent"])
+        generations = int(lives[["born", "died"]].max().max()) + 1
+        place = {organelle: i for i, organelle in enumerate(order["organelle"])}
+        figure = Figure(figsize=(7.0, min(9.0, 1.8 + 0.13 * len(place))))
+        panel = figure.subplots()
+        ends = order["died"].fillna(generations).to_numpy(dtype=float)
+        panel.hlines(range(len(place)), order["born"], ends, color="#b8b8b8", linewidth=1.4)
+        dead = order["died"].notna().to_numpy()
+        panel.scatter(ends[dead], np.flatnonzero(dead), marker="x", s=16, color="#7f7f7f", linewidths=1, zorder=3)
+        for origin, (colour, width) in BIRTHS.items():
+            born = order[order["origin"] == origin]
+            mine = edges[edges["organelle"].isin(born["organelle"])]
+            x = mine["joined"].to_numpy()
+            panel.vlines(
+                x, mine["parent"].map(place), mine["organelle"].map(place), color=colour, linewidth=width, alpha=0.8
+            )
+            panel.scatter(born["born"], born.index, s=18 * width, color=colour, zorder=4)
+        panel.set(
+            title=f"Lineage of ecology, seed {order['seed'][0]}",
+            xlabel="generation",
+            ylabel="organelles, the eldest on top",
+            yticks=[],
+        )
+        panel.set_xlim(-0.3, generations + 0.3)
+        panel.set_ylim(len(place) - 0.3, -0.7)
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.grid(axis="y", visible=False)
+        shown = [
+            Line2D([], [], color="#b8b8b8", label="alive"),
+            Line2D([], [], color="#7f7f7f", marker="x", linestyle="", markersize=5, label="died"),
+        ]
+        for origin, (colour, width) in BIRTHS.items():
+            size = 4.0 if width < 1.2 else 6.0
+            shown.append(Line2D([], [], color=colour, marker="o", markersize=size, label=f"child by {origin}"))
+        figure.legend(handles=shown, loc="outside lower center", ncols=4)
+        return figure
+
+
+def _bands(panel: Axes, generations: pd.DataFrame, column: str) -> None:
+    """Mean over seeds and the range of the seeds, by condition."""
+    for condition, runs in generations.groupby("condition", sort=False):
+        colour, _ = _look(str(condition))
+        by_generation = runs.groupby("generation")[column]
+        mean, low, high = by_generation.mean(), by_generation.min(), by_generation.max()
+        panel.fill_between(mean.index, low, high, color=colour, alpha=0.18, linewidth=0)
+        panel.plot(mean.index, mean, color=colour)
+
+
+def _finish_generations(figure: Figure, panels: Sequence[Axes], generations: pd.DataFrame) -> None:
+    for panel in panels:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.margins(x=0.02)
+    _legend_below(figure, list(dict.fromkeys(generations["condition"])), line=True)
+
+
+def _legend_below(figure: Figure, conditions: Sequence[str], *, line: bool) -> None:
+    handles = []
+    for condition in conditions:
+        colour, marker = _look(condition)
+        handle = Line2D([], [], color=colour, label=condition)
+        if not line:
+            handle.set(linestyle="", marker=marker)
+        handles.append(handle)
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
+
+
+def _look(condition: str) -> tuple[str, str]:
+    """Colour and marker of a condition; unknown ones get theirs by name."""
+    return LOOKS.get(condition) or OTHERS[sum(condition.encode()) % len(OTHERS)]
