@@ -5,7 +5,6 @@ The same function serves every arm, in training and in evaluation; it knows noth
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -81,7 +80,8 @@ def answer_items(
     ]
     # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
     order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
-    cost = _row_cost(host, population)
+    model = FlopModel.from_model(host.model)
+    ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
     chunk = CHUNK * decoding.batch_rows
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
@@ -96,7 +96,10 @@ def answer_items(
             keys=None if keys is None else np.asarray(keys)[rows],
             batch_rows=decoding.batch_rows,
         )
-        for row, given in zip(rows, answers, strict=True):
+        new_tokens = [given.new_tokens for given in answers]
+        rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
+        flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
+        for row, given, cost in zip(rows, answers, flops, strict=True):
             item, slot = items[row], int(slots[row])
             text = host.decode(given.tokens)
             outcomes[row] = Outcome(
@@ -106,7 +109,7 @@ def answer_items(
                 grade=grade(item, text),
                 prompt_tokens=given.prompt_tokens,
                 answer_tokens=given.new_tokens,
-                flops=cost(given.prompt_tokens, given.new_tokens, slot),
+                flops=cost,
                 tokens=given.tokens,
                 logprob=given.logprob,
             )
@@ -114,18 +117,6 @@ def answer_items(
         if progress is not None:
             progress(done, len(items))
     return [outcome for outcome in outcomes if outcome is not None]
-
-
-def _row_cost(host: Host, population: Population | None) -> Callable[[int, int, int], int]:
-    """Budget FLOPs of (prompt tokens, new tokens, slot)."""
-    model = FlopModel.from_model(host.model)
-    ranks = [] if population is None else population.ranks.tolist()
-
-    @cache
-    def cost(prompt_tokens: int, new_tokens: int, rank: int) -> int:
-        return model.answer(prompt_tokens, new_tokens, rank=rank)
-
-    return lambda prompt_tokens, new_tokens, slot: cost(prompt_tokens, new_tokens, ranks[slot] if slot >= 0 else 0)
 
 
 def encode_unique(host: Host, prompts: Sequence[str]) -> list[list[int]]:

@@ -53,9 +53,9 @@ def evaluate_holdout(
     arms: list[tuple[str, Population | None, np.ndarray]] = [(BASE, None, np.full(len(items), HOST))]
     for name, folder in zip(arm_names(adapters), adapters, strict=True):
         adapter = import_peft(Path(folder), host)
-        population = Population.empty(host, 1, adapter.rank, scale=adapter.scale)
-        population.put(0, adapter)
-        arms.append((name, population, np.zeros(len(items), dtype=np.int64)))
+        alone = Population.empty(host, 1, adapter.rank, scale=adapter.scale)
+        alone.put(0, adapter)
+        arms.append((name, alone, np.zeros(len(items), dtype=np.int64)))
     if evolved is not None:
         label, slots = _evolved_slots(host, items, evolved, routing, organelle, decoding)
         arms.append((f"{evolved.name} ({label})", evolved.population, slots))

@@ -21,12 +21,12 @@ from evolora_core.population.stack import Population
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One kept checkpoint: training FLOPs until then, accuracy on `n` selection items (NaN where none was asked)."""
+    """One kept checkpoint: training FLOPs until then, accuracy on `n` selection items (None without any)."""
 
     step: int
     flops: int
     n: int
-    accuracy: float
+    accuracy: float | None
     chosen: bool
 
 
@@ -62,7 +62,7 @@ def question_costs(host: Host, items: Sequence[Item], *, rank: int) -> np.ndarra
     model = FlopModel.from_model(host.model)
     prompts = host.encode_prompts([item.prompt for item in items])
     answers = host.encode_answers([gold(item) for item in items])
-    return np.array([model.answer(len(p), len(a), rank=rank) for p, a in zip(prompts, answers, strict=True)])
+    return model.generate_flops([len(ids) for ids in prompts], [len(ids) for ids in answers], rank)
 
 
 def choose_checkpoint(
@@ -94,14 +94,12 @@ def choose_checkpoint(
             seconds=time.perf_counter() - started,
         )
     n = len(outcomes[steps[0]])
-    accuracy = {step: _mean([o.grade.correct for o in given]) for step, given in outcomes.items()}
-    score = {step: _mean([o.grade.score for o in given]) for step, given in outcomes.items()}
-    best = max(steps, key=lambda step: (accuracy[step], score[step], -step)) if n else steps[-1]
+    if not n:
+        return [Checkpoint(step, spent[step], 0, None, step == steps[-1]) for step in steps]
+    accuracy = {step: float(np.mean([o.grade.correct for o in given])) for step, given in outcomes.items()}
+    score = {step: float(np.mean([o.grade.score for o in given])) for step, given in outcomes.items()}
+    best = max(steps, key=lambda step: (accuracy[step], score[step], -step))
     return [Checkpoint(step, spent[step], n, accuracy[step], step == best) for step in steps]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
 
 
 def _answers(
@@ -115,7 +113,7 @@ def _answers(
         population.put(slot, adapter)
     model = FlopModel.from_model(host.model)
     lengths = [len(ids) for ids in host.encode_prompts([item.prompt for item in items])]
-    worst = np.array([model.answer(length, decoding.max_new_tokens, rank=rank) for length in lengths]) * len(steps)
+    worst = model.generate_flops(lengths, decoding.max_new_tokens, rank) * len(steps)
     outcomes: dict[int, list[Outcome]] = {step: [] for step in steps}
     asked = 0
     while asked < len(items):

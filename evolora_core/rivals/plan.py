@@ -14,6 +14,7 @@ from evolora_core import rng
 from evolora_core.errors import StageError
 
 SELECTION_SHARE = 0.2  # of the budget, at most, goes to choosing among checkpoints
+FEWEST_QUESTIONS = 32  # with fewer items a choice is noise, and the last checkpoint the better guess
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,16 @@ def make_plan(
 
     `row_flops`, `row_tokens` `[rows]`: cost and length of one training row in one step. `question_flops` `[items]`:
     expected cost of one selection answer, in the order in which the items will be asked; the number of items is cut
-    so that `checkpoints` times their cost stays within SELECTION_SHARE of the budget, and there is no selection at
-    all without them or with a single checkpoint. Raises StageError if not even one step is affordable.
+    so that `checkpoints` times their cost stays within SELECTION_SHARE of the budget. There is no selection at all
+    with a single checkpoint or with fewer than FEWEST_QUESTIONS items. Raises StageError if not even one step is
+    affordable.
     """
     questions, reserve = 0, 0
     if question_flops is not None and len(question_flops) and checkpoints > 1:
         spent = np.cumsum(np.asarray(question_flops, dtype=np.int64)) * checkpoints
         questions = int(np.searchsorted(spent, SELECTION_SHARE * budget_flops, side="right"))
+        if questions < FEWEST_QUESTIONS:
+            questions = 0
         reserve = int(spent[questions - 1]) if questions else 0
     room = budget_flops - reserve
 

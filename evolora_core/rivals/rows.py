@@ -32,9 +32,14 @@ class TrainingRows:
         ]
 
     @cached_property
+    def answers(self) -> np.ndarray:
+        """Completion tokens of each row `[rows]`."""
+        return np.array([len(ids) for ids in self.completions], dtype=np.int64)
+
+    @cached_property
     def lengths(self) -> np.ndarray:
         """Tokens of each row `[rows]`."""
-        return np.array([len(ids) for ids in self.input_ids], dtype=np.int64)
+        return self.answers + np.array([len(ids) for ids in self.prompts], dtype=np.int64)
 
 
 def tokenise(host: Host, items: Sequence[Item]) -> TrainingRows:

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from datasets import Dataset
 from peft import LoraConfig
 from torch.utils.data import Sampler
 from tqdm import tqdm
-from transformers import TrainerCallback
+from transformers import PreTrainedModel, TrainerCallback
 from transformers.trainer_callback import PrinterCallback
 from trl import SFTConfig as TrlConfig
 from trl import SFTTrainer
@@ -30,7 +29,7 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from evolora_core import rng
 from evolora_core.compute import FlopModel, Meter
-from evolora_core.config import SftConfig
+from evolora_core.config import SftConfig, config_hash
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import Decoding
 from evolora_core.families import Item
@@ -101,10 +100,10 @@ def train_sft(
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     rows = tokenise(host, train_items)
-    row_cost = _row_cost(host, config.rank)
+    cost = FlopModel.from_model(host.model).train_flops
     asked = interleave(selection_items, seed) if decoding is not None else []
     plan = make_plan(
-        np.array([row_cost(int(length)) for length in rows.lengths], dtype=np.int64),
+        cost(rows.lengths, rows.answers, config.rank),
         rows.lengths,
         budget_flops=budget_flops,
         batch_rows=config.batch_rows,
@@ -115,10 +114,11 @@ def train_sft(
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     meter = Meter()
-    steps, diverged = _fit(host, rows, config, plan, row_cost, learning_rate, seed, work, meter, progress)
+    steps, diverged_at = _fit(host, rows, config, plan, learning_rate, seed, work, meter, progress)
 
-    kept = {step: _adapter_folder(work, step) for step in plan.keep}
-    kept = {step: path for step, path in kept.items() if path.exists() and is_finite(path)}
+    # The loss of a step is that of the weights after the step before: those are no checkpoint either.
+    sound = [step for step in plan.keep if diverged_at is None or step < diverged_at - 1]
+    kept = {step: _adapter_folder(work, step) for step in sound if is_finite(_adapter_folder(work, step))}
     if not kept:
         raise Diverged(f"sft: training diverged at learning rate {learning_rate:g}; lower sft.learning_rates", meter)
     checkpoints = choose_checkpoint(
@@ -134,7 +134,7 @@ def train_sft(
     shutil.rmtree(folder / "adapter", ignore_errors=True)
     shutil.copytree(kept[chosen], folder / "adapter")
     shutil.rmtree(work)
-    return SftResult(folder / "adapter", checkpoints, steps, meter, rows.left_out, diverged)
+    return SftResult(folder / "adapter", checkpoints, steps, meter, rows.left_out, diverged_at is not None)
 
 
 def micro_batches(batch_rows: int) -> int:
@@ -147,31 +147,18 @@ def micro_batches(batch_rows: int) -> int:
     return next(parts for parts in (4, 2, 1) if batch_rows % parts == 0 and (parts == 1 or batch_rows // parts >= 8))
 
 
-def _row_cost(host: Host, rank: int) -> Callable[[int], int]:
-    """Budget FLOPs of a training row of so many tokens."""
-    model = FlopModel.from_model(host.model)
-
-    @cache
-    def cost(tokens: int) -> int:
-        return model.train(tokens, rank=rank)
-
-    return cost
-
-
 def _fit(
     host: Host,
     rows: TrainingRows,
     config: SftConfig,
     plan: Plan,
-    row_cost: Callable[[int], int],
     learning_rate: float,
     seed: int,
     work: Path,
     meter: Meter,
     progress: Progress | None,
-) -> tuple[list[dict[str, float]], bool]:
-    """Run (or go on with) the Trainer through the whole plan. Returns the rows of `sft_steps`, and whether it
-    diverged."""
+) -> tuple[list[dict[str, float]], int | None]:
+    """Run (or go on with) the Trainer through the plan. Returns the rows of `sft_steps`, and where it diverged."""
     quiet = progress is not None or not sys.stderr.isatty()
     with isolated(host) as model, tqdm(total=plan.steps, desc="sft", unit="step", disable=quiet) as bar:
 
@@ -183,7 +170,6 @@ def _fit(
 
         trainer = _PlannedTrainer(
             plan=plan,
-            row_cost=row_cost,
             model=model,
             args=_arguments(host, config, plan, learning_rate, seed, work),
             train_dataset=Dataset.from_dict({"input_ids": rows.input_ids, "completion_mask": rows.completion_mask}),
@@ -199,9 +185,10 @@ def _fit(
         )
         _check_rows(trainer.train_dataset, rows)
         trainer.remove_callback(PrinterCallback)
-        watch = _Watch(trainer, plan, meter, work, report)
+        run = f"{plan.fingerprint} {config_hash(config)} {learning_rate!r} {seed}"
+        watch = _Watch(trainer, plan, run, meter, work, report)
         trainer.add_callback(watch)
-        trainer.train(resume_from_checkpoint=_last_checkpoint(work, plan, meter))
+        trainer.train(resume_from_checkpoint=_last_checkpoint(work, run, meter))
     steps = [
         {
             "step": int(entry["step"]),
@@ -213,7 +200,7 @@ def _fit(
         for entry in trainer.state.log_history
         if "loss" in entry
     ]
-    return steps, watch.diverged
+    return steps, watch.diverged_at
 
 
 def _arguments(host: Host, config: SftConfig, plan: Plan, learning_rate: float, seed: int, work: Path) -> TrlConfig:
@@ -271,11 +258,12 @@ class _InOrder(Sampler[int]):
 class _PlannedTrainer(SFTTrainer):
     """SFTTrainer that follows a plan, counts FLOPs as the rest of the project does, and sends no telemetry."""
 
-    def __init__(self, *, plan: Plan, row_cost: Callable[[int], int], **arguments: Any) -> None:
+    def __init__(self, *, plan: Plan, model: PreTrainedModel, peft_config: LoraConfig, **arguments: Any) -> None:
         self._plan = plan
-        self._cost_of_row = row_cost
+        self._rank = peft_config.r
+        self._costs = FlopModel.from_model(model)  # before PEFT wraps its layers
         self.step_flops = self.step_tokens = self.step_executed = 0  # of the running step; _Watch sets them back
-        super().__init__(**arguments)
+        super().__init__(model=model, peft_config=peft_config, **arguments)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
         return _InOrder(self._plan.order)
@@ -289,22 +277,26 @@ class _PlannedTrainer(SFTTrainer):
                 return (step + 1) / (warmup + 1)
             return max(0, num_training_steps - step) / (num_training_steps - warmup)
 
-        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, factor)
+        self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, factor)  # type: ignore[arg-type]
         self._created_lr_scheduler = True
         return self.lr_scheduler
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         """Budget FLOPs of a micro-batch; Trainer calls this once after each forward and backward."""
-        lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        flops = sum(self._cost_of_row(length) for length in lengths)
-        self.step_tokens += sum(lengths)
+        lengths = inputs["attention_mask"].sum(dim=1).numpy(force=True)
+        answers = (inputs["labels"] != -100).sum(dim=1).numpy(force=True)
+        rows, width = inputs["attention_mask"].shape
+        flops = int(self._costs.train_flops(lengths, answers, self._rank).sum())
         self.step_flops += flops
-        self.step_executed += len(lengths) * self._cost_of_row(inputs["attention_mask"].shape[1])
+        self.step_tokens += int(lengths.sum())
+        # With padding, and with the LM head at every position but the last, which is how TRL scores on a CPU.
+        self.step_executed += rows * int(self._costs.train_flops(width, width - 1, self._rank))
         return flops
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         """The adapter alone: no tokenizer, no pickled arguments, and no look on the hub for a changed vocabulary."""
-        self.model.save_pretrained(output_dir or self.args.output_dir, save_embedding_layers=False)
+        model: Any = self.model
+        model.save_pretrained(output_dir or self.args.output_dir, save_embedding_layers=False)
 
     def create_model_card(self, *arguments: Any, **options: Any) -> None:
         """None: checkpoints are for resuming only."""
@@ -317,10 +309,17 @@ class _Watch(TrainerCallback):
     """Charges every step to the meter, stops at the budget or at divergence, keeps adapters, asks for checkpoints."""
 
     def __init__(
-        self, trainer: _PlannedTrainer, plan: Plan, meter: Meter, work: Path, report: Callable[[int, float], None]
+        self,
+        trainer: _PlannedTrainer,
+        plan: Plan,
+        run: str,
+        meter: Meter,
+        work: Path,
+        report: Callable[[int, float], None],
     ) -> None:
-        self.trainer, self.plan, self.meter, self.work, self.report = trainer, plan, meter, work, report
-        self.diverged = False
+        self.trainer, self.plan, self.run = trainer, plan, run
+        self.meter, self.work, self.report = meter, work, report
+        self.diverged_at: int | None = None
         self.limit = int(plan.flops.sum())
         self.ticked = self.saved = time.perf_counter()
 
@@ -349,13 +348,13 @@ class _Watch(TrainerCallback):
         if logs is None or "loss" not in logs:
             return
         if not math.isfinite(logs["loss"]):
-            self.diverged = True
+            self.diverged_at = state.global_step
             control.should_training_stop = True
             control.should_save = False
         self.report(state.global_step, logs["loss"])
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        marker = {"plan": self.plan.fingerprint, "meter": self.meter.state()}
+        marker = {"run": self.run, "meter": self.meter.state()}
         checkpoint = self.work / f"checkpoint-{state.global_step}"
         (checkpoint / MARKER).write_text(json.dumps(marker), encoding="utf-8")
         self.saved = time.perf_counter()
@@ -375,17 +374,17 @@ def _keep_adapter(trainer: SFTTrainer, folder: Path) -> None:
     draft.rename(folder)
 
 
-def _last_checkpoint(work: Path, plan: Plan, meter: Meter) -> str | None:
-    """The newest complete Trainer checkpoint of this very plan, its compute put on the meter; others are deleted."""
+def _last_checkpoint(work: Path, run: str, meter: Meter) -> str | None:
+    """The newest complete Trainer checkpoint of this very run, its compute put on the meter; others are deleted."""
     found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
     for path in found:
         marker = path / MARKER
         if marker.exists():
             document = json.loads(marker.read_text(encoding="utf-8"))
-            if document["plan"] == plan.fingerprint:
+            if document["run"] == run:
                 meter.merge(Meter.from_state(document["meter"]))
                 return str(path)
         shutil.rmtree(path)
-    for path in work.glob("adapter-*"):  # of another plan, or without a checkpoint to go on from
+    for path in work.glob("adapter-*"):  # of another run, or without a checkpoint to go on from
         shutil.rmtree(path)
     return None

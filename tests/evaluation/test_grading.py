@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from evolora_core import rng
+from evolora_core.compute import FlopModel
+from evolora_core.config import DecodingConfig
+from evolora_core.evaluation.grading import answer_items
+from evolora_core.families import Item, grade
+from evolora_core.population.stack import Population
+
+DECODING = DecodingConfig(max_new_tokens=8, batch_rows=4)
+
+
+@pytest.fixture(scope="module")
+def population(host):
+    made = Population.empty(host, 2, 4)
+    for slot, rank in enumerate((2, 4)):
+        made.init_slot(slot, rank, np.random.default_rng(slot))
+        for B in made.B.values():
+            B[slot, :, :rank] = 0.1 * (slot + 1)
+    return made
+
+
+def test_each_item_gets_its_own_graded_outcome_in_order(host, population, items):
+    slots = [-1, 0, 1, 0] * 4
+    outcomes = answer_items(host, population, items, slots, decoding=DECODING)
+    assert [outcome.item for outcome in outcomes] == items
+    assert [outcome.slot for outcome in outcomes] == slots
+    for outcome in outcomes:
+        assert outcome.grade == grade(outcome.item, outcome.answer)
+        assert outcome.answer == host.decode(outcome.tokens)
+        assert outcome.prompt_tokens == len(host.encode_prompts([outcome.item.prompt])[0])
+        assert len(outcome.tokens) <= outcome.answer_tokens <= DECODING.max_new_tokens
+        assert outcome.logprob < 0
+
+
+def test_a_greedy_answer_does_not_depend_on_its_neighbours(host, population, items):
+    together = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING)
+    for i in (0, 5, 15):
+        (alone,) = answer_items(host, population, [items[i]], [i % 2], decoding=DECODING)
+        assert alone.answer == together[i].answer
+        assert alone.flops == together[i].flops
+
+
+def test_flops_are_those_of_the_slot_s_own_rank(host, population, items):
+    model = FlopModel.from_model(host.model)
+    outcomes = answer_items(host, population, items[:3], [-1, 0, 1], decoding=DECODING)
+    for outcome, rank in zip(outcomes, (0, 2, 4), strict=True):
+        assert outcome.flops == model.generate_flops(outcome.prompt_tokens, outcome.answer_tokens, rank)
+    assert all(isinstance(outcome.flops, int) for outcome in outcomes)
+
+
+def test_a_prompt_that_does_not_fit_is_wrong_and_never_sent(host, items):
+    room = host.max_context - DECODING.max_new_tokens
+    overhead = len(host.encode_prompts([""])[0])
+    fitting = Item("x" * (room - overhead), 1, "math", "short", "fits")
+    long = Item("x" * (room - overhead + 1), 1, "math", "short", "long")
+    outcomes = answer_items(host, None, [items[0], long, fitting], [-1, -1, -1], decoding=DECODING)
+    assert (outcomes[1].grade.reason, outcomes[1].grade.correct, outcomes[1].flops) == ("too long", False, 0)
+    assert (outcomes[1].answer, outcomes[1].tokens, outcomes[1].answer_tokens) == ("", [], 0)
+    assert outcomes[1].prompt_tokens == room + 1
+    assert outcomes[2].grade.reason != "too long" and outcomes[2].flops > 0
+    assert answer_items(host, None, [long], [-1], decoding=DECODING)[0].grade.reason == "too long"
+    assert answer_items(host, None, [], [], decoding=DECODING) == []
+
+
+def test_samples_follow_the_rows_own_keys(host, population, items):
+    rows = [items[0]] * 6
+    keys = rng.row_keys(rng.key(0, 0, 0, "test"), 6)
+    hot = {"decoding": DECODING, "keys": keys, "temperatures": [1.5] * 6}
+    first = answer_items(host, population, rows, [0] * 6, **hot)
+    assert len({outcome.answer for outcome in first}) > 1
+    order = [3, 1, 5, 0, 2, 4]
+    again = answer_items(host, population, rows, [0] * 6, decoding=DECODING, keys=keys[order], temperatures=1.5)
+    assert [outcome.answer for outcome in again] == [first[i].answer for i in order]
+
+
+def test_progress_counts_every_item(host, items):
+    seen = []
+    long = Item("x" * 500, 1, "math", "short", "long")
+    answer_items(
+        host,
+        None,
+        [*items * 3, long],
+        [-1] * 49,
+        decoding=DECODING,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert [total for _, total in seen] == [49] * len(seen)
+    assert seen[-1][0] == 49 and len(seen) == 2
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_items_and_slots_must_match(host, items):
+    with pytest.raises(ValueError, match="16 items but 2 slots"):
+        answer_items(host, None, items, [-1, -1], decoding=DECODING)

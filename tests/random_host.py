@@ -1,0 +1,24 @@
+"""A complete host of our own kind with random weights (real tokenizer, real template), and items to ask it."""
+
+from pathlib import Path
+
+from evolora_core import rng
+from evolora_core.families import Item, get
+from evolora_core.hosts import Host, load_host
+from evolora_core.hosts.description import Architecture
+from evolora_core.hosts.pretrain import build_model
+from evolora_core.hosts.tokenizer import save_tokenizer
+
+SHAPE = Architecture(hidden_size=32, layers=2, intermediate_size=64, heads=2, kv_heads=1, head_dim=16, context=128)
+
+
+def random_host(folder: Path) -> Host:
+    """Write it into an existing or new folder and load it."""
+    build_model(SHAPE, seed=1).save_pretrained(folder)
+    save_tokenizer(SHAPE.context, folder)
+    return load_host(str(folder))
+
+
+def draw_items(family: str, n: int, seed: int = 0) -> list[Item]:
+    """Short items of a family."""
+    return [get(family).make(rng.stream(seed, 0, i, "test items"), "short") for i in range(n)]

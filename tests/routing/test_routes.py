@@ -1,0 +1,128 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evolora_core.errors import DataError
+from evolora_core.evaluation.grading import Outcome
+from evolora_core.families import Grade, Item
+from evolora_core.routing import HOST, choose_routes, read_routes, route, write_routes
+
+FAMILIES = ("math", "logic.bool")
+ITEMS = [Item(f"question {i}", 0, FAMILIES[i % 2], "short", f"t{i}") for i in range(8)]
+
+
+def outcomes(slot, correct, *, flops=100, score=None):
+    """What a slot answered: `correct` is a string of 0 and 1, one per item."""
+    return [
+        Outcome(
+            item,
+            slot,
+            "",
+            Grade(float(right) if score is None else max(score, float(right)), right == "1", ""),
+            10,
+            2,
+            flops,
+            [],
+            0.0,
+        )
+        for item, right in zip(ITEMS, correct, strict=True)
+    ]
+
+
+def answered(**by_slot):
+    """host="…", s3="…" -> slot -> outcomes."""
+    return {HOST if name == "host" else int(name[1:]): outcomes(-1, text) for name, text in by_slot.items()}
+
+
+def test_the_best_of_each_family_answers_it():
+    found = choose_routes(answered(host="00000000", s0="10100000", s1="01010100", s2="10000000"), "family")
+    assert found.table == {"math": 0, "logic.bool": 1}
+    assert found.fallback == HOST
+    assert found.accuracy["math"] == {"-1": 0.0, "0": 0.5, "1": 0.0, "2": 0.25}
+    assert found.n == {"math": 4, "logic.bool": 4}
+    assert found.slots == [0, 1]
+    unseen = Item("other", 0, "string.sort", "short", "x")
+    assert route([ITEMS[0], ITEMS[1], unseen], found).tolist() == [0, 1, HOST]
+
+
+def test_single_sends_everything_to_one():
+    found = choose_routes(answered(host="00000000", s0="10100000", s1="01010100"), "single")
+    unseen = Item("other", 0, "string.sort", "short", "x")
+    assert route([*ITEMS, unseen], found).tolist() == [1] * 9
+
+
+def test_the_host_answers_where_nobody_is_better():
+    found = choose_routes(answered(host="10100000", s0="10100100", s1="01010000"), "family")
+    assert found.table == {"math": HOST, "logic.bool": 1}
+    assert choose_routes(answered(host="11111111", s0="11111111"), "single").table == {"": HOST}
+    assert choose_routes(answered(host="11111111"), "family").table == {"math": HOST, "logic.bool": HOST}
+
+
+def test_a_no_op_is_not_chosen_where_another_beats_the_host():
+    # By the tie rules alone slot 0 would win; it changes nothing, so what it shows is rounding.
+    found = choose_routes(answered(host="00000000", s0="10100000", s1="10100000"), "single", no_op=[0])
+    assert found.table == {"": 1} and found.no_op == (0,)
+    better = choose_routes(answered(host="00000000", s0="11100000", s1="10100000"), "family", no_op=[0])
+    assert better.table["math"] == 1
+    worse = choose_routes(answered(host="10000000", s0="10000000", s1="00000000"), "single", no_op=[0])
+    assert worse.table == {"": HOST}
+
+
+def test_ties_go_to_score_then_cost_then_the_lower_slot():
+    base = {HOST: outcomes(HOST, "00000000")}
+    right = "11110000"
+    assert choose_routes(base | {5: outcomes(5, right), 2: outcomes(2, right)}, "single").table == {"": 2}
+    cheaper = base | {2: outcomes(2, right), 5: outcomes(5, right, flops=90)}
+    assert choose_routes(cheaper, "single").table == {"": 5}
+    closer = base | {2: outcomes(2, right, flops=90), 5: outcomes(5, right, score=0.5)}
+    assert choose_routes(closer, "single").table == {"": 5}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(st.integers(0, 6), st.text("01", min_size=8, max_size=8), max_size=5),
+    st.text("01", min_size=8, max_size=8),
+)
+def test_on_the_selection_split_routing_is_never_worse_than_the_host(organelles, host):
+    by_slot = {HOST: outcomes(HOST, host)} | {slot: outcomes(slot, text) for slot, text in organelles.items()}
+
+    def right(routing):
+        slots = route(ITEMS, choose_routes(by_slot, routing))
+        return sum(by_slot[slot][i].grade.correct for i, slot in enumerate(slots.tolist()))
+
+    bare = host.count("1")
+    best = max([bare, *(text.count("1") for text in organelles.values())])
+    assert right("single") == best
+    assert right("family") >= best
+    shuffled = dict(reversed(by_slot.items()))
+    assert choose_routes(shuffled, "family") == choose_routes(by_slot, "family")
+
+
+def test_routes_survive_json(tmp_path):
+    found = choose_routes(answered(host="00000000", s0="10100000", s1="01010100"), "family", no_op=[1])
+    write_routes(tmp_path / "routes.json", found)
+    assert read_routes(tmp_path / "routes.json") == found
+
+
+def test_a_damaged_table_is_named(tmp_path):
+    path = tmp_path / "routes.json"
+    for text in ("{", json.dumps({"routing": "family"}), json.dumps({"what": 1, "no_op": []})):
+        path.write_text(text)
+        with pytest.raises(DataError, match="routes.json: not a route table.*run the stage"):
+            read_routes(path)
+
+
+def test_candidates_must_be_comparable():
+    with pytest.raises(ValueError, match="bare host"):
+        choose_routes({0: outcomes(0, "00000000")}, "family")
+    with pytest.raises(ValueError, match="slot 0 answered other selection items"):
+        choose_routes({HOST: outcomes(HOST, "00000000"), 0: outcomes(0, "00000000")[::-1]}, "family")
+    with pytest.raises(ValueError, match="unknown routing 'cells'; choose from"):
+        choose_routes(answered(host="00000000"), "cells")
+
+
+def test_an_empty_list_is_routed_to_nobody():
+    assert np.array_equal(route([], choose_routes(answered(host="00000000"), "family")), [])
