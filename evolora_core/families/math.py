@@ -2,9 +2,9 @@
 
 | depth | sums and differences of | products of |
 |---|---|---|
-| short | 1-149 | 11-149 and 2-9 |
-| medium | 100-999 | 11-99 and 11-99 |
-| long | 1000-9999 | 100-999 and 11-99 |
+| short | 10-999 and 1-9 | none: their facts are too few |
+| medium | 10-999 and 10-99 | 11-999 and 2-9 |
+| long | 100-999 and 100-999 | 100-999 and 11-99 |
 
 The larger number comes first, so that a held-out `85 + 47` cannot be learnt as `47 + 85`.
 """
@@ -15,20 +15,20 @@ from evolora_core.families.base import DEPTHS, Family
 from evolora_core.families.expression import evaluate
 from evolora_core.families.verdicts import number_complaint, number_text, verify_number
 
-_TERMS = {"short": (1, 149), "medium": (100, 999), "long": (1000, 9999)}
-_FACTORS = {"short": ((11, 149), (2, 9)), "medium": ((11, 99), (11, 99)), "long": ((100, 999), (11, 99))}
-_PRODUCTS = 0.2  # their facts are fewer, so they are drawn less often
+_TERMS = {"short": ((10, 999), (1, 9)), "medium": ((10, 999), (10, 99)), "long": ((100, 999), (100, 999))}
+_FACTORS = {"medium": ((11, 999), (2, 9)), "long": ((100, 999), (11, 99))}
+_PRODUCTS = {"short": 0.0, "medium": 0.2, "long": 0.2}  # their facts are fewer, so they are drawn less often
 
 
 def draw(rng: np.random.Generator, depth: str) -> tuple[str, int]:
     """(prompt, target)."""
-    kind = rng.random()
-    ranges = _FACTORS[depth] if kind < _PRODUCTS else (_TERMS[depth], _TERMS[depth])
+    kind, products = rng.random(), _PRODUCTS[depth]
+    ranges = _FACTORS[depth] if kind < products else _TERMS[depth]
     first, second = (int(rng.integers(low, high, endpoint=True)) for low, high in ranges)
     a, b = max(first, second), min(first, second)
-    if kind < _PRODUCTS:
+    if kind < products:
         return f"Compute {a} * {b}.", a * b
-    if kind < (1 + _PRODUCTS) / 2:
+    if kind < (1 + products) / 2:
         return f"Compute {a} + {b}.", a + b
     return f"Compute {a} - {b}.", a - b
 

@@ -1,6 +1,6 @@
 """`math.multi_step`: an expression whose order of operations matters. Target: a number, never negative.
 
-short `a + b * c`, medium `a + b * c - d`, long `(a + b) * c - (d + e)`.
+short `a - (b + c)`, medium `a + b * c`, long `(a + b) * c - (d + e)`.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from evolora_core.families.verdicts import number_complaint, number_text, verify
 
 # inclusive ranges of a, b, c, d, e
 _RANGES = {
-    "short": ((1, 99), (2, 19), (2, 9)),
-    "medium": ((11, 99), (2, 19), (2, 9), (1, 30)),
-    "long": ((3, 39), (2, 39), (2, 9), (1, 5), (1, 5)),
+    "short": ((20, 299), (1, 9), (1, 9)),
+    "medium": ((1, 199), (2, 9), (2, 9)),
+    "long": ((2, 19), (2, 19), (2, 9), (1, 5), (1, 5)),
 }
 
 
@@ -23,10 +23,10 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, int]:
     numbers = rng.integers(low, high, endpoint=True).tolist()
     if depth == "short":
         a, b, c = numbers
-        return f"Evaluate {a} + {b} * {c}.", a + b * c
+        return f"Evaluate {a} - ({b} + {c}).", a - (b + c)
     if depth == "medium":
-        a, b, c, d = numbers
-        return (f"Evaluate {a} + {b} * {c} - {d}.", a + b * c - d) if d <= a + b * c else draw(rng, depth)
+        a, b, c = numbers
+        return f"Evaluate {a} + {b} * {c}.", a + b * c
     a, b, c, d, e = numbers
     return f"Evaluate ({a} + {b}) * {c} - ({d} + {e}).", (a + b) * c - (d + e)
 

@@ -1,6 +1,6 @@
 """`math.sequence`: the next term. Target: a number, never negative.
 
-short: 3 terms, constant step up, sometimes constant ratio. medium: 4 terms, constant step up or down, sometimes constant ratio.
+short: 3 terms, a constant step up or down of at most 9. medium: 4 terms, a larger step, sometimes a constant ratio.
 long: 5 terms, a step that itself grows by a constant, or a larger constant step or ratio. The simplest rule counts: constant
 step, else constant ratio, else constant growth of the step (which five terms determine).
 """
@@ -20,12 +20,14 @@ _RATIO_SHARE = 0.1  # few such sequences exist
 def draw(rng: np.random.Generator, depth: str) -> tuple[str, int]:
     """(prompt, target)."""
     terms = _TERMS[depth]
-    if rng.random() < _RATIO_SHARE:
+    if depth == "short":
+        start, step = _between(rng, 0, 999), _between(rng, 1, 9)
+        series = [start + k * step for k in range(terms + 1)]
+        if rng.random() < 0.5:
+            series.reverse()
+    elif rng.random() < _RATIO_SHARE:
         start, ratio = _between(rng, 1, 60), _between(rng, 2, 3 if depth == "long" else 5)
         series = [start * ratio**k for k in range(terms + 1)]
-    elif depth == "short":
-        start, step = _between(rng, 1, 199), _between(rng, 1, 60)
-        series = [start + k * step for k in range(terms + 1)]
     elif depth == "medium":
         start, step = _between(rng, 0, 199), _between(rng, 2, 99)
         series = [start + k * step for k in range(terms + 1)]
