@@ -101,7 +101,7 @@ def write_suite(
                 parts.append(_sft(home, suite, seed))
             parts.append(_evaluate(home, suite, condition, seed, items))
     write_suite_file(home, suite_id(suite), config.model_dump(mode="json"))
-    parts.append(_compare(home, suite, seeds))
+    parts.append(write_comparison(home, suite, seeds))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
 
 
@@ -232,7 +232,7 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int) -> 
     rows = []
     for split, families in FAMILIES.items():
         ease = shared.random(items)  # the same items for every condition: outcomes correlate
-        for arm in (condition, f"{condition}:single"):
+        for arm in (condition,) if condition == "frozen" else (condition, f"{condition}:single"):
             threshold = HOST[split] + GAIN[condition][split] + (shift if condition != "frozen" else 0)
             correct = 0.7 * ease + 0.3 * own.random(items) < _quantile(threshold)
             for i in range(items):
@@ -254,7 +254,7 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int) -> 
     )
 
 
-def _compare(home: Path, suite: str, seeds: tuple[int, ...]) -> Slice:
+def write_comparison(home: Path, suite: str, seeds: tuple[int, ...]) -> Slice:
     """The real computation over the made-up items."""
     stage = part(suite, "suite", 0, "compare")
     runs = [(condition, seed) for condition in CONDITIONS for seed in seeds]

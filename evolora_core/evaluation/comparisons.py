@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from evolora_core.artifacts import read_manifest
 from evolora_core.errors import StageError
-from evolora_core.evaluation.statistics import RESAMPLES, accuracy_interval, compare, decide
+from evolora_core.evaluation.statistics import RESAMPLES, accuracy_interval, compare, decide, non_inferior
 from evolora_core.rng import stream
 
 # What must be equal for two conditions of one seed to be comparable.
@@ -54,7 +54,7 @@ def refuse_unlike(facts: Mapping[Run, Mapping[str, Any]], a: str, b: str, seeds:
 def compute_comparisons(
     items: pd.DataFrame,
     facts: Mapping[Run, Mapping[str, Any]],
-    declared: Sequence[Mapping[str, str]],
+    declared: Sequence[Mapping[str, Any]],
     resamples: int = RESAMPLES,
 ) -> list[dict[str, Any]]:
     """Rows of the table `comparisons`: the declared pairs {a, b, split}, all at once, since Holm needs the whole
@@ -73,8 +73,15 @@ def compute_comparisons(
         refuse_unlike(facts, a, b, outcomes_a)
         rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
         compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples))
-    rows = [asdict(c) for c in decide(compared)]
-    return [{k: v for k, v in row.items() if k != "seed_tests"} for row in rows]
+    rows = []
+    for pair, decided in zip(declared, decide(compared), strict=True):
+        row = {k: v for k, v in asdict(decided).items() if k != "seed_tests"}
+        if margin := pair.get("margin"):
+            shown = "shown" if non_inferior(decided.lo, margin) else "not shown"
+            words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown}"
+            row["note"] = "; ".join(filter(None, [decided.note, words]))
+        rows.append(row)
+    return rows
 
 
 def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[dict[str, Any]]:
@@ -101,7 +108,7 @@ def complete_seeds(runs: Iterable[Run]) -> list[int]:
 
 
 def write_comparisons(
-    folders: Mapping[Run, Path], declared: Sequence[Mapping[str, str]], out: Path, resamples: int = RESAMPLES
+    folders: Mapping[Run, Path], declared: Sequence[Mapping[str, Any]], out: Path, resamples: int = RESAMPLES
 ) -> dict[str, list[dict[str, Any]]]:
     """Read the evaluate stages in `folders`, write `comparisons.parquet` and `accuracies.parquet` to `out`.
 

@@ -1,7 +1,7 @@
 """Everything that a pack says, read from the store: tables, plot data, takeaways, checks, provenance."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,16 +48,17 @@ class Contents:
         return [f"{condition} s{seed}" for condition, seed in declared if (condition, seed) not in done]
 
     @cached_property
-    def tables(self) -> dict[str, Sequence[tables.Table]]:
+    def tables(self) -> dict[str, list[tables.Table]]:
         """The tables by file name; several that share their raw data are shown one after the other."""
-        shown = {
-            "paper_table": [tables.paper_table, tables.economy_table],
-            "comparisons": [tables.comparison_table],
-            "by_family": [tables.family_table],
-            "by_routing": [tables.routing_table],
-            "compute": [tables.compute_table],
+        paper = tables.paper_table(self.home, self.suite)
+        single = {
+            "comparisons": tables.comparison_table,
+            "by_family": tables.family_table,
+            "by_routing": tables.routing_table,
+            "compute": tables.compute_table,
         }
-        return {name: [make(self.home, self.suite) for make in makers] for name, makers in shown.items()}
+        shown = {"paper_table": [paper, tables.economy_table(paper)]}
+        return shown | {name: [make(self.home, self.suite)] for name, make in single.items()}
 
     @cached_property
     def comparisons(self) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ _GAIN = """
             max(acc) FILTER (WHERE split = 'retention') AS retention
         FROM arm_accuracy JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
     ),
-    base AS (SELECT * FROM arms WHERE condition = 'frozen'),
+    base AS (SELECT * FROM arms WHERE arm = 'frozen'),
     adapted AS (
         SELECT *, coalesce(nullif(split_part(arm, ':', 2), ''), $headline) AS routing FROM arms
         WHERE condition <> 'frozen'

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evolora_core.errors import PackError
@@ -38,15 +39,16 @@ def build(home: Path, suite: str, out: Path) -> Path:
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
         new = Path(work) / "new"
-        write_numbers(contents, new)
-        figures.draw(figures.read(contents), new / "plots")
+        plotted = figures.read(contents)
+        write_numbers(contents, plotted, new)
+        figures.draw(plotted, new / "plots")
         if out.exists():
             os.replace(out, Path(work) / "old")
         os.replace(new, out)
     return out
 
 
-def write_numbers(contents: Contents, folder: Path) -> None:
+def write_numbers(contents: Contents, plotted: dict[str, pd.DataFrame], folder: Path) -> None:
     """Everything with numbers in it: README, tables, summary, provenance, the data of the plots."""
     (folder / "plots").mkdir(parents=True)
     for name, shown in contents.tables.items():
@@ -57,19 +59,19 @@ def write_numbers(contents: Contents, folder: Path) -> None:
         (folder / f"{name}.tex").write_text("\n".join(table.to_latex() for table in shown), encoding="utf-8")
     for name, document in (("summary.json", contents.summary), (STAMP, contents.provenance)):
         (folder / name).write_text(json.dumps(_rounded(document), indent=1) + "\n", encoding="utf-8")
-    for name, data in figures.read(contents).items():
+    for name, data in plotted.items():
         (folder / "plots" / f"{name}.csv").write_text(csv(data), encoding="utf-8")
-    (folder / "README.md").write_text(readme(contents), encoding="utf-8")
+    (folder / "README.md").write_text(readme(contents, list(plotted)), encoding="utf-8")
 
 
-def readme(contents: Contents) -> str:
+def readme(contents: Contents, plots: list[str]) -> str:
     """The README, from its template."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
     return environment.get_template("README.md.j2").render(
-        c=contents, config=contents.config, plots=list(figures.read(contents)), headline=figures.headline(contents)
+        c=contents, config=contents.config, plots=plots, headline=figures.headline(contents)
     )
 
 
@@ -87,9 +89,10 @@ def verify(home: Path, folder: Path) -> list[str]:
         raise PackError(f"{folder / STAMP}: damaged ({error}); build the pack again") from error
     contents = Contents(Path(home), suite)
     differences = contents.recount()
+    plotted = figures.read(contents)
     with tempfile.TemporaryDirectory() as work:
         fresh = Path(work) / "pack"
-        write_numbers(contents, fresh)
+        write_numbers(contents, plotted, fresh)
         for file in sorted(path for path in fresh.rglob("*") if path.is_file()):
             name = file.relative_to(fresh)
             if not (folder / name).is_file():
@@ -97,7 +100,7 @@ def verify(home: Path, folder: Path) -> list[str]:
                 continue
             text, now = ((path / name).read_text(encoding="utf-8") for path in (folder, fresh))
             differences += [f"{name}: {line}" for line in _differences(name.suffix, text, now)]
-    images = [f"plots/{plot}.{suffix}" for plot in figures.read(contents) for suffix in ("png", "svg")]
+    images = [f"plots/{plot}.{suffix}" for plot in plotted for suffix in ("png", "svg")]
     differences += [f"{image}: is missing" for image in images if not (folder / image).is_file()]
     return differences
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 STYLE = Path(__file__).with_name("evolora.mplstyle")
@@ -64,6 +66,7 @@ def energy_and_population(generations: pd.DataFrame) -> Figure:
         energy.set(title="Energy of all organelles", ylabel="units")
         population.set(title="Population", ylabel="organelles", xlabel="generation")
         population.set_ylim(bottom=0)
+        population.yaxis.set_major_locator(MaxNLocator(integer=True))
         _finish_generations(figure, [energy, population], generations)
         return figure
 
@@ -102,7 +105,7 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
         conditions = list(dict.fromkeys(accuracies["condition"]))
         families = {split: sorted(set(accuracies.loc[accuracies["split"] == split, "family"])) for split in splits}
         rows = [len(families[split]) for split in splits]
-        figure = Figure(figsize=(7.0, 1.6 + (0.16 * len(conditions) + 0.14) * sum(rows) + 0.45 * len(splits)))
+        figure = Figure(figsize=(7.0, 1.2 + (0.12 * len(conditions) + 0.1) * sum(rows) + 0.4 * len(splits)))
         panels = np.atleast_1d(figure.subplots(len(splits), 1, sharex=True, height_ratios=rows))
         offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
         for panel, split in zip(panels, splits, strict=True):
@@ -138,18 +141,22 @@ def lineage(lives: pd.DataFrame) -> Figure:
         place = {organelle: i for i, organelle in enumerate(order["organelle"])}
         figure = Figure(figsize=(7.0, min(9.0, 1.8 + 0.13 * len(place))))
         panel = figure.subplots()
-        ends = order["died"].fillna(generations).to_numpy(dtype=float)
-        panel.hlines(range(len(place)), order["born"], ends, color="#b8b8b8", linewidth=1.4)
+        ends = order["died"].add(0.9).fillna(generations).to_numpy(dtype=float)  # at the end of the generation
+        # Births of one generation stand side by side, in the order of birth.
+        nth = order.groupby("born").cumcount() / order.groupby("born")["organelle"].transform("size")
+        at = dict(
+            zip(order["organelle"], order["born"] + 0.8 * nth.where(order["origin"] != "founder", 0), strict=True)
+        )
+        panel.hlines(range(len(place)), [at[o] for o in order["organelle"]], ends, color="#b8b8b8", linewidth=1.4)
         dead = order["died"].notna().to_numpy()
         panel.scatter(ends[dead], np.flatnonzero(dead), marker="x", s=16, color="#7f7f7f", linewidths=1, zorder=3)
         for origin, (colour, width) in BIRTHS.items():
             born = order[order["origin"] == origin]
             mine = edges[edges["organelle"].isin(born["organelle"])]
-            x = mine["joined"].to_numpy()
-            panel.vlines(
-                x, mine["parent"].map(place), mine["organelle"].map(place), color=colour, linewidth=width, alpha=0.8
-            )
-            panel.scatter(born["born"], born.index, s=18 * width, color=colour, zorder=4)
+            x, parents = mine["organelle"].map(at), mine["parent"].map(place)
+            panel.vlines(x, parents, mine["organelle"].map(place), color=colour, linewidth=width, alpha=0.8)
+            panel.scatter(x, parents, s=9 * width, facecolors="white", edgecolors=colour, linewidths=width, zorder=3)
+            panel.scatter(born["organelle"].map(at), born.index, s=18 * width, color=colour, zorder=4)
         panel.set(
             title=f"Lineage of ecology, seed {order['seed'][0]}",
             xlabel="generation",
@@ -185,17 +192,20 @@ def _finish_generations(figure: Figure, panels: Sequence[Axes], generations: pd.
     for panel in panels:
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.margins(x=0.02)
-    _legend_below(figure, list(dict.fromkeys(generations["condition"])), line=True)
+    seeds = generations["seed"].nunique()
+    spread = Patch(color="#bbbbbb", alpha=0.5, linewidth=0, label=f"range of {seeds} seeds (line: mean)")
+    _legend_below(figure, list(dict.fromkeys(generations["condition"])), line=True, more=[spread] if seeds > 1 else [])
 
 
-def _legend_below(figure: Figure, conditions: Sequence[str], *, line: bool) -> None:
-    handles = []
+def _legend_below(figure: Figure, conditions: Sequence[str], *, line: bool, more: Sequence[Artist] = ()) -> None:
+    handles: list[Artist] = []
     for condition in conditions:
         colour, marker = _look(condition)
         handle = Line2D([], [], color=colour, label=condition)
         if not line:
             handle.set(linestyle="", marker=marker)
         handles.append(handle)
+    handles += more
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
 
 

@@ -117,8 +117,8 @@ def paper_table(home: Path, suite: str) -> Table:
     return Table("paper_table", f"{suite}: accuracy, means over seeds with 95 % intervals", data, columns)
 
 
-def economy_table(home: Path, suite: str) -> Table:
-    """What it took: the other columns of the view `paper_table`."""
+def economy_table(paper: Table) -> Table:
+    """What it took: the other columns of the paper table."""
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("generations", _number("generations", "{:.0f}")),
@@ -131,7 +131,7 @@ def economy_table(home: Path, suite: str) -> Table:
         Column("training FLOPs", _number("train_flops", "{:.3g}")),
         Column("total FLOPs", _number("total_flops", "{:.3g}")),
     ]
-    return Table("economy", f"{suite}: what it took, means over seeds", paper_table(home, suite).data, columns)
+    return Table("economy", "What it took, means over seeds", paper.data, columns)
 
 
 def comparison_table(home: Path, suite: str) -> Table:

@@ -62,9 +62,10 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 def _read(connection: duckdb.DuckDBPyConnection) -> tuple[int, str]:
     """Version and hash of the views of an open file; (0, "") for an empty one."""
-    known = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_version'").fetchall()
-    rows = connection.execute("SELECT version, views FROM schema_version").fetchall() if known else []
-    return rows[0] if rows else (0, "")
+    try:
+        return connection.execute("SELECT version, views FROM schema_version").fetchall()[0]
+    except duckdb.CatalogException:
+        return 0, ""
 
 
 def _views() -> str:

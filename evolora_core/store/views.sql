@@ -93,7 +93,7 @@ earned AS (
     FROM data.episodes GROUP BY run_id
 ),
 lived AS (
-    SELECT run_id, count(*) AS generations, arg_max(qd_coverage, generation) AS qd_coverage
+    SELECT run_id, count(*) AS generations, arg_max(qd_coverage, generation) AS qd_coverage, max(population) > 1 AS several
     FROM data.generations GROUP BY run_id
 ),
 merged AS (SELECT run_id, count(*) FILTER (WHERE accepted) AS merges FROM data.assimilations GROUP BY run_id),
@@ -113,8 +113,9 @@ reached AS (
         max(acc) FILTER (WHERE split = 'holdout_ood') AS holdout_ood, max(acc) FILTER (WHERE split = 'retention') AS retention
     FROM split_accuracy GROUP BY run_id
 )
-SELECT runs.*, generations, episodes, mean_net, mean_roi, merges, qd_coverage, holdout_id, holdout_ood, retention,
-    cost_per_answer, cost_per_correct, train_flops, total_flops, evaluation_flops
+SELECT runs.*, generations, episodes, mean_net, mean_roi,
+    CASE WHEN several THEN coalesce(merges, 0) END AS merges, -- one organelle alone cannot merge
+    qd_coverage, holdout_id, holdout_ood, retention, cost_per_answer, cost_per_correct, train_flops, total_flops, evaluation_flops
 FROM runs LEFT JOIN earned USING (run_id) LEFT JOIN lived USING (run_id) LEFT JOIN merged USING (run_id)
     LEFT JOIN answered USING (run_id) LEFT JOIN spent USING (run_id) LEFT JOIN reached USING (run_id);
 

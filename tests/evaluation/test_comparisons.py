@@ -109,3 +109,13 @@ def test_a_suite_without_claims_leaves_an_empty_table(tmp_path: Path) -> None:
     written = write_comparisons({("frozen", 0): folder}, [], tmp_path, resamples=200)
     assert pq.read_table(tmp_path / "comparisons.parquet").num_rows == 0 and written["comparisons"] == []
     assert np.isfinite([row["hi"] for row in written["accuracies"]]).all()
+
+
+def test_a_declared_margin_is_answered_in_the_note() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.31}, seeds=6)
+    notes = [
+        compute_comparisons(items, _facts(items), [PAIR[0] | {"margin": m}], 1000)[0]["note"] for m in (0.2, 0.005)
+    ]
+    assert notes == [
+        f"ecology not worse by more than {m} points: {s}" for m, s in (("20", "shown"), ("0.5", "not shown"))
+    ]

@@ -1,0 +1,82 @@
+"""Tables in their four forms, and the sentences that are written from comparisons."""
+
+import io
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from evolora_core.report.tables import NONE, Column, Table, difference, p_value, percent
+from evolora_core.report.takeaways import takeaway
+
+
+@pytest.fixture
+def table() -> Table:
+    data = pd.DataFrame({"name": ["a_b", "c&d"], "value": [1 / 3, None], "n": [3, 4]})
+    columns = [
+        Column("name", lambda r: r["name"], left=True),
+        Column("value %", lambda r: NONE if r["value"] is None else f"{r['value']:.2f}"),
+    ]
+    return Table("some_table", "100 % of it", data, columns)
+
+
+def test_markdown_is_aligned(table: Table) -> None:
+    assert table.to_markdown() == ("| name | value % |\n| ---- | ------: |\n| a_b  |    0.33 |\n| c&d  |       – |\n")
+
+
+def test_latex_is_escaped_and_booktabs(table: Table) -> None:
+    text = table.to_latex()
+    assert r"a\_b & 0.33 \\" in text and r"c\&d & -- \\" in text and r"\caption{100 \% of it}" in text
+    assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\label{tab:some-table}"))
+
+
+def test_csv_and_records_keep_the_raw_numbers(table: Table) -> None:
+    assert table.to_csv() == "name,value,n\na_b,0.333333333333,3\nc&d,,4\n"
+    assert table.records() == [{"name": "a_b", "value": 1 / 3, "n": 3}, {"name": "c&d", "value": None, "n": 4}]
+
+
+def test_terminal_shows_the_same_cells(table: Table) -> None:
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(table.to_rich())
+    assert "0.33" in stream.getvalue() and "100 % of it" in stream.getvalue()
+
+
+def test_a_key_shows_long_data_once_per_key() -> None:
+    data = pd.DataFrame({"k": ["b", "b", "a"], "v": [1, 2, 3]})
+    table = Table("t", "", data, [Column("k", lambda r: r["k"]), Column("v", lambda r: str(r["v"]))], key=("k",))
+    assert table.cells() == [["b", "1"], ["a", "3"]]
+
+
+def test_numbers_for_people() -> None:
+    assert percent(0.4312, 0.41, 0.45) == "43.1 [41.0, 45.0]"
+    assert (percent(None), percent(1.0)) == (NONE, "100.0")
+    assert difference(-0.012, -0.03, 0.004) == "-1.2 [-3.0, +0.4]"
+    assert (p_value(0.0001), p_value(0.05)) == ("< 0.001", "0.050")
+
+
+ROW = {"split": "holdout_id", "a": "ecology", "b": "sft", "n": 2048, "diff": 0.05, "lo": 0.01, "hi": 0.09}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            {"verdict": "ecology", "seeds": 8, "p_holm": 0.0312, "note": ""},
+            "**ecology answers more than sft in distribution.** +5.0 [+1.0, +9.0] points (ecology − sft), 8 seeds, "
+            "Holm p = 0.031.",
+        ),
+        (
+            {"verdict": "sft", "seeds": 3, "p_holm": 1.0, "note": "these runs only"},
+            "**In these runs only, sft answers more than ecology in distribution.** +5.0 [+1.0, +9.0] points "
+            "(ecology − sft); each of the 3 seeds' own paired test agrees, which says nothing certain about a "
+            "further seed.",
+        ),
+        (
+            {"verdict": "undecided", "seeds": 5, "p_holm": 0.0005, "note": "too few"},
+            "**ecology against sft, in distribution: undecided.** +5.0 [+1.0, +9.0] points (ecology − sft), 5 seeds, "
+            "Holm p < 0.001 (too few).",
+        ),
+    ],
+)
+def test_takeaways_are_as_strong_as_their_verdict(more: dict, expected: str) -> None:
+    assert takeaway(ROW | more) == expected
