@@ -13,7 +13,7 @@ from evolora_core.families.verdicts import number_complaint, number_text, verify
 _RANGES = {
     "short": ((20, 299), (1, 9), (1, 9)),
     "medium": ((1, 199), (2, 9), (2, 9)),
-    "long": ((2, 19), (2, 19), (2, 9), (1, 5), (1, 5)),
+    "long": ((3, 19), (3, 19), (2, 9), (1, 5), (1, 5)),
 }
 
 

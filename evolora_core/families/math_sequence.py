@@ -1,8 +1,8 @@
 """`math.sequence`: the next term. Target: a number, never negative.
 
 short: 3 terms, a constant step up or down of at most 9. medium: 4 terms, a larger step, sometimes a constant ratio.
-long: 5 terms, a step that itself grows by a constant, or a larger constant step or ratio. The simplest rule counts: constant
-step, else constant ratio, else constant growth of the step (which five terms determine).
+long: 5 terms, a step that itself grows by a constant, or a constant ratio. The simplest rule counts: constant step,
+else constant ratio, else constant growth of the step (which five terms determine).
 """
 
 import re
