@@ -29,7 +29,7 @@ def build(home: Path, suite: str, out: Path) -> Path:
     folder of something else.
     """
     out = Path(out)
-    if out.exists() and any(out.iterdir()) and not (out / STAMP).exists():
+    if out.exists() and not (out / STAMP).is_file() and (out.is_file() or any(out.iterdir())):
         raise PackError(f"{out}: holds something that is not a pack; choose another folder")
     contents = Contents(Path(home), suite)
     if not contents.seeds and contents.config:

@@ -55,7 +55,8 @@ class Table:
 
     def to_markdown(self) -> str:
         """A GitHub table, its columns padded to equal widths."""
-        headings, cells = [c.heading for c in self.columns], self.cells()
+        headings = [_markdown(column.heading) for column in self.columns]
+        cells = [[_markdown(text) for text in row] for row in self.cells()]
         widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
         rule = [("-" * w if c.left else "-" * (w - 1) + ":") for c, w in zip(self.columns, widths, strict=True)]
         lines = [self._padded(headings, widths), rule, *(self._padded(row, widths) for row in cells)]
@@ -256,6 +257,11 @@ def _interval(split: str) -> Callable[[dict[str, Any]], str]:
 
 def _number(key: str, form: str) -> Callable[[dict[str, Any]], str]:
     return lambda r: NONE if r[key] is None else form.format(r[key])
+
+
+def _markdown(text: str) -> str:
+    """A text that cannot end its cell or its row."""
+    return " ".join(text.replace("|", r"\|").split())
 
 
 _TEX = {"\\": r"\textbackslash{}", "–": "--", "−": "$-$", "<": "$<$", ">": "$>$", "~": r"\textasciitilde{}"}

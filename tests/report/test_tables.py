@@ -41,6 +41,11 @@ def test_terminal_shows_the_same_cells(table: Table) -> None:
     assert "0.33" in stream.getvalue() and "100 % of it" in stream.getvalue()
 
 
+def test_a_cell_cannot_break_a_markdown_table() -> None:
+    table = Table("t", "", pd.DataFrame({"v": ["a | b\nc"]}), [Column("v", lambda r: r["v"], left=True)])
+    assert table.to_markdown().splitlines()[2] == r"| a \| b c |"
+
+
 def test_a_key_shows_long_data_once_per_key() -> None:
     data = pd.DataFrame({"k": ["b", "b", "a"], "v": [1, 2, 3]})
     table = Table("t", "", data, [Column("k", lambda r: r["k"]), Column("v", lambda r: str(r["v"]))], key=("k",))
