@@ -1,0 +1,184 @@
+"""The frozen language model: loaded once, never changed."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evolora_core.errors import HostError
+from evolora_core.hosts.catalog import find_host
+from evolora_core.hosts.fetch import fetch_host
+from evolora_core.hosts.gguf import load_gguf
+from evolora_core.hosts.identity import sha256_of_tokenizer, sha256_of_weights
+from evolora_core.hosts.progress import bars_on_terminals_only
+from evolora_core.hosts.template import PromptTemplate, ending_id
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Host:
+    """A causal language model in evaluation mode, without gradients, and how to talk to it."""
+
+    name: str
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
+    template: PromptTemplate
+    identity: dict[str, Any]  # name, weights_sha256, tokenizer_sha256, template_sha256, parameters, dtype, device
+    device: str
+    dtype: "torch.dtype"
+    eos_ids: tuple[int, ...]  # any of them ends an answer
+    pad_id: int
+    max_context: int  # tokens of prompt and answer together
+    _special: frozenset[int] = field(repr=False)
+
+    def encode_prompts(self, prompts: list[str]) -> list[list[int]]:
+        """Token ids of each prompt in the model's template, up to where the answer begins."""
+        return self.template.encode_prompts(prompts)
+
+    def encode_answers(self, answers: list[str]) -> list[list[int]]:
+        """Token ids of each answer, the ending id appended: what training targets look like."""
+        return self.template.encode_answers(answers)
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of an answer's ids; special tokens are dropped, white space is kept."""
+        kept = [token for token in ids if token not in self._special]
+        return self.tokenizer.decode(kept, clean_up_tokenization_spaces=False)
+
+
+def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32") -> Host:
+    """Load a host by described name, hub id, folder (safetensors or GGUF) or GGUF file; fetches what is not here yet.
+
+    HostError, one line that names the folder, the file and the mend: no such host, no weights, no tokenizer, no causal
+    language model, no linear layers, an unknown device or dtype.
+    """
+    import torch
+
+    if dtype not in DTYPES:
+        raise HostError(f"host {name_or_path!r}: dtype {dtype!r} is unknown; use one of {', '.join(DTYPES)}")
+    _check_device(name_or_path, device)
+    place = find_host(name_or_path)
+    path = place.path if place.ready else fetch_host(name_or_path)
+    kind = getattr(torch, dtype)
+    gguf = _gguf_in(path)
+    if gguf is not None:
+        model, tokenizer = load_gguf(gguf, kind)
+        weights = [gguf]
+    else:
+        model, tokenizer, weights = _load_folder(path, kind)
+    if not any(isinstance(module, torch.nn.Linear) and "lm_head" not in name for name, module in model.named_modules()):
+        raise HostError(
+            f"host {path}: config.json: {type(model).__name__} has no linear layers to adapt; name a decoder model"
+        )
+    model = model.to(device).eval().requires_grad_(False)
+    return _assemble(place.name, model, tokenizer, place.plain, weights, device, kind)
+
+
+def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[Path], device: str, dtype: Any) -> Host:
+    eos_ids = _eos_ids(model, tokenizer)
+    if not eos_ids:
+        raise HostError(
+            f"host {name!r}: neither generation_config.json nor the tokenizer names an EOS token; add eos_token"
+        )
+    end = ending_id(tokenizer, eos_ids)
+    template = PromptTemplate(tokenizer, plain, end)
+    identity = {
+        "name": name,
+        "weights_sha256": sha256_of_weights(weights),
+        "tokenizer_sha256": sha256_of_tokenizer(tokenizer),
+        "template_sha256": template.sha256,
+        "parameters": model.num_parameters(),
+        "dtype": str(dtype).removeprefix("torch."),
+        "device": device,
+    }
+    return Host(
+        name=name,
+        model=model,
+        tokenizer=tokenizer,
+        template=template,
+        identity=identity,
+        device=device,
+        dtype=dtype,
+        eos_ids=eos_ids,
+        pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end,
+        max_context=int(model.config.get_text_config().max_position_embeddings),
+        _special=frozenset(tokenizer.all_special_ids),
+    )
+
+
+def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """All ids that end an answer: the generation config's (one or several) and the tokenizer's."""
+    named = model.generation_config.eos_token_id if model.generation_config is not None else None
+    ids = list(named) if isinstance(named, list | tuple) else [named]
+    return tuple(dict.fromkeys(token for token in [*ids, tokenizer.eos_token_id] if token is not None))
+
+
+def _check_device(name: str, device: str) -> None:
+    import torch
+
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise HostError(f"host {name!r}: device {device!r} is unknown; use cpu, cuda or cuda:0") from None
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise HostError(f"host {name!r}: device {device!r}: no CUDA device is in reach; use device cpu")
+
+
+def _gguf_in(path: Path) -> Path | None:
+    """The GGUF file that a path names: itself, or the only one of a folder without safetensors."""
+    if path.is_file():
+        return path
+    files = sorted(path.glob("*.gguf"))
+    if not files or any(path.glob("*.safetensors")):
+        return None
+    if len(files) > 1:
+        raise HostError(f"host {path}: {len(files)} GGUF files; name one of them, such as {files[0]}")
+    return files[0]
+
+
+def _load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path]]:
+    """Model, tokenizer and weight files of a folder in Hugging Face's form."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        pickles = sorted([*folder.glob("*.bin"), *folder.glob("*.pt")])
+        found = f"only {pickles[0].name}, which is never unpickled" if pickles else "none found"
+        raise HostError(f"host {folder}: no weights (*.safetensors or *.gguf, {found}); save them with save_pretrained")
+    if not (folder / "config.json").is_file():
+        raise HostError(f"host {folder}: config.json is missing; save the model with save_pretrained")
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise HostError(f"host {folder}: tokenizer.json is missing; save the tokenizer with save_pretrained")
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    except Exception as error:
+        raise HostError(
+            f"host {folder}: config.json: {_one_line(error)}; name a model that transformers knows"
+        ) from error
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise HostError(
+            f"host {folder}: config.json: model_type {config.model_type!r} is not a causal language model; "
+            "name one such as qwen3, llama or gemma3_text"
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:
+        raise HostError(f"host {folder}: tokenizer.json: {_one_line(error)}; save the tokenizer anew") from error
+    try:
+        with bars_on_terminals_only():
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=dtype, local_files_only=True, use_safetensors=True
+            )
+    except Exception as error:
+        raise HostError(
+            f"host {folder}: {weights[0].name}: {_one_line(error)}; fetch or save the weights anew"
+        ) from error
+    return model, tokenizer, weights
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
