@@ -13,7 +13,7 @@ import numpy as np
 from evolora_core import rng
 from evolora_core.errors import StageError
 
-SELECTION_SHARE = 0.2  # of the budget, at most, goes to choosing among checkpoints
+SELECTION_SHARE = 0.1  # of the budget, at most, goes to choosing among checkpoints; training gains more from it
 FEWEST_QUESTIONS = 32  # with fewer items a choice is noise, and the last checkpoint the better guess
 
 
