@@ -93,6 +93,17 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
     Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+def read_items(path: Path) -> list[Item]:
+    """Read what `write_items` wrote. DataError names the file and line that is no item."""
+    items = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            items.append(Item(**json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{path}:{number}: not an item ({error}); build the datasets anew") from error
+    return items
+
+
 def to_hf(items: Sequence[Item]) -> "datasets.Dataset":
     """A `datasets.Dataset` with the columns `prompt` and `completion` (the gold answer, without EOS)."""
     import datasets

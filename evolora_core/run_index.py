@@ -7,7 +7,7 @@ runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,7 +79,9 @@ def write_suite(home: Path, suite: SuiteId, document: dict[str, Any]) -> None:
 
 def write_entry(home: Path, suite: SuiteId, entry: Entry) -> None:
     """Write or replace the entry of one stage."""
-    write_json(suite.index(home) / entry.file_name, asdict(entry))
+    index = suite.index(home)
+    index.mkdir(parents=True, exist_ok=True)
+    write_json(index / entry.file_name, asdict(entry))
 
 
 def read_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: str) -> Entry | None:
@@ -119,6 +121,23 @@ def find_suite(home: Path, word: str) -> SuiteId:
         )
         raise ConfigError(f"{word}: no such suite in {home}; known: {names}")
     return named[-1]
+
+
+def find_run(home: Path, word: str, stages: Sequence[str]) -> Entry:
+    """The finished stage, one of `stages`, of the run that a user names: SUITE.CONDITION.sSEED, where SUITE is an id,
+    or a name (the latest of that name). Raises ConfigError.
+    """
+    parts = word.split(".")
+    if len(parts) != 3 or not parts[2].removeprefix("s").isdigit():
+        raise ConfigError(f"{word}: not a run; name one like quickstart.ecology.s0, `evolora status` lists them")
+    suite = find_suite(home, parts[0])
+    mine = [entry for entry in entries(home, suite) if (entry.condition, f"s{entry.seed}") == (parts[1], parts[2])]
+    for entry in mine:
+        if entry.stage in stages and entry.state in ("done", "cached"):
+            return entry
+    if not mine:
+        raise ConfigError(f"{word}: {suite} has no such run; `evolora status {suite}` lists them")
+    raise ConfigError(f"{word}: it has no finished stage {' or '.join(stages)}; run the suite again to finish it")
 
 
 def _read(path: Path) -> Entry:

@@ -8,7 +8,7 @@ seed and host. That is what its identity hashes, so it cannot depend on anything
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,15 @@ from tasks._progress import Report, progress
 log = logging.getLogger("evolora_core.stages")
 
 
+def label(stage: str, condition: str, seed: int) -> str:
+    """How people call a stage: `evolve ecology s2`, `datasets s0` where all conditions share it, `compare` of a
+    suite.
+    """
+    if condition == "suite":
+        return stage
+    return f"{stage} s{seed}" if condition == "shared" else f"{stage} {condition} s{seed}"
+
+
 class StageResult(BaseModel):
     """What a finished stage hands on: where it lies and who it is. Never tensors."""
 
@@ -44,6 +53,11 @@ class StageResult(BaseModel):
     seconds: float
     flops: int
     summary: dict[str, Any]  # a few small facts that later stages or the user read
+
+    @property
+    def label(self) -> str:
+        """How people call it."""
+        return label(self.stage, self.condition, self.seed)
 
     @property
     def path(self) -> Path:
@@ -73,8 +87,7 @@ class StageRequest(BaseModel):
     @property
     def label(self) -> str:
         """How people call it."""
-        words = [self.stage] if self.condition in ("shared", "suite") else [self.stage, self.condition]
-        return " ".join(words if self.condition == "suite" else [*words, f"s{self.seed}"])
+        return label(self.stage, self.condition, self.seed)
 
     @property
     def suite_id(self) -> SuiteId:
@@ -97,11 +110,20 @@ class StageRequest(BaseModel):
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite in the making: its configuration, and its host as identities see it."""
+    """A suite in the making: its configuration, how its host is loaded, and who that host is."""
 
     config: SuiteConfig
     id: SuiteId
-    host: dict[str, Any]
+    host: dict[str, Any]  # word, device, dtype
+    host_identity: dict[str, Any]  # files, template, device kind, dtype, threads
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A finished artefact that differs from the one to be made only in how far it went."""
+
+    folder: Path
+    horizon: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -114,8 +136,10 @@ class Work:
     host: Mapping[str, Any]
     seed: int
     inputs: Mapping[str, Path]
+    identities: Mapping[str, str]  # of the inputs
     summaries: Mapping[str, Mapping[str, Any]]
     folder: Path
+    relatives: Sequence[Relative]
     report: Report
 
 
@@ -128,6 +152,7 @@ class Made:
 
 
 Body = Callable[[Work], Made]
+StageTask = Task[[StageRequest], StageResult]
 
 
 def stage_request(
@@ -148,7 +173,7 @@ def stage_request(
         config=config,
         inputs={role: result.identity for role, result in inputs.items()},
         seed=seed,
-        host=suite.host if uses_host else None,
+        host=suite.host_identity if uses_host else None,
     )
     lineage = digest(document)
     return StageRequest(
@@ -177,7 +202,7 @@ class ByIdentity(CachePolicy):
         return inputs["request"].folder.replace("/", ".")
 
 
-def stage_task(name: str, body: Body) -> Task:
+def stage_task(name: str, body: Body) -> StageTask:
     """A Prefect task of one stage: named by condition and seed, cached by identity, retried after faults only."""
 
     def run(request: StageRequest) -> StageResult:
@@ -202,6 +227,8 @@ def is_fault(task: Task, run: TaskRun, state: State) -> bool:
         state.result()
     except StoreError as error:
         return type(error).__name__ == "Locked"
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+        return False  # still so the next time
     except OSError:
         return True
     except BaseException:
@@ -280,10 +307,23 @@ def _work(request: StageRequest, partial: Path, report: Report) -> Work:
         host=request.host or {},
         seed=request.seed,
         inputs={role: result.path for role, result in request.inputs.items()},
+        identities={role: result.identity for role, result in request.inputs.items()},
         summaries={role: result.summary for role, result in request.inputs.items()},
         folder=partial,
+        relatives=_relatives(request) if request.horizon else [],
         report=report,
     )
+
+
+def _relatives(request: StageRequest) -> list[Relative]:
+    found = []
+    for folder in sorted((home_path() / request.folder).parent.iterdir()):
+        manifest = artifacts.read_manifest(folder)
+        if manifest is None or manifest["lineage"] != request.lineage or manifest["identity"] == request.identity:
+            continue
+        if artifacts.damage(folder) is None:
+            found.append(Relative(folder, manifest["identity_document"]["horizon"]))
+    return found
 
 
 def _finished(request: StageRequest, manifest: dict[str, Any], state: RunState) -> Entry:

@@ -1,8 +1,11 @@
 """A process that runs stages: its threads, its log, and the host that it keeps between stages."""
 
 import logging
+import multiprocessing
 import os
 import sys
+import threading
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +16,18 @@ if TYPE_CHECKING:
 def start_worker(threads: int) -> None:
     """Prepare a process: quiet libraries, a fixed number of torch threads."""
     show_log()
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     import torch
 
     torch.set_num_threads(threads)
+
+
+def _end_with(parent: Any) -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent.join()
+    os._exit(1)
 
 
 def show_log() -> None:
@@ -31,7 +42,7 @@ def show_log() -> None:
         logger.propagate = False
 
 
-def load_stage_host(wanted: dict[str, Any]) -> "Host":
+def load_stage_host(wanted: Mapping[str, Any]) -> "Host":
     """The host of a stage; the last one used stays loaded."""
     return _load(wanted["word"], wanted["device"], wanted["dtype"])
 

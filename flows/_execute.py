@@ -1,0 +1,151 @@
+"""Runs a plan of stages: what stands is reused at once, the rest goes to a pool of processes as soon as its inputs
+exist.
+
+A stage that fails takes only those with it that need it. Knows nothing of what the stages are.
+"""
+
+import logging
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from prefect.futures import PrefectFuture
+from prefect.task_runners import ProcessPoolTaskRunner
+
+from evolora_core.home import home_path
+from evolora_core.run_index import now, read_entry, write_entry
+from tasks._stage import StageRequest, StageResult, StageTask, reason, reuse, stands
+from tasks._worker import start_worker
+
+log = logging.getLogger("evolora_core.stages")
+
+Results = dict[str, StageResult]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage in a plan. `request` is asked once the steps that it `needs` are done."""
+
+    name: str
+    task: StageTask
+    request: Callable[[Results], StageRequest]
+    needs: tuple[str, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """What became of a plan: results and one-line reasons by step; a step in neither was not reached."""
+
+    results: Results = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+class Pool:
+    """Up to `processes` workers of `threads` torch threads each; started when a stage first needs one.
+
+    With one process everything runs in this one, which has no workers then.
+    """
+
+    def __init__(self, processes: int, threads: int) -> None:
+        self.processes, self.threads = processes, threads
+        self._stack = ExitStack()
+        self._runner: ProcessPoolTaskRunner | None = None
+        self._prepared = False
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+        self._runner = None
+
+    def submit(self, task: StageTask, request: StageRequest) -> PrefectFuture:
+        """Start a stage in a worker."""
+        if self._runner is None:
+            runner = ProcessPoolTaskRunner(self.processes, initializer=start_worker, initargs=(self.threads,))
+            self._runner = self._stack.enter_context(runner)
+        return self._runner.submit(task, {"request": request})
+
+    def call(self, task: StageTask, request: StageRequest) -> StageResult:
+        """Run a stage here and now."""
+        if not self._prepared:
+            start_worker(self.threads)
+            self._prepared = True
+        result: StageResult = task(request)
+        return result
+
+    def renew(self) -> None:
+        """Start again with new workers: when one of them was killed, Python gives up all of them."""
+        self.__exit__()
+
+
+def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None]) -> Outcome:
+    """Run the steps; of those that are ready the first in the plan goes first. `done` is called here with each
+    result.
+    """
+    outcome = Outcome()
+    steps = {step.name: step for step in plan}
+    waiting = list(plan)
+    broken: set[str] = set()
+    running: dict[str, tuple[StageRequest, PrefectFuture]] = {}
+    finished: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def start(step: Step) -> StageResult | None:
+        """The result, if it can be had at once."""
+        request = step.request(outcome.results)
+        if stands(request):
+            step.task(request)  # a hit of Prefect's cache, so that its record is complete
+            return reuse(request)
+        task = step.task.with_options(refresh_cache=True)  # what is not whole is no hit, whatever Prefect remembers
+        if pool.processes == 1:
+            return pool.call(task, request)
+        future = pool.submit(task, request)
+        running[step.name] = request, future
+        future.add_done_callback(lambda _: finished.put(step.name))
+        return None
+
+    def collect(name: str) -> StageResult:
+        request, future = running.pop(name)
+        try:
+            return future.result()
+        except BaseException as error:
+            _mark_failed(request, reason(error))
+            raise
+
+    def fail(name: str, error: Exception) -> None:
+        outcome.failures[name] = reason(error)
+        log.error("error: %s: %s", name, outcome.failures[name])
+
+    while True:
+        ready = [step for step in waiting if all(need in outcome.results for need in step.needs)]
+        if ready and len(running) < pool.processes:
+            waiting.remove(ready[0])
+            name, action = ready[0].name, lambda step=ready[0]: start(step)
+        elif running:
+            name = finished.get()
+            action = lambda name=name: collect(name)  # noqa: E731
+        else:
+            return outcome
+        try:
+            if result := action():
+                done(result)
+                outcome.results[name] = result
+        except BrokenProcessPool as error:  # Python gives up all workers when one is killed, so this may be a bystander
+            pool.renew()
+            if name in broken:
+                fail(name, error)
+            else:
+                broken.add(name)
+                waiting.insert(0, steps[name])
+        except Exception as error:  # one seed's fault must not stop the others
+            fail(name, error)
+
+
+def _mark_failed(request: StageRequest, why: str) -> None:
+    """A worker that was killed could not say so in the index itself."""
+    home = home_path()
+    entry = read_entry(home, request.suite_id, request.condition, request.seed, request.stage)
+    if entry and entry.state == "running":
+        write_entry(home, request.suite_id, replace(entry, state="failed", reason=why, finished=now()))

@@ -1,0 +1,36 @@
+"""The console script `evolora`. Commands import torch and Prefect only when they need them."""
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import CycloptsError
+
+from evolora_core.errors import EvoloraError
+from flows.cli import doctor, evaluate, export, host, pack, run, sql, status, store
+from flows.cli._app import app
+
+__all__ = ["app", "main"]
+
+for module in (run, status, sql, store, pack, evaluate, host, export, doctor):
+    module.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line and exit: 0 done, 1 it could not be done, 2 it was asked wrongly, 130 interrupted."""
+    try:
+        code = app(
+            list(sys.argv[1:] if arguments is None else arguments),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_int_as_exit_code_else_zero",
+        )
+    except CycloptsError as error:
+        print(f"error: {' '.join(str(error).split())} See `evolora --help`.", file=sys.stderr)
+        code = 2
+    except EvoloraError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 1
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        code = 130
+    sys.exit(code)

@@ -1,0 +1,109 @@
+"""`evolora evaluate`."""
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from evolora_core import artifacts
+from flows.cli._app import Json, show
+
+if TYPE_CHECKING:
+    from evolora_core.evaluation.holdout import Evolved
+    from evolora_core.hosts import Host
+    from evolora_core.run_index import Entry
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(evaluate, help_epilogue="Example: `evolora evaluate --holdout mine.jsonl --run quickstart.ecology.s0`")
+
+
+def evaluate(
+    *,
+    holdout: Annotated[Path, Parameter(help="A holdout file: JSON Lines in either published form.")],
+    host: Annotated[str | None, Parameter(help="Host; by default that of the run, else nano.")] = None,
+    adapter: Annotated[list[Path] | None, Parameter(help="A PEFT adapter folder; may be repeated.")] = None,
+    run: Annotated[str | None, Parameter(help="A finished run, such as quickstart.ecology.s0.")] = None,
+    routing: Annotated[Literal["single", "family"], Parameter(help="Which router the run answers with.")] = "family",
+    organelle: Annotated[int | None, Parameter(help="Let this organelle of the run answer everything.")] = None,
+    max_new_tokens: Annotated[int | None, Parameter(help="Token cap of an answer; by default that of the run.")] = None,
+    json: Json = False,
+) -> None:
+    """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
+    from evolora_core.config import DecodingConfig
+    from evolora_core.datasets import read_holdout
+    from evolora_core.errors import ConfigError
+    from evolora_core.home import prepare_home
+
+    items = read_holdout(holdout)
+    if organelle is not None and run is None:
+        raise ConfigError("--organelle: name the run that it lives in with --run")
+    home = prepare_home()
+    entry, suite = find(home, run) if run else (None, {})
+    word = host or suite.get("host", "nano")
+    if entry:
+        check_host(home, entry, word)
+    given = suite.get("decoding", {}) | ({"max_new_tokens": max_new_tokens} if max_new_tokens else {})
+    decoding = DecodingConfig.model_validate(given)
+
+    from evolora_core.evaluation.holdout import evaluate_holdout
+    from evolora_core.hosts import load_host
+    from tasks._progress import progress
+
+    loaded = load_host(word, dtype=suite.get("dtype", "float32"))
+    evolved = load_run(home, entry, loaded, routing) if entry else None
+    with progress("evaluate") as report:
+        rows = evaluate_holdout(
+            loaded,
+            items,
+            decoding=decoding,
+            adapters=adapter or [],
+            evolved=evolved,
+            routing=routing,
+            organelle=organelle,
+            progress=report,
+        )
+    show(rows, json)
+
+
+def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
+    """The training stage of a run and its resolved suite."""
+    from evolora_core.run_index import find_run, find_suite
+
+    entry = find_run(home, run, ("evolve", "sft"))
+    suite = find_suite(home, entry.suite).index(home) / "suite.json"
+    return entry, json_text.loads(suite.read_text(encoding="utf-8"))
+
+
+def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved":
+    """A run's adapters, who lives in which slot, and its routes, or the items to choose them on."""
+    from evolora_core.datasets import read_items
+    from evolora_core.evaluation.holdout import Evolved
+    from evolora_core.routing import read_routes
+    from tasks.evaluate import load_adapters
+
+    folder = home / entry.folder
+    population, organelles = load_adapters(host, folder)
+    slots = {organelle: slot for slot, organelle in organelles.items()}
+    own = folder / f"routes-{routing}.json"
+    if own.exists():
+        return Evolved(entry.run_id, population, slots, read_routes(own))
+    datasets = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
+    splits = folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / datasets
+    return Evolved(entry.run_id, population, slots, None, read_items(splits / "selection.jsonl"))
+
+
+def check_host(home: Path, entry: "Entry", word: str) -> None:
+    """Raise HostError unless the host is the one that the run was made on; its adapters mean nothing to another."""
+    from evolora_core.errors import HostError
+    from evolora_core.hosts import find_host
+    from evolora_core.identity import host_files_hash
+
+    folder = home / entry.folder
+    artifacts.check(folder)
+    document = (artifacts.read_manifest(folder) or {})["identity_document"]
+    place = find_host(word)
+    if not place.ready or host_files_hash(place.path) != document["host"]["files"]:
+        raise HostError(f"--host {word}: {entry.run_id} was made on another host or other weights of it; name that one")

@@ -1,0 +1,61 @@
+"""`evolora export`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(export, help_epilogue="Example: `evolora export quickstart.ecology.s0 --out my-adapter`")
+
+
+def export(
+    run: Annotated[str, Parameter(help="A finished run, such as quickstart.ecology.s0.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Folder to write; must not exist or be empty.")],
+    organelle: Annotated[int | None, Parameter(help="Which one; by default the best on the selection split.")] = None,
+) -> None:
+    """Write an organelle as an ordinary PEFT adapter folder, which PeftModel.from_pretrained loads."""
+    from evolora_core.errors import ConfigError
+    from evolora_core.home import prepare_home
+    from flows.cli.evaluate import check_host, find
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")
+    home = prepare_home()
+    entry, suite = find(home, run)
+    check_host(home, entry, suite["host"])
+
+    from evolora_core.hosts import load_host
+    from evolora_core.population.peft_io import export_peft
+    from tasks.evaluate import load_adapters
+
+    host = load_host(suite["host"])
+    population, organelles = load_adapters(host, home / entry.folder)
+    slots = {number: slot for slot, number in organelles.items()}
+    if organelle is None:
+        organelle = organelles[best_slot(home / entry.folder, list(organelles))]
+    if organelle not in slots:
+        living = ", ".join(map(str, sorted(slots)))
+        raise ConfigError(f"--organelle {organelle}: not alive at the end of {run}; choose from {living}")
+    export_peft(population.get(slots[organelle]), host, out)
+    print(f"{out}: organelle {organelle} of {entry.run_id}")
+
+
+def best_slot(folder: Path, slots: list[int]) -> int:
+    """The slot with the highest accuracy on the selection split, among those that routing asked."""
+    from evolora_core.errors import ConfigError
+
+    if not slots:
+        raise ConfigError(f"{folder}: nobody was alive at the end of this run, so there is nothing to export")
+    routes = json.loads(sorted(folder.glob("routes-*.json"))[-1].read_text(encoding="utf-8"))
+    right = dict.fromkeys(slots, 0.0)
+    for bucket, accuracies in routes["accuracy"].items():
+        for slot, accuracy in accuracies.items():
+            if int(slot) in right:
+                right[int(slot)] += accuracy * routes["n"][bucket]
+    return max(slots, key=lambda slot: (right[slot], -slot))

@@ -1,0 +1,70 @@
+"""`evolora host …`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from flows.cli._app import Json, show
+
+Name = Annotated[str, Parameter(help="A host of `evolora host list`, a hub id or a folder.")]
+
+
+def register(app: App) -> None:
+    """Add the commands."""
+    host = App(name="host", help="Frozen language models.")
+    app.command(host)
+    host.command(list_, name="list", help_epilogue="Example: `evolora host list --json`")
+    host.command(show_, name="show", help_epilogue="Example: `evolora host show nano`")
+    host.command(fetch, help_epilogue="Example: `evolora host fetch smollm2-135m-q4`")
+    host.command(pretrain, help_epilogue="Example: `evolora host pretrain nano --out my-nano`")
+
+
+def list_(*, json: Json = False) -> None:
+    """List the hosts that are described in configs/hosts."""
+    from evolora_core.hosts import list_hosts
+
+    show([asdict(listed) for listed in list_hosts()], json)
+
+
+def show_(name: Name, /, *, json: Json = False) -> None:
+    """Load a host and show who it is: sizes, and the hashes of its weights, tokenizer and template."""
+    from evolora_core.home import prepare_home
+
+    prepare_home()
+    from evolora_core.hosts import load_host
+
+    host = load_host(name)
+    facts = host.identity | {"max_context": host.max_context, "architecture": type(host.model).__name__}
+    show([{"fact": fact, "value": value} for fact, value in facts.items()] if not json else [facts], json)
+
+
+def fetch(name: Name, /) -> None:
+    """Fetch a host's weights into EVOLORA_HOME."""
+    from evolora_core.home import prepare_home
+
+    prepare_home()
+    from evolora_core.hosts import fetch_host
+
+    print(fetch_host(name))
+
+
+def pretrain(
+    name: Annotated[str, Parameter(help="A host of our own, such as nano.")],
+    /,
+    *,
+    out: Annotated[
+        Path | None, Parameter(help="Folder to write; by default EVOLORA_HOME/hosts/NAME-pretrained.")
+    ] = None,
+) -> None:
+    """Train a host of our own from nothing."""
+    from evolora_core.home import prepare_home
+
+    prepare_home()
+    from flows.pretrain_host import pretrain_host_flow
+    from tasks._worker import show_log
+
+    show_log()
+    done = pretrain_host_flow(name, str(out) if out else "")
+    print(f"{done['folder']}: {done['parameters']} parameters, {done['tokens']} tokens, {done['flops']:.3g} FLOPs")

@@ -1,0 +1,42 @@
+"""`evolora status`."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from flows.cli._app import Json, show
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(status, help_epilogue="Example: `evolora status quickstart`")
+
+
+def status(
+    suite: Annotated[str | None, Parameter(help="Name, id or file of a suite; the latest one by default.")] = None,
+    /,
+    *,
+    json: Json = False,
+) -> None:
+    """Show the stages of each run: done, cached, running or failed (with the reason), their time and FLOPs."""
+    from evolora_core.errors import ConfigError
+    from evolora_core.home import home_path
+    from evolora_core.run_index import entries, find_suite, suites
+
+    home = home_path()
+    if suite is None and not suites(home):
+        raise ConfigError(f"{home}: no suite has been run yet; start one with `evolora run SUITE.yaml`")
+    found = find_suite(home, suite) if suite else suites(home)[-1]
+    rows = [
+        {
+            "run": entry.run_id,
+            "stage": entry.stage,
+            "state": entry.state,
+            "seconds": entry.seconds,
+            "flops": entry.flops,
+            "finished": entry.finished,
+            "reason": entry.reason,
+        }
+        for entry in entries(home, found)
+    ]
+    show(rows, json)

@@ -1,0 +1,37 @@
+"""Stage `calibrate`: what an answer of the bare host costs and how often it is right; fails early and says why."""
+
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+
+
+def request(suite: Suite, seed: int, datasets: StageResult) -> StageRequest:
+    """Calibrate on the training set of `seed`."""
+    ecology = suite.config.ecology.model_dump(mode="json", exclude={"generations"})
+    config = {"ecology": ecology, "decoding": suite.config.decoding.model_dump(mode="json")}
+    inputs = {"datasets": datasets}
+    return stage_request(suite, "calibrate", "shared", seed, entry=__name__, config=config, inputs=inputs)
+
+
+def make(work: Work) -> Made:
+    """Leaves calibration.json and the tables `calibration` and `compute`."""
+    from evolora_core.compute import Meter
+    from evolora_core.config import DecodingConfig, EcologyConfig
+    from evolora_core.datasets import read_items
+    from evolora_core.ecology.calibration import calibrate
+    from tasks._tables import write_table
+    from tasks._worker import load_stage_host
+
+    calibration = calibrate(
+        load_stage_host(work.host),
+        read_items(work.inputs["datasets"] / "train.jsonl"),
+        EcologyConfig.model_validate(work.config["ecology"]),
+        DecodingConfig.model_validate(work.config["decoding"]),
+        work.seed,
+    )
+    meter = Meter.from_state(calibration.meter)
+    calibration.save(work.folder / "calibration.json")
+    write_table(work.folder, "calibration", calibration.rows())
+    write_table(work.folder, "compute", meter.rows())
+    return Made(meter.total(), {"unit_flops": calibration.unit_flops, "rho": calibration.rho})
+
+
+calibrate = stage_task("calibrate", make)

@@ -1,0 +1,126 @@
+"""Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tasks._progress import Report
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+from tasks._tables import write_table
+
+if TYPE_CHECKING:
+    from evolora_core.evaluation.grading import Outcome
+    from evolora_core.hosts import Host
+    from evolora_core.population.stack import Population
+
+HOLDOUTS = ("holdout_id", "holdout_ood", "retention")
+
+
+def request(
+    suite: Suite, condition: str, seed: int, *, datasets: StageResult, trained: StageResult | None = None
+) -> StageRequest:
+    """Evaluate `condition`, whose adapters are in `trained` (None: the bare host)."""
+    config = {
+        "condition": condition,
+        "routings": list(suite.config.evaluation.routings) if trained else [],
+        "decoding": suite.config.decoding.model_dump(mode="json"),
+        "prices": suite.config.ecology.economy.model_dump(mode="json"),
+    }
+    inputs = {"datasets": datasets} | ({"trained": trained} if trained else {})
+    return stage_request(suite, "evaluate", condition, seed, entry=__name__, config=config, inputs=inputs)
+
+
+def make(work: Work) -> Made:
+    """Leaves the tables `evaluations` and `compute`. The arm of the first router is named like the condition."""
+    import numpy as np
+
+    from evolora_core.compute import Meter
+    from evolora_core.config import DecodingConfig
+    from evolora_core.datasets import read_items
+    from evolora_core.evaluation.grading import answer_items
+    from evolora_core.evaluation.holdout import evaluation_rows
+    from evolora_core.routing import HOST, read_routes, route
+    from tasks._worker import load_stage_host
+
+    host = load_stage_host(work.host)
+    condition = work.config["condition"]
+    decoding = DecodingConfig.model_validate(work.config["decoding"])
+    splits = {split: read_items(work.inputs["datasets"] / f"{split}.jsonl") for split in HOLDOUTS}
+    population: Population | None = None
+    organelles: dict[int, int] = {}
+    accuracies: dict[str, float] = {}
+    if "trained" in work.inputs:
+        population, organelles = load_adapters(host, work.inputs["trained"])
+    routed = {name: read_routes(work.inputs["trained"] / f"routes-{name}.json") for name in work.config["routings"]}
+    total = sum(len(items) for items in splits.values())
+    meter, rows, done = Meter(), [], 0
+    for split, items in splits.items():
+        slots = {name: route(items, table) for name, table in routed.items()}
+        slots = slots or {"host": np.full(len(items), HOST)}
+        # An item that two routers send to the same slot has the same greedy answer, so it is answered once.
+        asked = list(dict.fromkeys((i, int(slot)) for chosen in slots.values() for i, slot in enumerate(chosen)))
+        started = time.perf_counter()
+        outcomes = answer_items(
+            host,
+            population,
+            [items[i] for i, _ in asked],
+            [slot for _, slot in asked],
+            decoding=decoding,
+            progress=_share(work.report, done, len(items), total),
+        )
+        done += len(items)
+        charge(meter, outcomes, time.perf_counter() - started)
+        given = dict(zip(asked, outcomes, strict=True))
+        for number, (name, chosen) in enumerate(slots.items()):
+            arm = condition if number == 0 else f"{condition}:{name}"
+            answers = [given[i, int(slot)] for i, slot in enumerate(chosen)]
+            rows += evaluation_rows(split, arm, answers, organelles)
+            if number == 0:
+                accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in answers) / len(answers)
+    write_table(work.folder, "evaluations", rows)
+    write_table(work.folder, "compute", meter.rows())
+    return Made(meter.total(), accuracies | {"comparable": comparable(work, host)})
+
+
+def _share(report: Report, before: int, share: int, total: int) -> Callable[[int, int], None]:
+    """Progress of one split as progress of them all."""
+    return lambda done, of: report(before + share * done / of, total)
+
+
+def load_adapters(host: "Host", folder: Path) -> tuple["Population", dict[int, int]]:
+    """What a training stage left, and the organelle in each slot: an evolved population, or one adapter in slot 0."""
+    if (folder / "population.json").exists():
+        from evolora_core.ecology.evolve import load_evolved
+
+        population, organelles = load_evolved(host, folder)
+        return population, {row["slot"]: row["organelle"] for row in organelles}
+    from tasks.sft import load_adapter
+
+    return load_adapter(folder / "adapter", host), {0: 0}
+
+
+def charge(meter: Any, outcomes: Sequence["Outcome"], seconds: float) -> None:
+    """Put holdout answers on the meter."""
+    meter.add(
+        "evaluation",
+        flops=sum(outcome.flops for outcome in outcomes),
+        tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes),
+        seconds=seconds,
+    )
+
+
+def comparable(work: Work, host: "Host") -> dict[str, Any]:
+    """What two evaluations must share to be compared; their code is in the identity."""
+    return {
+        "host": host.identity["weights_sha256"],
+        "tokenizer": host.identity["tokenizer_sha256"],
+        "template": host.identity["template_sha256"],
+        "dtype": host.identity["dtype"],
+        "decoding": work.config["decoding"],
+        "prices": work.config["prices"],
+        "dataset": work.identities["datasets"],
+    }
+
+
+evaluate = stage_task("evaluate", make)

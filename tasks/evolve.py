@@ -1,0 +1,92 @@
+"""Stage `evolve`: an ecology, or `single`, which spends on one organelle what the ecology of the same seed spent."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+
+
+def request(
+    suite: Suite,
+    mode: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    calibration: StageResult,
+    learning_rate: float,
+    budget: StageResult | None = None,
+) -> StageRequest:
+    """Evolve in `mode` (ecology or single); `budget` is the stage whose FLOPs `single` may spend."""
+    return stage_request(
+        suite,
+        "evolve",
+        mode,
+        seed,
+        entry=__name__,
+        config=evolve_config(suite, mode, learning_rate) | ({"budget_flops": budget.flops} if budget else {}),
+        horizon={"generations": suite.config.ecology.generations} if mode == "ecology" else None,
+        inputs={"datasets": datasets, "calibration": calibration},
+    )
+
+
+def evolve_config(suite: Suite, mode: str, learning_rate: float) -> dict[str, Any]:
+    """What an evolution depends on: everything of the ecology but its length and the grid that the rate came from."""
+    ecology = suite.config.ecology.model_dump(mode="json", exclude={"generations": True})
+    ecology["plasticity"]["learning_rates"] = [learning_rate]
+    return {
+        "mode": mode,
+        "ecology": ecology,
+        "decoding": suite.config.decoding.model_dump(mode="json"),
+        "routings": suite.config.evaluation.routings,
+    }
+
+
+def make(work: Work) -> Made:
+    """Leaves population, routes and the tables of an evolution; goes on from a shorter run's last commit if there is
+    one.
+    """
+    extend_shorter_run(work)
+    return run(work, work.folder, work.horizon.get("generations"), work.config.get("budget_flops"))
+
+
+def run(work: Work, folder: Path, generations: int | None, budget_flops: int | None) -> Made:
+    """Evolve into `folder`, for so many generations or until the budget is spent."""
+    from evolora_core.config import DecodingConfig, EcologyConfig
+    from evolora_core.datasets import read_items
+    from evolora_core.ecology.calibration import Calibration
+    from evolora_core.ecology.evolve import evolve
+    from tasks._worker import load_stage_host
+
+    ecology = dict(work.config["ecology"]) | ({"generations": generations} if generations else {})
+    evolved = evolve(
+        load_stage_host(work.host),
+        read_items(work.inputs["datasets"] / "train.jsonl"),
+        read_items(work.inputs["datasets"] / "selection.jsonl"),
+        EcologyConfig.model_validate(ecology),
+        DecodingConfig.model_validate(work.config["decoding"]),
+        work.seed,
+        Calibration.load(work.inputs["calibration"] / "calibration.json"),
+        folder,
+        learning_rate=work.config["ecology"]["plasticity"]["learning_rates"][0],
+        routings=work.config["routings"],
+        mode=work.config["mode"],
+        budget_flops=budget_flops,
+        progress=work.report,
+    )
+    return Made(evolved.meter.total(), {"generations": evolved.generations, "extinct": evolved.extinct})
+
+
+def extend_shorter_run(work: Work) -> None:
+    """Copy the last commit of a finished run that differs only in being shorter, so that it is extended, not
+    repeated.
+    """
+    if (work.folder / "checkpoints").exists() or not work.horizon:
+        return
+    shorter = [run for run in work.relatives if run.horizon["generations"] < work.horizon["generations"]]
+    if shorter:
+        longest = max(shorter, key=lambda run: run.horizon["generations"])
+        shutil.copytree(longest.folder / "checkpoints", work.folder / "checkpoints")
+
+
+evolve = stage_task("evolve", make)

@@ -1,0 +1,57 @@
+"""Stage `pack`: the paper pack of a suite, made from the store, and its copy for people in packs/NAME."""
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evolora_core.errors import PackError
+from evolora_core.home import home_path
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+
+STAMP = "provenance.json"  # a folder with this file is a pack
+
+
+def request(suite: Suite, seeds: Sequence[int], results: Mapping[str, StageResult]) -> StageRequest:
+    """Pack what is recorded. Seconds are shown in a pack, so a stage that was made again makes a new one."""
+    stages = {name: [result.identity, result.seconds] for name, result in results.items()}
+    config = {"suite": str(suite.id), "seeds": list(seeds), "stages": stages}
+    return stage_request(suite, "pack", "suite", 0, entry=__name__, config=config, inputs={}, uses_host=False)
+
+
+def make(work: Work) -> Made:
+    """Leaves the pack in pack/."""
+    from evolora_core.report.pack import build
+
+    build(home_path(), work.config["suite"], work.folder / "pack")
+    return Made()
+
+
+def check_place(out: Path) -> None:
+    """Raise PackError if `out` holds something that a pack must not replace."""
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / STAMP).exists())):
+        raise PackError(f"{out}: holds something that is not a pack; move it or run in another folder")
+
+
+def publish(result: StageResult, out: Path) -> Path:
+    """Put a copy of a finished pack at `out`, unless an equal one is there; returns `out`."""
+    source = result.path / "pack"
+    if out.exists() and _contents(out) == _contents(source):
+        return out
+    check_place(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
+        shutil.copytree(source, Path(work) / "new")
+        if out.exists():
+            out.rename(Path(work) / "old")
+        (Path(work) / "new").rename(out)
+    return out
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+pack = stage_task("pack", make)

@@ -1,0 +1,102 @@
+"""Stages `tune`: a learning rate is tried by a short run and judged by routed accuracy on the selection split; then
+the best is chosen. Every arm gets the same number of trials at the same share of the budget, on a seed that is never
+reported.
+"""
+
+import json
+from collections.abc import Sequence
+
+from tasks import evolve, sft
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+from tasks._tables import read_table, write_table
+
+
+def trial_request(
+    suite: Suite,
+    arm: str,
+    trial: int,
+    *,
+    datasets: StageResult,
+    calibration: StageResult,
+    ecology_trials: Sequence[StageResult] = (),
+) -> StageRequest:
+    """Try rate number `trial` of an arm's grid. The ecology runs a share of its generations; the mean of what that
+    cost (`ecology_trials`) is the budget of a trial of the others."""
+    tuning = suite.config.tuning
+    if arm == "sft":
+        learning_rate = suite.config.sft.learning_rates[trial]
+        config = sft.sft_config(suite, learning_rate)
+    else:
+        learning_rate = suite.config.ecology.plasticity.learning_rates[trial]
+        config = evolve.evolve_config(suite, arm, learning_rate)
+    if arm == "ecology":
+        config["generations"] = max(1, round(suite.config.ecology.generations * tuning.fraction))
+    else:
+        config["budget_flops"] = sum(result.flops for result in ecology_trials) // len(ecology_trials)
+    return stage_request(
+        suite,
+        f"try-{arm}-{trial}",
+        "tuning",
+        tuning.seed,
+        entry=__name__,
+        config=config | {"arm": arm, "trial": trial, "learning_rate": learning_rate},
+        inputs={"datasets": datasets, "calibration": calibration},
+    )
+
+
+def try_rate(work: Work) -> Made:
+    """Leaves the short run in run/ and its compute, all charged to `tuning`."""
+    from evolora_core.compute import Meter
+    from evolora_core.rivals.sft import Diverged
+
+    folder = work.folder / "run"
+    folder.mkdir(exist_ok=True)
+    try:
+        if work.config["arm"] == "sft":
+            made = sft.run(work, folder, work.config["budget_flops"])
+        else:
+            made = evolve.run(work, folder, work.config.get("generations"), work.config.get("budget_flops"))
+        accuracy = routed_accuracy(json.loads((folder / f"routes-{work.config['routings'][0]}.json").read_text()))
+        rows = read_table(folder, "compute")
+    except Diverged as failure:
+        made, accuracy, rows = Made(failure.meter.total()), 0.0, failure.meter.rows()
+    meter = Meter()
+    for row in rows:
+        meter.add("tuning", **{key: row[key] for key in ("flops", "tokens", "seconds", "executed_flops")})
+    write_table(work.folder, "compute", meter.rows())
+    facts = {key: work.config[key] for key in ("arm", "trial", "learning_rate")}
+    return Made(made.flops, facts | {"selection_acc": accuracy, "flops": made.flops})
+
+
+def routed_accuracy(routes: dict) -> float:
+    """Accuracy on the selection split of whom the routes chose, from the answers that they were chosen by."""
+    asked = sum(routes["n"].values())
+    right = [routes["n"][bucket] * routes["accuracy"][bucket][str(slot)] for bucket, slot in routes["table"].items()]
+    return sum(right) / asked
+
+
+def choice_request(suite: Suite, trials: Sequence[StageResult]) -> StageRequest:
+    """Choose among finished trials."""
+    return stage_request(
+        suite,
+        "choose",
+        "tuning",
+        suite.config.tuning.seed,
+        entry=__name__,
+        config={},
+        inputs={trial.stage: trial for trial in trials},
+        uses_host=False,
+    )
+
+
+def choose(work: Work) -> Made:
+    """Leaves the table `tuning`; the summary says the chosen rate of each arm. A tie goes to the lower rate."""
+    rows = sorted(map(dict, work.summaries.values()), key=lambda row: (row["arm"], row["trial"]))
+    write_table(work.folder, "tuning", rows)
+    by_merit = sorted(rows, key=lambda row: (row["selection_acc"], -row["learning_rate"]))
+    best = {row["arm"]: row["learning_rate"] for row in by_merit}  # the last of an arm, which is its best, stays
+    return Made(summary=best)
+
+
+try_learning_rate = stage_task("tune", try_rate)
+choose_learning_rates = stage_task("tune", choose)

@@ -1,0 +1,56 @@
+"""Stages that do next to nothing, for tests of how stages are run. In a module of its own, since worker processes import it."""
+
+import os
+import signal
+from pathlib import Path
+
+from evolora_core.config import DataConfig, SuiteConfig
+from evolora_core.config.suite import EvaluationConfig
+from evolora_core.errors import StageError
+from evolora_core.run_index import SuiteId
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+
+
+def toy_suite() -> Suite:
+    """A suite that no stage reads."""
+    data = DataConfig(train_families=["math"], ood_families=["word.count"], retention_families=["logic.bool"])
+    config = SuiteConfig(name="toy", data=data, evaluation=EvaluationConfig(comparisons=[]))
+    return Suite(config, SuiteId("toy", "0123abcd"), {"word": "none"}, {"files": "0"})
+
+
+def toy_request(
+    seed: int, *, stage: str = "count", inputs: dict[str, StageResult] | None = None, **config
+) -> StageRequest:
+    """A stage that leaves a number, or does what `act` says."""
+    return stage_request(
+        toy_suite(), stage, "shared", seed, entry="evolora_core.errors", config=config, inputs=inputs or {}
+    )
+
+
+def make(work: Work) -> Made:
+    """Leaves number.txt: the seed plus the sum of its inputs; notes each execution in a file outside of the stage."""
+    act = work.config.get("act")
+    if log := work.config.get("log"):
+        with open(log, "a") as file:
+            file.write(f"{work.seed} {os.getpid()}\n")
+    work.report(1, 2, "half way")
+    if act == "fail":
+        raise StageError("toy: asked to fail")
+    if act == "bug":
+        raise ZeroDivisionError("a bug")
+    if act == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if act == "fault once" and not (work.folder / "tried").exists():
+        (work.folder / "tried").write_text("")
+        raise OSError("the disk hiccups")
+    number = work.seed + sum(int((folder / "number.txt").read_text()) for folder in work.inputs.values())
+    (work.folder / "number.txt").write_text(str(number))
+    return Made(flops=10, summary={"number": number, "pid": os.getpid()})
+
+
+def executions(log: Path) -> int:
+    """How often a stage body ran."""
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+count = stage_task("count", make)
