@@ -3,19 +3,21 @@
 Decoding is ours, the forward pass is the Hugging Face model's. Knows nothing of text, items or grades.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import DynamicCache
+from transformers import DynamicCache, PreTrainedModel
 
 from evolora_core import rng
 from evolora_core.hosts import Host
 from evolora_core.population.cache import cache_for, keep_rows, place
 from evolora_core.population.lora import BARE, Attachment, attached
+from evolora_core.population.passes import passes
 from evolora_core.population.stack import Population
 
 PREFILL_TOKENS = 4096  # of one prefill pass: its activations stay in the processor's cache
@@ -70,7 +72,7 @@ def generate(
     tokens = np.zeros((rows, max_new_tokens), dtype=np.int64)
     counts, finished, logprobs = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool), np.zeros(rows)
     by_length = np.argsort(lengths, kind="stable")
-    with torch.inference_mode(), attached(host.model, population) as adapters:
+    with torch.inference_mode(), _last_position_only(host.model), attached(host.model, population) as adapters:
         for start in range(0, rows, batch_rows):
             batch = by_length[start : start + batch_rows]
             # Rows of one slot stand together, and rows of one prompt within them: what `Layout` and the shared prefix want.
@@ -167,7 +169,7 @@ class _Decoding:
         slots, prompts = distinct[:, 0], distinct[:, 1:]
         lengths, width = (prompts != ABSENT).sum(axis=1), prompts.shape[1]
         logits, cache = torch.empty(0), DynamicCache()
-        for chosen in _passes(lengths):
+        for chosen in passes(lengths, PREFILL_TOKENS):
             own = int(lengths[chosen].max())
             columns = prompts[chosen, width - own :]
             real = torch.from_numpy(columns != ABSENT).to(self.device)
@@ -194,11 +196,20 @@ class _Decoding:
         return logits, cache, width
 
 
-def _passes(lengths: np.ndarray) -> list[np.ndarray]:
-    """Row numbers of each prefill pass, ascending within it: rows of like length, about `PREFILL_TOKENS` tokens together."""
-    order = np.argsort(lengths, kind="stable")
-    number = np.cumsum(lengths[order]) // PREFILL_TOKENS
-    return [np.sort(part) for part in np.split(order, np.flatnonzero(np.diff(number)) + 1)]
+@contextmanager
+def _last_position_only(model: PreTrainedModel) -> Iterator[None]:
+    """Spare the last layer's MLP all positions but the last, which alone gives logits.
+
+    Nothing reads what the residual stream holds elsewhere after the last attention; the one position's output is broadcast over it.
+    """
+    layers = getattr(model.get_decoder(), "layers", [])
+    mlp = getattr(layers[-1], "mlp", None) if len(layers) else None
+    handle = mlp.register_forward_pre_hook(lambda _, args: (args[0][:, -1:],)) if mlp is not None else None
+    try:
+        yield
+    finally:
+        if handle is not None:
+            handle.remove()
 
 
 def _choose(logits: Tensor, heat: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,69 +16,73 @@ from evolora_core.population.adapter import adapted_layers
 from evolora_core.population.stack import Factors, Population
 
 BARE = -1  # slot of rows that the host answers without adapter
-PADDING = 2.0  # groups are padded to equal size while this costs less than twice the rows
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows of a batch fall into groups of one slot each. Exactly one of three forms is used:
+    """How the rows of a batch fall into groups of one slot each, and the cheapest batched matmul for that.
 
-    grouped    bare rows first, then equal groups in the order of `present`: rows are viewed as [G, n·T, in], nothing is copied
+    grouped    equal groups in ascending order: rows are viewed as [G, n·T, in], nothing is copied
     packed     rows are copied to [G, n] places (`take`; short groups repeat their first row) and back (`back`)
-    gathered   very unequal groups: every row gets its own copy of its slot's factors (`group`)
+    gathered   every row gets a copy of its slot's factors (`group`): better than packing long rows, or very unequal groups
     """
 
     present: Tensor  # [G] slots that occur, ascending
     bare: int  # rows without adapter
     size: int  # n, rows of the largest group
-    rows: Tensor | None = None  # [adapted rows] their places in the batch; None = all
-    take: Tensor | None = None  # [G·n]
+    group: Tensor  # [adapted rows] number of the row's slot in `present`
+    rows: Tensor | None = None  # [adapted rows] their places in the batch; None = all after the bare ones
+    take: Tensor | None = None  # [G·n]; None = groups are equal and in order
     back: Tensor | None = None  # [adapted rows]
-    group: Tensor | None = None  # [adapted rows]
 
     @classmethod
     def of(cls, slots: np.ndarray, device: torch.device) -> "Layout":
-        """The cheapest layout for rows of these slots (-1 = bare host)."""
+        """The layout of rows with these slots (-1 = bare host)."""
 
         def tensor(array: np.ndarray) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
         adapted = np.flatnonzero(slots != BARE)
         present, group, counts = np.unique(slots[adapted], return_inverse=True, return_counts=True)
-        bare = len(slots) - len(adapted)
-        size = int(counts.max(initial=0))
-        common = {"present": tensor(present), "bare": bare, "size": size}
-        if (counts == size).all() and (np.diff(slots) >= 0).all():
-            return cls(**common)
-        rows = None if not bare else tensor(adapted)
-        if len(present) * size > PADDING * len(adapted):
-            return cls(**common, rows=rows, group=tensor(group))
+        bare, size = len(slots) - len(adapted), int(counts.max(initial=0))
+        rows = None if (adapted >= bare).all() else tensor(adapted)
+        if rows is None and (counts == size).all() and (np.diff(group) >= 0).all():
+            return cls(tensor(present), bare, size, tensor(group))
         order = np.argsort(group, kind="stable")
         starts = np.cumsum(counts) - counts
-        place = np.arange(len(adapted)) - starts[group[order]]  # within the group
         # Short groups are filled up with their own first row, so that no value of another slot, NaN above all, gets in.
         take = np.repeat(adapted[order[starts]], size)
         back = np.empty(len(adapted), dtype=np.int64)
-        back[order] = group[order] * size + place
+        back[order] = group[order] * size + np.arange(len(adapted)) - starts[group[order]]
         take[back] = adapted
-        return cls(**common, rows=rows, take=tensor(take), back=tensor(back))
+        return cls(tensor(present), bare, size, tensor(group), rows, tensor(take), tensor(back))
 
     def add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor) -> Tensor:
-        """y + (x A ᵀ) B ᵀ, each row with its slot's factors: x [rows, T, in], y [rows, T, out], A [G, r, in], B [G, out, r]."""
-        groups, length = len(A), x.shape[1]
-        if self.take is None and self.group is None:
+        """y + (x Aᵀ) Bᵀ, each row with its slot's factors: x [rows, T, in], y [rows, T, out], A [G, r, in], B [G, out, r].
+
+        y may be changed in place: a linear layer's output is not needed again, for gradients neither.
+        """
+        length, (groups, rank, _) = x.shape[1], A.shape
+        places = groups * self.size
+        if self.take is None:
             inner = torch.bmm(x[self.bare :].reshape(groups, self.size * length, -1), A.mT)
-            # In place: the linear layer's own output is not needed again, also not for gradients.
             y[self.bare :].view(groups, self.size * length, -1).baddbmm_(inner, B.mT)
             return y
-        if self.take is not None:
+        # Packing moves `length` tokens a place, gathering `rank` rows and columns of the factors a row.
+        if places * length < len(self.group) * rank:
             packed = x.index_select(0, self.take).view(groups, self.size * length, -1)
             delta = torch.bmm(torch.bmm(packed, A.mT), B.mT)
-            delta = delta.view(groups * self.size, length, -1).index_select(0, self.back)
+            delta = delta.view(places, length, -1).index_select(0, self.back)
         else:
-            own = x if self.rows is None else x.index_select(0, self.rows)
-            delta = torch.bmm(torch.bmm(own, A.index_select(0, self.group).mT), B.index_select(0, self.group).mT)
-        return y.add_(delta) if self.rows is None else y.index_add_(0, self.rows, delta)
+            A, B = A.index_select(0, self.group), B.index_select(0, self.group)
+            if self.rows is None:
+                y[self.bare :].baddbmm_(torch.bmm(x[self.bare :], A.mT), B.mT)
+                return y
+            delta = torch.bmm(torch.bmm(x.index_select(0, self.rows), A.mT), B.mT)
+        if self.rows is None:
+            y[self.bare :] += delta
+            return y
+        return y.index_add_(0, self.rows, delta)
 
 
 class Attachment:

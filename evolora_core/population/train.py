@@ -9,15 +9,17 @@ from itertools import chain
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from evolora_core.errors import AdapterError
 from evolora_core.hosts import Host
 from evolora_core.population.lora import attached
+from evolora_core.population.passes import passes
 from evolora_core.population.stack import Population
 
 IGNORED = -100  # label of positions that are not trained on
+PASS_TOKENS = 4096  # of one forward and backward
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Batch:
     labels: Tensor
     slots: Tensor
     weights: Tensor
+    lengths: np.ndarray  # [N] tokens of prompt and answer
 
 
 def build_batch(
@@ -66,6 +69,7 @@ def build_batch(
         labels=torch.from_numpy(labels[order]).to(device),
         slots=torch.from_numpy(slots[order]).to(device),
         weights=torch.from_numpy(np.asarray(weights, dtype=np.float32)[order]).to(device),
+        lengths=lengths[order],
     )
 
 
@@ -149,32 +153,43 @@ def train_step(
 
 
 def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Slots in the batch `[G]`, their losses `[G]` and the gradients of their weights `[G, D]`."""
-    slots = batch.slots.cpu().numpy()
-    if slots.min() < 0:
+    """Slots in the batch `[G]`, their losses `[G]` and the gradients of their weights `[G, D]`.
+
+    Rows go through the model in passes of like length, whose gradients add up: little padding, and bounded memory.
+    """
+    if int(batch.slots.min()) < 0:
         raise ValueError("the bare host (slot -1) does not learn")
-    # Right padding needs no attention mask: a causal model's real tokens never see what comes after them.
-    kept = batch.labels[:, 1:] != IGNORED
-    targets = batch.labels[:, 1:][kept]
-    row = kept.nonzero()[:, 0]
-    head = host.model.get_output_embeddings()
-
-    def answer_positions(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return (args[0][:, :-1][kept][None],)
-
     present, group = torch.unique(batch.slots, return_inverse=True)
+    answers = (batch.labels != IGNORED).sum(dim=1)
+    share = batch.weights / _by_group(batch.weights.abs() * answers, group, len(present))[group]
     leaf = population.weights[present].requires_grad_()
-    narrowed = head.register_forward_pre_hook(answer_positions)
+    losses, gradients = torch.zeros_like(share[: len(present)]), torch.zeros_like(leaf)
+    with torch.enable_grad(), attached(host.model, population) as adapters:
+        for rows in passes(batch.lengths, PASS_TOKENS):
+            chosen = torch.from_numpy(rows).to(leaf.device)
+            own, place = torch.unique(group[chosen], return_inverse=True)
+            adapters.rows(batch.slots[chosen], leaf[own])
+            width = int(batch.lengths[rows].max())
+            tokens, row = _token_losses(host, batch.ids[chosen, :width], batch.labels[chosen, :width])
+            partial = _by_group(share[chosen][row] * tokens, place[row], len(own))
+            gradients += torch.autograd.grad(partial.sum(), leaf)[0]
+            losses[own] += partial.detach()
+    return present, losses, gradients
+
+
+def _token_losses(host: Host, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Negative log-likelihood of every labelled token, and the row each is in; the LM head runs at these positions only."""
+    # Right padding needs no attention mask: a causal model's real tokens never see what comes after them.
+    kept = labels[:, 1:] != IGNORED
+    head = host.model.get_output_embeddings()
+    narrowed = head.register_forward_pre_hook(lambda _, args: (args[0][:, :-1][kept][None],))
     try:
-        with torch.enable_grad(), attached(host.model, population) as adapters:
-            adapters.rows(slots, leaf)
-            logits = host.model(input_ids=batch.ids, use_cache=False).logits[0]
-            tokens = functional.cross_entropy(logits.float(), targets, reduction="none")
-            weight = batch.weights[row]
-            zeros = torch.zeros(len(present), device=leaf.device)
-            total = zeros.index_add(0, group[row], weight * tokens)
-            losses = total / zeros.index_add(0, group[row], weight.abs())
-            (gradients,) = torch.autograd.grad(losses.sum(), leaf)
+        logits = host.model(input_ids=ids, use_cache=False).logits[0]
     finally:
         narrowed.remove()
-    return present, losses.detach(), gradients
+    return functional.cross_entropy(logits.float(), labels[:, 1:][kept], reduction="none"), kept.nonzero()[:, 0]
+
+
+def _by_group(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    """Sums of `values` `[N]` over their groups, `[groups]`."""
+    return values.new_zeros(groups).index_add(0, group, values)

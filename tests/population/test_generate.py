@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_models import random_prompts, tiny_host, tiny_population
+
+from evolora_core import rng
+from evolora_core.population.generate import generate
+
+NEW = 12
+
+
+def decoded_by_transformers(model, host, prompt):
+    """Greedy tokens of transformers' own generate, one prompt at a time."""
+    ids = torch.tensor([prompt])
+    output = model.generate(
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=NEW,
+        do_sample=False,
+        eos_token_id=list(host.eos_ids),
+        pad_token_id=host.pad_id,
+    )
+    return output[0, len(prompt) :].tolist()
+
+
+def test_greedy_answers_are_those_of_peft_and_transformers(host, population, as_peft):
+    """Ragged prompts, longer than Gemma's window, mixed slots and bare rows, rows that finish early."""
+    prompts = random_prompts(15, 20)
+    slots = np.array([0, 1, 2, 3, -1] * 3)
+    answers = generate(host, population, prompts, slots, max_new_tokens=NEW, batch_rows=7)
+    models = {slot: host.model if slot < 0 else as_peft(host, population, slot) for slot in set(slots.tolist())}
+    ended = 0
+    for prompt, slot, answer in zip(prompts, slots.tolist(), answers, strict=True):
+        expected = decoded_by_transformers(models[slot], host, prompt)
+        finished = expected[-1] in host.eos_ids
+        assert answer.tokens == (expected[:-1] if finished else expected)
+        assert answer.finished == finished
+        assert (answer.prompt_tokens, answer.new_tokens) == (len(prompt), len(expected))
+        ended += finished
+    assert 0 < ended < len(prompts)
+
+
+def test_logprob_is_the_models_own(host, population, as_peft):
+    prompts = random_prompts(6, 15)
+    keys = rng.row_keys(5, 6)
+    answers = generate(
+        host, population, prompts, np.full(6, 1), max_new_tokens=NEW, temperatures=[0.0, 0.5, 1.0, 2.0, 0.7, 0.0], keys=keys
+    )
+    model = as_peft(host, population, 1)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        ids = prompt + answer.tokens
+        with torch.no_grad():
+            scores = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(dim=1)
+        own = sum(scores[len(prompt) - 1 + i, token].item() for i, token in enumerate(answer.tokens))
+        if answer.finished:  # the end token counts, but is not among the tokens: it is one of the ends
+            ends = [own + scores[len(ids) - 1, end].item() for end in host.eos_ids]
+            assert min(abs(answer.logprob - end) for end in ends) < 1e-3
+        else:
+            assert answer.logprob == pytest.approx(own, abs=1e-3)
+
+
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_an_answer_does_not_depend_on_the_rows_beside_it(data):
+    host, population, prompts, slots, heat, keys, alone = independent_rows()
+    chosen = np.array(data.draw(st.lists(st.integers(0, len(prompts) - 1), min_size=1, max_size=30)))
+    answers = generate(
+        host,
+        population,
+        [prompts[i] for i in chosen],
+        slots[chosen],
+        max_new_tokens=NEW,
+        temperatures=heat[chosen].tolist(),
+        keys=keys[chosen],
+        batch_rows=data.draw(st.integers(1, 32)),
+    )
+    for i, answer in zip(chosen, answers, strict=True):
+        assert answer.tokens == alone[i].tokens
+        assert answer.finished == alone[i].finished
+        assert answer.logprob == pytest.approx(alone[i].logprob, abs=1e-3)
+
+
+def independent_rows(_made=[]):  # noqa: B006
+    if not _made:
+        host = tiny_host("gemma3")
+        population = tiny_population(host, [8, 3, 1])
+        prompts = random_prompts(12, 14)
+        prompts[1] = prompts[4] = prompts[0]  # shared prefixes
+        slots, keys = np.array([0, 0, 1, 1, 0, 2, -1, -1, 2, 1, 0, -1]), rng.row_keys(9, 12)
+        heat = np.array([0.0, 1.0, 0.7] * 4)
+        alone = [
+            generate(host, population, [p], [s], max_new_tokens=NEW, temperatures=float(t), keys=k[None])[0]
+            for p, s, t, k in zip(prompts, slots, heat, keys, strict=True)
+        ]
+        _made.append((host, population, prompts, slots, heat, keys, alone))
+    return _made[0]
+
+
+def test_samples_follow_the_models_distribution(qwen):
+    """4 000 samples of one prompt share its prefill; their first tokens are distributed as softmax(logits / T)."""
+    prompt, rows, heat = random_prompts(1, 9)[0], 4000, 1.5
+    answers = generate(
+        qwen,
+        None,
+        [prompt] * rows,
+        np.full(rows, -1),
+        max_new_tokens=1,
+        temperatures=heat,
+        keys=rng.row_keys(1, rows),
+        batch_rows=rows,
+    )
+    with torch.no_grad():
+        expected = (qwen.model(input_ids=torch.tensor([prompt])).logits[0, -1] / heat).softmax(dim=0).double().numpy()
+    shown = [answer.tokens[0] for answer in answers if answer.tokens]
+    counts = np.bincount(shown, minlength=len(expected)) / rows
+    counts[list(qwen.eos_ids)] = expected[list(qwen.eos_ids)] = 0
+    assert np.abs(counts - expected).max() < 4 * np.sqrt(0.25 / rows)
+
+
+def test_equal_keys_give_equal_samples_and_other_keys_others(qwen):
+    prompts = [random_prompts(1, 9)[0]] * 8
+    keys = rng.row_keys(1, 8)
+    keys[1] = keys[0]
+    first, second, *others = generate(qwen, None, prompts, np.full(8, -1), max_new_tokens=6, temperatures=1.5, keys=keys)
+    assert first.tokens == second.tokens
+    assert any(first.tokens != other.tokens for other in others)
+
+
+def test_end_tokens_stop_rows_and_are_not_part_of_the_answer(qwen):
+    prompts = random_prompts(40, 10)
+    answers = generate(qwen, None, prompts, np.full(40, -1), max_new_tokens=40)
+    assert any(answer.finished for answer in answers)
+    for answer in answers:
+        assert not set(answer.tokens) & set(qwen.eos_ids)
+        assert answer.new_tokens == len(answer.tokens) + answer.finished
+        assert answer.finished or answer.new_tokens == 40
+
+
+def test_rows_that_cannot_be_answered_are_refused(qwen):
+    cases = [
+        ([[5] * 250], [-1], {}, "do not fit the context of 256"),
+        ([[5]], [0], {}, "slots 0 to 0, but the population has 0"),
+        ([[5]], [-1], {"temperatures": 1.0}, "need keys"),
+        ([[]], [-1], {}, "every prompt needs a token"),
+        ([[5], [6]], [-1], {}, "2 prompts, but 1 slots"),
+    ]
+    for prompts, slots, options, message in cases:
+        with pytest.raises(ValueError, match=message):
+            generate(qwen, None, prompts, slots, max_new_tokens=8, **options)
+    assert generate(qwen, None, [], [], max_new_tokens=8) == []

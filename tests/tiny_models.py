@@ -1,0 +1,77 @@
+"""Tiny real transformers with random weights, as hosts: one of each architecture that the engine must serve."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from evolora_core.population.stack import Population
+
+VOCABULARY = 48
+COMMON = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 56,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.25,  # so that greedy answers vary and end tokens come up
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+ARCHITECTURES = ("qwen3", "llama", "gemma3")
+
+
+def tiny_model(architecture: str, **changes: object) -> PreTrainedModel:
+    """A random frozen model; `changes` are of its config."""
+    torch.manual_seed(7)
+    options = COMMON | {"num_hidden_layers": 2} | changes
+    if architecture == "qwen3":
+        model = Qwen3ForCausalLM(Qwen3Config(head_dim=8, tie_word_embeddings=True, **options))
+    elif architecture == "llama":
+        model = LlamaForCausalLM(LlamaConfig(tie_word_embeddings=False, attention_bias=True, **options))
+    else:  # sliding and full layers, prompts longer than the window, capped logits, heads wider than hidden / heads
+        gemma = {
+            "head_dim": 16,
+            "query_pre_attn_scalar": 16,
+            "sliding_window": 8,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+            "final_logit_softcapping": 20.0,
+        }
+        model = Gemma3ForCausalLM(Gemma3TextConfig(**(options | {"num_hidden_layers": 3} | gemma | changes)))
+    return model.eval().requires_grad_(False)
+
+
+def tiny_host(architecture: str, **changes: object) -> SimpleNamespace:
+    """What the engine needs of a `Host`, around a tiny model without tokenizer."""
+    model = tiny_model(architecture, **changes)
+    return SimpleNamespace(
+        name=f"tiny-{architecture}", model=model, eos_ids=tuple(range(2, 8)), pad_id=0, max_context=256, device="cpu", dtype=model.dtype
+    )
+
+
+def tiny_population(host: SimpleNamespace, ranks: list[int], max_rank: int = 8, strength: float = 0.05) -> Population:
+    """A slot of each rank, with A and B both random: adapters that change the host's answers."""
+    population = Population.empty(host, len(ranks), max_rank)
+    rng = np.random.default_rng(11)
+    for slot, rank in enumerate(ranks):
+        population.init_slot(slot, rank, rng)
+        for B in population.B.values():
+            B[slot, :, :rank] = torch.from_numpy(strength * rng.standard_normal((B.shape[1], rank))).float()
+    return population
+
+
+def random_prompts(rows: int, longest: int, seed: int = 3) -> list[list[int]]:
+    """Prompts of 1 to `longest` tokens, none of them special."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(8, VOCABULARY, size=rng.integers(1, longest + 1)).tolist() for _ in range(rows)]
