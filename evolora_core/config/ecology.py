@@ -37,6 +37,9 @@ class EconomyConfig(Strict):
     )
     ticket: float = Field(4.0, ge=0, description="units that an organelle pays to take part in a generation")
     endowment: float = Field(200.0, gt=0, description="units that a founder gets from the sun and a child from parents")
+    answer_price: float = Field(
+        2.0, ge=0, description="units that a verified answer costs the others of its niche, who may learn from it too"
+    )
     strikes: int = Field(3, ge=1, description="generations in a row without the ticket after which one retires")
 
 

@@ -27,7 +27,7 @@ from evolora_core.ecology.events import write_events
 from evolora_core.ecology.learning import learn
 from evolora_core.ecology.ledger import MICRO, SINK, SUN
 from evolora_core.ecology.merging import assimilate
-from evolora_core.ecology.rollout import act, admit, allocate, settle
+from evolora_core.ecology.rollout import act, admit, allocate, settle, trade
 from evolora_core.ecology.selection import archive, cull, drop_broken, reproduce
 from evolora_core.ecology.state import State, load_state, save_state
 from evolora_core.ecology.world import World, found
@@ -61,7 +61,8 @@ def generation(world: World, state: State) -> None:
     admitted = admit(world, state)
     groups = allocate(world, state, admitted)
     outcomes = act(world, state, groups)
-    settle(world, state, groups, outcomes)
+    found_answers = settle(world, state, groups, outcomes)
+    trade(world, state, found_answers)
     learn(world, state)
     drop_broken(state)
     assimilate(world, state)

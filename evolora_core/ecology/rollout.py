@@ -1,4 +1,4 @@
-"""Admit, allocate, act, settle: from energy to graded and paid episodes."""
+"""Admit, allocate, act, settle, trade: from energy to graded and paid episodes, and to memories worth learning."""
 
 import time
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from evolora_core.ecology.ledger import SINK, SUN, micro
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import Outcome, answer_items
+from evolora_core.plasticity import Memory
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,10 @@ def act(world: World, state: State, groups: list[Group]) -> list[Outcome]:
     return outcomes
 
 
-def settle(world: World, state: State, groups: list[Group], outcomes: list[Outcome]) -> None:
-    """Pay ρ for each correct answer, charge each its FLOPs, remember what is worth learning, and keep the averages."""
+def settle(world: World, state: State, groups: list[Group], outcomes: list[Outcome]) -> list[tuple[Organelle, Memory]]:
+    """Pay ρ for each correct answer, charge each its FLOPs, keep the averages; returns what was worth remembering."""
     samples, generation = world.config.samples, state.generation
-    rule = world.rule
+    found: list[tuple[Organelle, Memory]] = []
     state.practice *= 1 - world.config.curriculum.smoothing
     success: dict[int, list[bool]] = {}
     for number, group in enumerate(groups):
@@ -129,9 +130,21 @@ def settle(world: World, state: State, groups: list[Group], outcomes: list[Outco
         state.practice[organelle.slot, cell] += (samples, sum(correct))
         success.setdefault(cell, []).extend(correct)
         gold = world.gold_tokens[group.item]
-        for memory in rule.remember(group.item, [tuple(outcome.tokens) for outcome in own], correct, gold):
+        for memory in world.rule.remember(group.item, [tuple(outcome.tokens) for outcome in own], correct, gold):
             state.buffers[organelle.id].add(memory, world.config.plasticity.buffer)
+            found.append((organelle, memory))
     fast = world.config.curriculum.smoothing
     for cell, results in success.items():
         step = np.array([fast, fast / 4])
         state.curriculum[cell] += step * (np.mean(results) - state.curriculum[cell])
+    return found
+
+
+def trade(world: World, state: State, found: list[tuple[Organelle, Memory]]) -> None:
+    """Sell each new memory to every living organelle of the finder's niche that can pay, to rehearse as its own."""
+    price = micro(world.config.economy.answer_price)
+    for finder, memory in found:
+        for buyer in state.living:
+            if buyer.id != finder.id and buyer.niche == finder.niche and state.ledger.balance(buyer.id) >= price:
+                state.ledger.post(state.generation, "sale", str(buyer.id), str(finder.id), price)
+                state.buffers[buyer.id].add(memory, world.config.plasticity.buffer)
