@@ -52,14 +52,16 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[tu
         if state.ledger.balance(organelle.id) >= half and float(moved[organelle.slot]) > 0
     }
     holders = [
-        (index, elite.organelle) for index, elite in sorted(state.archive.elites.items()) if elite.organelle in able
+        (index, elite.organelle)
+        for index, elite in sorted(state.archive.elites.items())
+        if elite.organelle in able and elite.objective > 0
     ]
     skill = world.skill(state)
     for index, holder in (holders[i] for i in draw.permutation(len(holders))):
         cell = index // (len(world.config.cost_bins) + 1)
         mates = [o for o in able.values() if o.id != holder and not {(holder, o.id), (o.id, holder)} & tried]
-        # A mate must have practised the cell itself, or there is nothing of it to merge there.
-        mates = [mate for mate in mates if state.practice[mate.slot, cell, 0] >= world.config.samples]
+        # A parent that never solved the cell has nothing to merge there.
+        mates = [mate for mate in mates if state.practice[mate.slot, cell, 1] > 0]
         if mates:
             mate = max(mates, key=lambda o: (skill[o.slot, cell], -o.id))
             config = world.config.assimilation
