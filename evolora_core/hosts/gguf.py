@@ -33,7 +33,7 @@ def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "Pre
             "name a Llama, Qwen or Gemma model, or convert it to safetensors"
         ) from error
     # The weights are plain tensors now; with these marks left they could be neither saved nor loaded again.
-    model.hf_quantizer = None
+    model.hf_quantizer = None  # type: ignore[assignment]
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     return model, tokenizer

@@ -46,7 +46,8 @@ class Host:
     def decode(self, ids: list[int]) -> str:
         """The text of an answer's ids; special tokens are dropped, white space is kept."""
         kept = [token for token in ids if token not in self._special]
-        return self.tokenizer.decode(kept, clean_up_tokenization_spaces=False)
+        text: Any = self.tokenizer.decode(kept, clean_up_tokenization_spaces=False)
+        return text
 
 
 def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32") -> Host:
@@ -73,7 +74,7 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
         raise HostError(
             f"host {path}: config.json: {type(model).__name__} has no linear layers to adapt; name a decoder model"
         )
-    model = model.to(device).eval().requires_grad_(False)
+    model = model.eval().requires_grad_(False).to(torch.device(device))
     return _assemble(place.name, model, tokenizer, place.plain, weights, device, kind)
 
 

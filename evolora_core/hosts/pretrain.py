@@ -85,6 +85,7 @@ def pretrain(
     """
     import torch
 
+    from evolora_core.hosts.host import load_host
     from evolora_core.hosts.identity import sha256_of_file
     from evolora_core.hosts.pretrain_card import measure, write_card
 
@@ -96,8 +97,6 @@ def pretrain(
         tokenizer = build_tokenizer(config.architecture.context)
         model = build_model(config.architecture, config.seed)
         tokens, flops, seconds = _train(model, tokenizer, config, mixture, progress)
-        model.eval()
-        accuracy = measure(model, tokenizer, config, mixture, reserved_items)
     finally:
         torch.set_num_threads(threads)
 
@@ -116,7 +115,7 @@ def pretrain(
             tokens=tokens,
             flops=flops,
             seconds=seconds,
-            accuracy=accuracy,
+            accuracy=measure(load_host(str(made)), config, mixture, reserved_items),
         )
         (made / "pretrain.json").write_text(
             json.dumps(config.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8"

@@ -1,63 +1,34 @@
 """Measures a pretrained host on reserved prompts and writes its model card."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evolora_core.families import FAMILIES, grade
 from evolora_core.families.base import Item
 from evolora_core.hosts.description import PretrainConfig
+from evolora_core.hosts.host import Host
 from evolora_core.hosts.pretrain import CellAccuracy, PretrainReport
 from evolora_core.hosts.pretrain_data import Mixture
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase, Qwen3ForCausalLM
-
-_BATCH = 128
+from evolora_core.population.generate import generate
 
 
-def measure(
-    model: "Qwen3ForCausalLM",
-    tokenizer: "PreTrainedTokenizerBase",
-    config: PretrainConfig,
-    mixture: Mixture,
-    items: list[Item],
-) -> tuple[CellAccuracy, ...]:
+def measure(host: Host, config: PretrainConfig, mixture: Mixture, items: list[Item]) -> tuple[CellAccuracy, ...]:
     """Greedy accuracy on each cell of the given items, in the order of its first item."""
-    share = dict(zip(mixture.cells, mixture.probability.tolist(), strict=True))
-    answers = answer_greedily(model, tokenizer, [item.prompt for item in items], config.measurement.max_new_tokens)
+    prompts = host.encode_prompts([item.prompt for item in items])
+    new_tokens = config.measurement.max_new_tokens
+    answers = generate(host, None, prompts, [-1] * len(items), max_new_tokens=new_tokens)
     asked: dict[tuple[str, str], int] = {}
     correct: dict[tuple[str, str], int] = {}
     for item, answer in zip(items, answers, strict=True):
         cell = (item.family, item.depth)
         asked[cell] = asked.get(cell, 0) + 1
-        correct[cell] = correct.get(cell, 0) + grade(item, answer).correct
+        correct[cell] = correct.get(cell, 0) + grade(item, host.decode(answer.tokens)).correct
+    share = dict(zip(mixture.cells, mixture.probability.tolist(), strict=True))
     return tuple(
         CellAccuracy(
             *cell, n=asked[cell], correct=correct[cell], chance=FAMILIES[cell[0]].chance, share=share.get(cell, 0.0)
         )
         for cell in asked
     )
-
-
-def answer_greedily(
-    model: "Qwen3ForCausalLM", tokenizer: "PreTrainedTokenizerBase", prompts: list[str], max_new_tokens: int
-) -> list[str]:
-    """Greedy answers, order kept, batched by length. A prompt whose answer might pass the context is answered ''."""
-    import torch
-
-    chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
-    ids = tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False)
-    answers = [""] * len(prompts)
-    fits = [index for index, row in enumerate(ids) if len(row) + max_new_tokens <= model.config.max_position_embeddings]
-    order = sorted(fits, key=lambda index: len(ids[index]))
-    for start in range(0, len(order), _BATCH):
-        part = order[start : start + _BATCH]
-        batch = tokenizer.pad({"input_ids": [ids[index] for index in part]}, padding_side="left", return_tensors="pt")
-        with torch.inference_mode():
-            made = model.generate(**batch, max_new_tokens=max_new_tokens, do_sample=False)
-        for index, row in zip(part, made[:, batch["input_ids"].shape[1] :], strict=True):
-            answers[index] = tokenizer.decode(row, skip_special_tokens=True)
-    return answers
 
 
 def write_card(path: Path, config: PretrainConfig, report: PretrainReport) -> None:

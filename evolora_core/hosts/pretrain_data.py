@@ -96,7 +96,8 @@ def micro_batches(
     for part in np.array_split(np.array(order), min(parts, len(rows))):
         width = max(len(rows[index][0]) + len(rows[index][1]) for index in part)
         ids = np.full((len(part), width), pad, dtype=np.int64)
-        positions, targets = [], []
+        positions: list[int] = []
+        targets: list[int] = []
         for place, index in enumerate(part):
             prompt, answer = rows[index]
             ids[place, : len(prompt) + len(answer)] = prompt + answer

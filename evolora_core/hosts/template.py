@@ -1,7 +1,7 @@
 """How prompts and answers become token ids: the model's own chat template where it has one, else a plain one."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evolora_core.hosts.description import TemplateDescription
 from evolora_core.hosts.identity import sha256_of_text
@@ -29,9 +29,10 @@ class PromptTemplate:
             return []
         if self.tokenizer.chat_template:
             chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
-            return self.tokenizer.apply_chat_template(
+            ids: Any = self.tokenizer.apply_chat_template(
                 chats, add_generation_prompt=True, enable_thinking=False, return_dict=False
             )
+            return ids
         return self.tokenizer([self.plain.prompt.replace("{prompt}", prompt) for prompt in prompts])["input_ids"]
 
     def encode_answers(self, answers: list[str]) -> list[list[int]]:
