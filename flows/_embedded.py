@@ -1,7 +1,7 @@
 """Prefect without a server started by hand: a private one for as long as a command runs.
 
-A child process, so that worker processes can reach it too; it starts while this process is still importing, and ends with
-it, however that ends: it watches the pipe that ties them together. Import this before Prefect.
+A child process, so that worker processes can reach it too; it starts while this process is still importing, and ends
+with it, however that ends: it watches the pipe that ties them together. Import this before Prefect.
 """
 
 import os
@@ -23,8 +23,8 @@ START_SECONDS = 120.0
 
 @contextmanager
 def embedded_prefect(home: Path) -> Iterator[None]:
-    """Serve Prefect's API to the flows run inside, unless PREFECT_API_URL names a server already. Prefect's own lines stay
-    off the console; its server writes to EVOLORA_HOME/prefect/server.log. Raises StageError if it does not start.
+    """Serve Prefect's API to the flows run inside, unless PREFECT_API_URL names a server already. Prefect's own lines
+    stay off the console; its server writes to EVOLORA_HOME/prefect/server.log. Raises StageError if it does not start.
     """
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     if os.environ.get("PREFECT_API_URL"):
@@ -46,6 +46,7 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     try:
         _wait_until_healthy(server, url, log)
         yield
+        _send_last_lines()
     finally:
         del os.environ["PREFECT_API_URL"]
         server.communicate()
@@ -60,6 +61,13 @@ def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.1)
     raise StageError(f"{log}: Prefect's server did not start; its log says why")
+
+
+def _send_last_lines() -> None:
+    """Prefect sends log lines in the background, and would complain if the server were gone by then."""
+    from prefect.logging.handlers import APILogHandler
+
+    APILogHandler.flush()
 
 
 def serve(port: int) -> None:

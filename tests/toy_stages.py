@@ -1,4 +1,4 @@
-"""Stages that do next to nothing, for tests of how stages are run. In a module of its own, since worker processes import it."""
+"""Stages that do next to nothing, for tests of how stages are run. A module of its own, since workers import it."""
 
 import os
 import signal

@@ -61,10 +61,13 @@ def pretrain(
     """Train a host of our own from nothing."""
     from evolora_core.home import prepare_home
 
-    prepare_home()
-    from flows.pretrain_host import pretrain_host_flow
-    from tasks._worker import show_log
+    home = prepare_home()
+    from flows._embedded import embedded_prefect
 
-    show_log()
-    done = pretrain_host_flow(name, str(out) if out else "")
+    with embedded_prefect(home):
+        from flows.pretrain_host import pretrain_host_flow
+        from tasks._worker import show_log
+
+        show_log()
+        done = pretrain_host_flow(name, str(out) if out else "")
     print(f"{done['folder']}: {done['parameters']} parameters, {done['tokens']} tokens, {done['flops']:.3g} FLOPs")

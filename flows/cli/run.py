@@ -28,14 +28,19 @@ def run(
 
     config = load_suite(suite, settings or [])
     home = prepare_home()
-    from evolora_core.report.tables import comparison_table, paper_table
-    from flows.paper_suite import paper_suite, suite_id
-    from tasks._worker import show_log
+    from flows._embedded import embedded_prefect
 
-    show_log()
-    done = paper_suite(str(suite), settings or [])
-    name = str(suite_id(config))
-    print(f"\n{paper_table(home, name).caption}\n\n{paper_table(home, name).to_markdown()}")
+    with embedded_prefect(home):
+        from flows.paper_suite import paper_suite
+        from tasks._worker import show_log
+
+        show_log()
+        done = paper_suite(str(suite), settings or [])
+
+    from evolora_core.report.tables import comparison_table, paper_table
+
+    table = paper_table(home, done["suite"])
+    print(f"\n{table.caption}\n\n{table.to_markdown()}")
     if config.evaluation.comparisons:
-        print(comparison_table(home, name).to_markdown())
+        print(comparison_table(home, done["suite"]).to_markdown())
     print(f"pack: {done['pack']}")
