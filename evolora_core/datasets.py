@@ -1,7 +1,8 @@
 """The splits of a suite: who is drawn where, that nothing leaks, and the JSON Lines and `datasets` forms.
 
 Items of `train` come from the unreserved nine tenths of each family, all others from the reserved tenth
-(`families.canonical`), so that they are disjoint from train, and from what the nano host was pretrained on, by construction.
+(`families.canonical`), so that they are disjoint from train, and from what the nano host was pretrained on, by
+construction.
 """
 
 import json
@@ -46,7 +47,8 @@ class SplitSettings(Protocol):
 def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
     """All splits, each balanced over its (family, depth) cells and free of repeated prompts.
 
-    ConfigError for an unknown family or one that is trained on and held out; DataError names a cell that has too few items.
+    ConfigError for an unknown family or one that is trained on and held out; DataError names a cell that has too few
+    items.
     """
     cells = {
         "train": _cells(config, "train_families"),
@@ -115,7 +117,7 @@ def to_hf(items: Sequence[Item]) -> "datasets.Dataset":
 
 def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
     """The (family, depth) cells of one list of families, in its order."""
-    cells = []
+    cells: list[tuple[str, str]] = []
     for name in getattr(config, key):
         try:
             family = get(name)

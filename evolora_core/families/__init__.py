@@ -10,6 +10,12 @@ from evolora_core.families import (
     math,
     math_multi_step,
     math_sequence,
+    regex_debugging,
+    regex_explanation,
+    regex_mutation_effect,
+    regex_recognition,
+    regex_refactoring,
+    regex_synthesis,
     string_sort,
     word_count,
 )
@@ -26,6 +32,12 @@ FAMILIES: dict[str, Family] = {
         json_repair,
         logic_bool,
         code_format,
+        regex_synthesis,
+        regex_recognition,
+        regex_explanation,
+        regex_debugging,
+        regex_refactoring,
+        regex_mutation_effect,
     )
 }
 ALIASES = {"regex": "regex.synthesis"}

@@ -3,8 +3,8 @@
 The same steps serve every type:
 
 1. If the text has a fenced code block, its content (the last block's) is the text.
-2. Else, if it says `answer:`, `answer is` or `answer =`, the rest of that line is the text (the last such mark; the next line
-   where nothing follows the mark).
+2. Else, if it says `answer:`, `answer is` or `answer =`, the rest of that line is the text (the last such mark; the
+   next line where nothing follows the mark).
 3. If the first line is an answer and nothing else, it is the answer.
 4. Otherwise the last thing of the type in the text is the answer.
 
@@ -23,8 +23,8 @@ _PATTERN_MARK = re.compile(r"\b(?:answer|pattern|regex)\b\**\s*(?:is\b|[:=])[ \t
 # A number stands alone: no letter, digit or decimal mark touches it. Commas count only as thousands separators.
 _NUMBER = re.compile(r"(?<![\w.,])([-\u2212+]?)([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(\.[0-9]+)?(?!\w|[.,][0-9])")
 _NUMERALS_TEXT = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
-    "nineteen twenty"
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty"
 )
 _NUMERALS = tuple(_NUMERALS_TEXT.split())
 _NUMERAL = re.compile(rf"\b(?:{'|'.join(_NUMERALS)})\b", re.IGNORECASE)
@@ -48,8 +48,8 @@ def final_lines(answer: str, mark: re.Pattern[str] = _MARK) -> list[str]:
 
 
 def extract_number(answer: str) -> Decimal | None:
-    """The number of an answer: `12`, `The answer is 12.`, `500,000`, `2 * 3 = 6` (6). Where there is no figure, the last English
-    numeral up to twenty. None if there is no number."""
+    """The number of an answer: `12`, `The answer is 12.`, `500,000`, `2 * 3 = 6` (6). Where there is no figure, the
+    last English numeral up to twenty. None if there is no number."""
     lines = final_lines(answer)
     if not lines:
         return None
@@ -65,8 +65,9 @@ def extract_number(answer: str) -> Decimal | None:
 
 
 def extract_boolean(answer: str) -> bool | None:
-    """The verdict of an answer, true/yes or false/no as whole words: the one that the text opens with, if punctuation or the end
-    of the line follows it (`No, because …`), else the last one (`TRUE AND FALSE is False`). None if there is none."""
+    """The verdict of an answer, true/yes or false/no as whole words: the one that the text opens with, if punctuation
+    or the end of the line follows it (`No, because …`), else the last one (`TRUE AND FALSE is False`). None if there is
+    none."""
     text = "\n".join(final_lines(answer)).lstrip(_WRAPPING)
     opening = _OPENING_VERDICT.match(text)
     verdicts = [opening.group(1)] if opening else _VERDICT.findall(text)
@@ -74,8 +75,8 @@ def extract_boolean(answer: str) -> bool | None:
 
 
 def extract_word(answer: str) -> str | None:
-    """One word without blanks, quotes and final punctuation taken off: a first line of one word; else, in the last line, the last
-    span in back-ticks or the last word."""
+    """One word without blanks, quotes and final punctuation taken off: a first line of one word; else, in the last
+    line, the last span in back-ticks or the last word."""
     lines = final_lines(answer)
     if not lines:
         return None
@@ -88,8 +89,8 @@ def extract_word(answer: str) -> str | None:
 
 
 def extract_letters(answer: str) -> str | None:
-    """A string of letters, written together or apart (`a a b` or `a, a, b` is `aab`): a first line of nothing else; else, in the
-    last line, the letters that stand apart at its end, or its last word."""
+    """A string of letters, written together or apart (`a a b` or `a, a, b` is `aab`): a first line of nothing else;
+    else, in the last line, the letters that stand apart at its end, or its last word."""
     lines = final_lines(answer)
     if not lines:
         return None
@@ -119,8 +120,8 @@ def extract_array(answer: str) -> list[Any] | None:
 
 
 def extract_pattern(answer: str) -> str | None:
-    """A regular expression: the first line of the text, or its last span in back-ticks, without the wrapping of quotes, r"…" or
-    /…/. The mark of step 2 may also be `pattern:` or `regex:`."""
+    """A regular expression: the first line of the text, or its last span in back-ticks, without the wrapping of quotes,
+    r"…" or /…/. The mark of step 2 may also be `pattern:` or `regex:`."""
     fenced = _FENCE.search(answer) is not None
     lines = final_lines(answer, _PATTERN_MARK)
     if not lines:

@@ -48,9 +48,10 @@ def wrong(score: float = 0.0) -> Grade:
 class Family:
     """One kind of task, as plain functions.
 
-    `draw(rng, depth)` gives (prompt, target); `solution(target)` the canonical answer; `verify(item, answer)` the grade;
-    `solve(prompt)` an answer worked out from the text alone, by other means than `draw` (for the label audit);
-    `complaint(target)` what is wrong with a target read from a file, or None. `chance` is the accuracy of blind guessing.
+    `draw(rng, depth)` gives (prompt, target); `solution(target)` the canonical answer; `verify(item, answer)` the
+    grade; `solve(prompt)` an answer worked out from the text alone, by other means than `draw` (for the label audit);
+    `complaint(target)` what is wrong with a target read from a file, or None. `chance` is the accuracy of blind
+    guessing.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """`code.format`: a CamelCase name in snake_case, of 2, 3 or 4 words. Target: the snake_case name.
 
-At medium and long a quarter of the names end in an acronym (`HTTP`), which is one word. The score is the fraction of words that
-are right in their place.
+At medium and long a quarter of the names end in an acronym (`HTTP`), which is one word. The score is the fraction of
+words that are right in their place.
 """
 
 import re
@@ -15,12 +15,12 @@ from evolora_core.families.base import CORRECT, DEPTHS, NO_ANSWER, Family, Grade
 from evolora_core.families.verdicts import verify_sequence
 
 _WORDS_TEXT = (
-    "add age api app area atom band bank bar base batch bit block bold book bound box bus byte call card case cell chain chip "
-    "city clip clock code color copy core cost count cube data date day deck depth desk disk door dot draft drop edge end entry "
-    "even event face fact file find fine flag flow fold font form frame gate get goal graph grid group hash head heap hit host "
-    "icon index input item job join key kind label lane last layer leaf level limit line link list load lock log loop map mark "
-    "mask max menu merge mesh min mode model month name next node note odd open order pack page pair panel part path peak pin "
-    "plan plot point pool port post price"
+    "add age api app area atom band bank bar base batch bit block bold book bound box bus byte call card case cell "
+    "chain chip city clip clock code color copy core cost count cube data date day deck depth desk disk door dot "
+    "draft drop edge end entry even event face fact file find fine flag flow fold font form frame gate get goal "
+    "graph grid group hash head heap hit host icon index input item job join key kind label lane last layer leaf "
+    "level limit line link list load lock log loop map mark mask max menu merge mesh min mode model month name next "
+    "node note odd open order pack page pair panel part path peak pin plan plot point pool port post price"
 )
 _WORDS = tuple(_WORDS_TEXT.split())
 _ACRONYMS = ("HTTP", "JSON", "XML", "URL")

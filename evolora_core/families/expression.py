@@ -1,4 +1,5 @@
-"""A calculator for the arithmetic in prompts: integers, + - *, parentheses, the usual precedence. Used by solvers alone."""
+"""A calculator for the arithmetic in prompts: integers, + - *, parentheses, the usual precedence. Used by solvers
+alone."""
 
 import re
 

@@ -1,8 +1,8 @@
 """`logic.bool`: the truth of an expression with NOT, AND, OR. Target: true or false.
 
-Standard precedence: comparisons bind first, then NOT, then AND, then OR. Literals are TRUE, FALSE and comparisons of two digits.
-short: 2 literals; medium: 3 without parentheses (so precedence decides); long: two pairs in parentheses, which NOT may negate.
-The target is a fair coin, drawn before the literals, so operators and shape do not give it away.
+Standard precedence: comparisons bind first, then NOT, then AND, then OR. Literals are TRUE, FALSE and comparisons of
+two digits. short: 2 literals; medium: 3 without parentheses (so precedence decides); long: two pairs in parentheses,
+which NOT may negate. The target is a fair coin, drawn before the literals, so operators and shape do not give it away.
 """
 
 import re

@@ -12,9 +12,9 @@ from evolora_core.families.verdicts import number_complaint, number_text, verify
 
 _INSTRUCTION = "Count words, not numbers or tags: "
 _WORDS_TEXT = (
-    "ant ash bay bee bird boat bone cake calm cat clay coal cook crow dawn deer dog door duck dust elm farm fern fish fog fox frog "
-    "gate goat gold hare hawk hill ice iron jam kite lake lamp leaf lion mist moon moss moth nest oak owl path pear pine pond rain "
-    "reed rice road rock rose salt sand seal seed ship snow"
+    "ant ash bay bee bird boat bone cake calm cat clay coal cook crow dawn deer dog door duck dust elm farm fern "
+    "fish fog fox frog gate goat gold hare hawk hill ice iron jam kite lake lamp leaf lion mist moon moss moth nest "
+    "oak owl path pear pine pond rain reed rice road rock rose salt sand seal seed ship snow"
 )
 _WORDS = tuple(_WORDS_TEXT.split())
 _COUNT = {"short": (2, 6), "medium": (4, 8), "long": (6, 10)}
