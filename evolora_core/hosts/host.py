@@ -79,6 +79,8 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
 
 
 def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[Path], device: str, dtype: Any) -> Host:
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise HostError(f"host {name!r}: its tokenizer is not a fast one; save it with a tokenizer.json")
     eos_ids = _eos_ids(model, tokenizer)
     if not eos_ids:
         raise HostError(

@@ -1,0 +1,50 @@
+"""The task that trains a host of our own, with a tiny description in place of nano's."""
+
+from pathlib import Path
+
+import pytest
+from prefect.logging import disable_run_logger
+
+import evolora_core.hosts
+from evolora_core.errors import ConfigError
+from evolora_core.hosts import HostDescription, load_host
+from tasks.pretrain_host import pretrain_host
+
+TINY = {
+    "name": "little",
+    "summary": "s",
+    "licence": "MIT",
+    "parameters": 1,
+    "source": "shipped",
+    "pretrain": {
+        "seed": 0,
+        "threads": 1,
+        "architecture": {
+            "hidden_size": 16,
+            "layers": 1,
+            "intermediate_size": 16,
+            "heads": 2,
+            "kv_heads": 1,
+            "head_dim": 8,
+            "context": 256,
+        },
+        "schedule": {"steps": 2, "rows": 4, "muon_learning_rate": 0.01, "adamw_learning_rate": 0.01},
+        "mixture": {"code.format": {"short": 1}},
+        "measurement": {"items_per_cell": 1, "max_new_tokens": 2},
+    },
+}
+
+
+def test_it_trains_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    description = HostDescription.model_validate(TINY)
+    monkeypatch.setattr(evolora_core.hosts, "load_descriptions", lambda: {"little": description})
+    with disable_run_logger():
+        done = pretrain_host.fn("little", str(tmp_path / "made"))
+    assert done["weights_sha256"] == load_host(str(tmp_path / "made")).identity["weights_sha256"]
+    assert done["tokens"] > 0 and done["flops"] > 0
+
+
+@pytest.mark.parametrize("name", ["qwen3-0.6b", "nowhere"])
+def test_only_hosts_with_a_training_can_be_trained(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"configs/hosts/{name}.yaml: key 'pretrain': missing"):
+        pretrain_host.fn(name, str(tmp_path / "made"))
