@@ -1,14 +1,14 @@
-"""What a model's answers and training steps cost in floating-point operations, and the meter that every call is charged to.
+"""What answers and training steps cost in floating-point operations, and the meter that every call is charged to.
 
-Budget FLOPs are algorithmic: the matmuls that the architecture needs for non-padding tokens, with a key-value cache, without sharing
-prefixes. The conventions are those of `torch.utils.flop_counter` on eager attention (a multiply-add is two operations, only matmuls
-count), against which they are tested:
+Budget FLOPs are algorithmic: the matmuls that the architecture needs for non-padding tokens, with a key-value cache,
+without sharing prefixes. The conventions are those of `torch.utils.flop_counter` on eager attention (a multiply-add is
+two operations, only matmuls count), against which they are tested:
 
 - a prefill of T tokens computes the dense T x T score matrix, in sliding-window layers too;
 - a decoding step attends to the cached tokens and itself, in sliding-window layers at most to the window;
 - the LM head runs once per new token when generating, and once per answer token when training;
-- training is forward plus backward through a frozen host: every activation gradient but that of the first layer's input projections
-  (the embeddings need none), no weight gradient of the host, and both factor gradients of the adapters.
+- training is forward plus backward through a frozen host: every activation gradient but that of the first layer's input
+  projections (the embeddings need none), no weight gradient of the host, and both factor gradients of the adapters.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ PURPOSES = ("rollout", "update", "selection", "assimilation", "routing", "evalua
 
 @dataclass(frozen=True)
 class FlopModel:
-    """FLOPs of one host and of adapters on all its linear layers. Every argument may be an array; results are int64 of its shape.
+    """FLOPs of one host, and of adapters on all its linear layers. Arguments may be arrays; results are int64 arrays.
 
     linear      multiply-adds a token of all linear layers but the LM head
     entering    those of them whose input is the (normalised) embedding, which needs no gradient
@@ -64,7 +64,7 @@ class FlopModel:
         )
 
     def generate_flops(self, prompt_tokens: ArrayLike, new_tokens: ArrayLike, rank: ArrayLike = 0) -> Any:
-        """An answer of `new_tokens` (the end token included) to a prompt: prefill, then one step for each new token but the last.
+        """An answer of `new_tokens` (the end token included): prefill, then a step for each new token but the last.
 
         `rank` 0 is the bare host. With `new_tokens` 0 it is the prefill alone, without LM head.
         """
@@ -75,8 +75,16 @@ class FlopModel:
             total = total + pair * (prompt * prompt + _attended(prompt, steps, window))
         return _integers(2 * total)
 
+    def step_flops(self, length: ArrayLike, rank: ArrayLike = 0) -> Any:
+        """One decoding step that makes the cached sequence `length` tokens long, its own token included."""
+        length, rank = _floats(length, rank)
+        total = self.linear + rank * self.adapter + self.head
+        for pair, window in self.attention:
+            total = total + pair * (np.minimum(length, window) if window else length)
+        return _integers(2 * total)
+
     def train_flops(self, total_tokens: ArrayLike, answer_tokens: ArrayLike, rank: ArrayLike) -> Any:
-        """Forward and backward of one row of prompt and answer, with the loss at its answer tokens (the end token included)."""
+        """Forward and backward of one row of prompt and answer, the loss at its answer tokens (end token included)."""
         tokens, answer, rank = _floats(total_tokens, answer_tokens, rank)
         scores = sum(pair for pair, _ in self.attention) * tokens * tokens
         forward = tokens * (self.linear + rank * self.adapter) + scores + answer * self.head

@@ -20,7 +20,7 @@ IN_PLACE = {torch.ops.aten.baddbmm_: lambda y, a, b, **_: 2 * a[0] * a[1] * a[2]
 
 @pytest.fixture(params=ARCHITECTURES)
 def host(request):
-    """Wide enough for attention, adapters and LM head to weigh differently; eager attention, whose matmuls are counted."""
+    """Attention, adapters and LM head all weigh something; eager attention, whose matmuls are counted."""
     host = tiny_host(request.param, hidden_size=64, intermediate_size=112, vocab_size=96)
     host.model.set_attn_implementation("eager")
     return host
@@ -35,7 +35,7 @@ def counted(call):
 @pytest.mark.parametrize("rank", [0, RANK])
 @pytest.mark.parametrize("length", [5, 40])
 def test_an_answer_costs_what_the_counter_counts(host, rank, length):
-    """Prefill with the LM head at the last position, then cached steps; five tokens stay in Gemma's window, forty do not."""
+    """Prefill, the LM head at the last position, then cached steps; in and beyond Gemma's window."""
     new, model = 9, FlopModel.from_model(host.model)
     population = tiny_population(host, [RANK])
 
@@ -68,10 +68,7 @@ def test_a_training_step_costs_what_the_counter_counts(host, prompt, answer):
 )
 def test_an_answer_is_the_sum_of_its_steps(prompt, new, rank):
     model = FlopModel(linear=100, entering=10, head=7, adapter=30, entering_in=4, attention=((6, 0), (10, 8)))
-    steps = [
-        2 * (model.linear + rank * model.adapter + model.head + 6 * kv + 10 * np.minimum(kv, 8))
-        for kv in (np.array(prompt) + i for i in range(1, new))
-    ]
+    steps = [model.step_flops(np.array(prompt) + i, rank) for i in range(1, new)]
     total = model.generate_flops(prompt, min(new, 1), rank) + sum(steps)
     result = model.generate_flops(prompt, new, rank)
     assert result.dtype == np.int64

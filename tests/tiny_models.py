@@ -56,7 +56,13 @@ def tiny_host(architecture: str, **changes: object) -> SimpleNamespace:
     """What the engine needs of a `Host`, around a tiny model without tokenizer."""
     model = tiny_model(architecture, **changes)
     return SimpleNamespace(
-        name=f"tiny-{architecture}", model=model, eos_ids=tuple(range(2, 8)), pad_id=0, max_context=256, device="cpu", dtype=model.dtype
+        name=f"tiny-{architecture}",
+        model=model,
+        eos_ids=tuple(range(2, 8)),
+        pad_id=0,
+        max_context=256,
+        device="cpu",
+        dtype=model.dtype,
     )
 
 

@@ -1,1 +1,1 @@
-"""The population engine: stacked LoRA tensors on one frozen model; batched generation, training, merging, PEFT import and export."""
+"""The population engine: stacked LoRA tensors on one frozen model, answering, learning and merging together."""

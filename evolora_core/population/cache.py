@@ -1,4 +1,6 @@
-"""The key-value cache of a decoding batch: prompts of unlike length side by side, room for the answers, rows that leave."""
+"""The key-value cache of a decoding batch: prompts of unlike length, room for the answers, rows that leave."""
+
+from typing import Any
 
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
@@ -6,7 +8,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 
 class RoomyLayer(DynamicLayer):
-    """A full-attention layer that writes new keys and values into room kept for them, where `DynamicLayer` copies all each step."""
+    """A full-attention layer with room for new keys and values, where `DynamicLayer` copies all of them each step."""
 
     def __init__(self, keys: Tensor, values: Tensor, length: int) -> None:
         super().__init__()
@@ -15,16 +17,13 @@ class RoomyLayer(DynamicLayer):
         self._keys, self._values, self._length = keys, values, length
         self._show()
 
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
-    ) -> tuple[Tensor, Tensor]:
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Append; returns all keys and values so far."""
         end = self._length + key_states.shape[-2]
         self._keys[:, :, self._length : end] = key_states
         self._values[:, :, self._length : end] = value_states
         self._length = end
-        self._show()
-        return self.keys, self.values
+        return self._show()
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep these rows."""
@@ -32,9 +31,9 @@ class RoomyLayer(DynamicLayer):
         self._values = self._values.index_select(0, indices)
         self._show()
 
-    def _show(self) -> None:
-        self.keys = self._keys[:, :, : self._length]
-        self.values = self._values[:, :, : self._length]
+    def _show(self) -> tuple[Tensor, Tensor]:
+        self.keys, self.values = self._keys[:, :, : self._length], self._values[:, :, : self._length]
+        return self.keys, self.values
 
 
 class WindowLayer(DynamicSlidingWindowLayer):
@@ -47,26 +46,23 @@ class WindowLayer(DynamicSlidingWindowLayer):
 
 
 def cache_for(model: PreTrainedModel, part: DynamicCache, rows: int, length: int, room: int) -> DynamicCache:
-    """A cache for `rows` prompts padded on the left to `length`, to be filled by `place`; `part` is one of the prefills.
+    """A cache for `rows` prompts padded on the left to `length`, for `place` to fill; `part` is one of the prefills.
 
     `room` more tokens can be appended without copying what is there.
     """
     cache = DynamicCache(config=model.config)
-    for number, layer in enumerate(cache.layers):
-        sample = part.layers[number].keys
-        sliding = isinstance(layer, DynamicSlidingWindowLayer)
-        columns = min(length, layer.sliding_window - 1) if sliding else length + room
-        keys, values = (sample.new_zeros(rows, sample.shape[1], columns, sample.shape[3]) for _ in range(2))
-        if sliding:
-            cache.layers[number] = WindowLayer(keys, values, length, layer.sliding_window)
-        else:
-            cache.layers[number] = RoomyLayer(keys, values, length)
+    for number, (layer, sample) in enumerate(zip(_layers(cache), _layers(part), strict=True)):
+        window = layer.sliding_window if isinstance(layer, DynamicSlidingWindowLayer) else 0
+        columns = min(length, window - 1) if window else length + room
+        _, heads, _, width = sample.keys.shape
+        keys, values = (sample.keys.new_zeros(rows, heads, columns, width) for _ in range(2))
+        cache.layers[number] = WindowLayer(keys, values, length, window) if window else RoomyLayer(keys, values, length)
     return cache
 
 
 def place(cache: DynamicCache, part: DynamicCache, sources: Tensor, targets: Tensor) -> None:
-    """Copy the rows `sources` of a prefill to the rows `targets` of `cache`; a prompt with several samples goes to several rows."""
-    for layer, own in zip(cache.layers, part.layers, strict=True):
+    """Copy rows `sources` of a prefill to rows `targets` of `cache`; a prompt of several samples goes to several."""
+    for layer, own in zip(_layers(cache), _layers(part), strict=True):
         columns, width = layer.keys.shape[2], own.keys.shape[2]
         for mine, theirs in ((layer.keys, own.keys), (layer.values, own.values)):
             mine[:, :, columns - width :].index_copy_(0, targets, theirs.index_select(0, sources))
@@ -74,5 +70,10 @@ def place(cache: DynamicCache, part: DynamicCache, sources: Tensor, targets: Ten
 
 def keep_rows(cache: DynamicCache, indices: Tensor) -> None:
     """Let all rows leave but these."""
-    for layer in cache.layers:
+    for layer in _layers(cache):
         layer.batch_select_indices(indices)
+
+
+def _layers(cache: DynamicCache) -> list[Any]:
+    """The layers, all of which hold keys and values in the architectures that we serve."""
+    return cache.layers

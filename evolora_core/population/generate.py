@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from evolora_core import rng
+from evolora_core.compute import FlopModel
 from evolora_core.hosts import Host
 from evolora_core.population.cache import cache_for, keep_rows, place
 from evolora_core.population.lora import BARE, Attachment, attached
@@ -34,6 +35,7 @@ class Answer:
     logprob         sum of the log-probabilities of the sampled tokens, the end token included, at temperature 1
     prompt_tokens   length of the prompt
     new_tokens      sampled tokens, the end token included
+    executed_flops  what the engine spent on it: with padding and the batch's highest rank, samples sharing a prefill
     """
 
     tokens: list[int]
@@ -41,6 +43,7 @@ class Answer:
     logprob: float
     prompt_tokens: int
     new_tokens: int
+    executed_flops: int
 
 
 def generate(
@@ -56,9 +59,10 @@ def generate(
 ) -> list[Answer]:
     """Answer `prompt_ids[i]` with the adapter in `slots[i]` (-1 = bare host); the answers keep the order of the rows.
 
-    Temperature 0 takes the likeliest token, a higher one samples by inverse CDF from the uniforms of the row's own stream `keys[i]`
-    (uint64), so that a row's answer depends on the rows beside it only through floating-point rounding. At most `batch_rows` rows are
-    decoded together. Raises ValueError where a row does not fit the context, or samples without a key.
+    Temperature 0 takes the likeliest token, a higher one samples by inverse CDF from the uniforms of the row's own
+    stream `keys[i]` (uint64), so that a row's answer depends on the rows beside it only through floating-point
+    rounding. At most `batch_rows` rows are decoded together. Raises ValueError where a row does not fit the context, or
+    samples without a key.
     """
     rows = len(prompt_ids)
     if not rows:
@@ -70,12 +74,13 @@ def generate(
     prompts = _padded(prompt_ids, lengths)
     draws = rng.uniforms(keys, max_new_tokens) if keys is not None and heat.any() else np.zeros((rows, 1))
     tokens = np.zeros((rows, max_new_tokens), dtype=np.int64)
-    counts, finished, logprobs = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool), np.zeros(rows)
+    counts, finished = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
+    logprobs, executed = np.zeros(rows), np.zeros(rows)
     by_length = np.argsort(lengths, kind="stable")
     with torch.inference_mode(), _last_position_only(host.model), attached(host.model, population) as adapters:
         for start in range(0, rows, batch_rows):
             batch = by_length[start : start + batch_rows]
-            # Rows of one slot stand together, and rows of one prompt within them: what `Layout` and the shared prefix want.
+            # Rows of one slot stand together, and in them rows of one prompt: `Layout` and the shared prefill want it.
             columns = prompts[batch][:, prompts.shape[1] - lengths[batch].max() :]
             distinct, which = np.unique(np.column_stack([slots[batch], columns]), axis=0, return_inverse=True)
             order = np.argsort(which.reshape(-1), kind="stable")
@@ -83,17 +88,18 @@ def generate(
             found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], max_new_tokens)
             found.run(distinct, which)
             tokens[batch], counts[batch] = found.tokens, found.counts
-            finished[batch], logprobs[batch] = found.finished, found.logprobs
+            finished[batch], logprobs[batch], executed[batch] = found.finished, found.logprobs, found.executed
     kept = counts - finished
     return [
-        Answer(own[:end], done, logprob, prompt, count)
-        for own, end, done, logprob, prompt, count in zip(
+        Answer(own[:end], done, logprob, prompt, count, flops)
+        for own, end, done, logprob, prompt, count, flops in zip(
             tokens.tolist(),
             kept.tolist(),
             finished.tolist(),
             logprobs.tolist(),
             lengths.tolist(),
             counts.tolist(),
+            np.rint(executed).astype(np.int64).tolist(),
             strict=True,
         )
     ]
@@ -121,6 +127,8 @@ class _Decoding:
         self.counts = np.zeros(len(slots), dtype=np.int64)
         self.finished = np.zeros(len(slots), dtype=bool)
         self.logprobs = np.zeros(len(slots))
+        self.executed = np.zeros(len(slots))
+        self.flops = FlopModel.from_model(host.model)
 
     def run(self, distinct: np.ndarray, which: np.ndarray) -> None:
         """Prefill the distinct (slot, prompt) rows once each, then decode; row i continues `distinct[which[i]]`."""
@@ -154,6 +162,8 @@ class _Decoding:
                 self.adapters.rows(self.slots[active])
             elif step == 0:
                 self.adapters.rows(self.slots[active])
+            # The sequence is as long as the padded batch, for rows that have finished but not left too.
+            self.executed[active] += self.flops.step_flops(width + step + 1, self.adapters.rank)
             logits = self.host.model(
                 input_ids=chosen[:, None],
                 attention_mask=mask[:, : width + step + 1] if mask is not None else None,
@@ -165,9 +175,10 @@ class _Decoding:
             positions = positions + 1
 
     def _prefill(self, distinct: np.ndarray, which: np.ndarray) -> tuple[Tensor, DynamicCache, int]:
-        """Logits `[rows, vocabulary]` of the first new token, the cache, and the padded length; in passes of like length."""
+        """Logits `[rows, vocabulary]` of the first new token, the cache, and the padded length."""
         slots, prompts = distinct[:, 0], distinct[:, 1:]
         lengths, width = (prompts != ABSENT).sum(axis=1), prompts.shape[1]
+        samples = np.bincount(which)
         logits, cache = torch.empty(0), DynamicCache()
         for chosen in passes(lengths, PREFILL_TOKENS):
             own = int(lengths[chosen].max())
@@ -184,9 +195,10 @@ class _Decoding:
             )
             index = np.full(len(distinct), -1)
             index[chosen] = np.arange(len(chosen))
-            targets = np.flatnonzero(index[which] >= 0)
-            sources = torch.from_numpy(index[which[targets]]).to(self.device)
-            targets = torch.from_numpy(targets).to(self.device)
+            rows = np.flatnonzero(index[which] >= 0)
+            self.executed[rows] = self.flops.generate_flops(own, 1, self.adapters.rank) / samples[which[rows]]
+            sources = torch.from_numpy(index[which[rows]]).to(self.device)
+            targets = torch.from_numpy(rows).to(self.device)
             last = output.logits[:, -1]
             if not len(logits):
                 logits = last.new_empty(len(which), last.shape[1])
@@ -200,7 +212,8 @@ class _Decoding:
 def _last_position_only(model: PreTrainedModel) -> Iterator[None]:
     """Spare the last layer's MLP all positions but the last, which alone gives logits.
 
-    Nothing reads what the residual stream holds elsewhere after the last attention; the one position's output is broadcast over it.
+    Nothing reads what the residual stream holds elsewhere after the last attention; the one position's output is
+    broadcast over it.
     """
     layers = getattr(model.get_decoder(), "layers", [])
     mlp = getattr(layers[-1], "mlp", None) if len(layers) else None
@@ -220,7 +233,7 @@ def _choose(logits: Tensor, heat: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]
         scaled = logits / torch.where(heat > 0, heat, 1.0)[:, None]
         cumulative = torch.softmax(scaled, dim=1).cumsum(dim=1)
         total = cumulative[:, -1]
-        # The first token whose cumulative probability exceeds the draw; kept below the total, which rounding may have reached.
+        # The first token whose cumulative probability exceeds the draw; rounding must not carry that to the total.
         target = torch.minimum(draw * total, torch.nextafter(total, torch.zeros_like(total)))
         drawn = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0].clamp(max=logits.shape[1] - 1)
         best = torch.where(heat > 0, drawn, best)

@@ -1,6 +1,6 @@
-"""Adapters of many organelles in one forward pass: the host's matmul once for all rows, the low-rank part as a batched matmul.
+"""Adapters of many organelles in one forward pass: one matmul of the host for all rows, a batched one for the rest.
 
-Works on any Hugging Face causal language model whose projections are `nn.Linear`; nothing of the architecture is repeated here.
+Works on any Hugging Face causal language model whose projections are `nn.Linear`; repeats nothing of its architecture.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Layout:
 
     grouped    equal groups in ascending order: rows are viewed as [G, n·T, in], nothing is copied
     packed     rows are copied to [G, n] places (`take`; short groups repeat their first row) and back (`back`)
-    gathered   every row gets a copy of its slot's factors (`group`): better than packing long rows, or very unequal groups
+    gathered   every row gets a copy of its slot's factors (`group`): better for long rows and very unequal groups
     """
 
     present: Tensor  # [G] slots that occur, ascending
@@ -32,8 +32,8 @@ class Layout:
     size: int  # n, rows of the largest group
     group: Tensor  # [adapted rows] number of the row's slot in `present`
     rows: Tensor | None = None  # [adapted rows] their places in the batch; None = all after the bare ones
-    take: Tensor | None = None  # [G·n]; None = groups are equal and in order
-    back: Tensor | None = None  # [adapted rows]
+    take: Tensor | None = None  # [G·n] among the adapted rows; None = groups are equal and in order
+    back: Tensor | None = None  # [adapted rows] places in `take`
 
     @classmethod
     def of(cls, slots: np.ndarray, device: torch.device) -> "Layout":
@@ -51,38 +51,40 @@ class Layout:
         order = np.argsort(group, kind="stable")
         starts = np.cumsum(counts) - counts
         # Short groups are filled up with their own first row, so that no value of another slot, NaN above all, gets in.
-        take = np.repeat(adapted[order[starts]], size)
+        take = np.repeat(order[starts], size)
         back = np.empty(len(adapted), dtype=np.int64)
         back[order] = group[order] * size + np.arange(len(adapted)) - starts[group[order]]
-        take[back] = adapted
+        take[back] = np.arange(len(adapted))
         return cls(tensor(present), bare, size, tensor(group), rows, tensor(take), tensor(back))
 
     def add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor) -> Tensor:
-        """y + (x Aᵀ) Bᵀ, each row with its slot's factors: x [rows, T, in], y [rows, T, out], A [G, r, in], B [G, out, r].
+        """y + (x Aᵀ) Bᵀ, each row with its slot's factors; bare rows keep y, bit for bit. May change y in place.
 
-        y may be changed in place: a linear layer's output is not needed again, for gradients neither.
+        x `[rows, T, in]`, y `[rows, T, out]`, A `[G, r, in]`, B `[G, out, r]`.
         """
-        length, (groups, rank, _) = x.shape[1], A.shape
-        places = groups * self.size
-        if self.take is None:
-            inner = torch.bmm(x[self.bare :].reshape(groups, self.size * length, -1), A.mT)
-            y[self.bare :].view(groups, self.size * length, -1).baddbmm_(inner, B.mT)
+        if self.rows is not None:
+            own = self._add(x.index_select(0, self.rows), y.index_select(0, self.rows), A, B)
+            return y.index_copy_(0, self.rows, own)
+        if self.bare:
+            y[self.bare :] = self._add(x[self.bare :], y[self.bare :], A, B)
             return y
+        return self._add(x, y, A, B)
+
+    def _add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor) -> Tensor:
+        """The same for the adapted rows alone."""
+        length, (groups, rank, _) = x.shape[1], A.shape
+        # A linear layer's output is not needed again; but autograd would copy it if it were changed through a view.
+        baddbmm = torch.baddbmm if torch.is_grad_enabled() else Tensor.baddbmm_
+        if self.take is None or self.back is None:
+            inner = torch.bmm(x.reshape(groups, self.size * length, -1), A.mT)
+            return baddbmm(y.view(groups, self.size * length, -1), inner, B.mT).view(y.shape)
         # Packing moves `length` tokens a place, gathering `rank` rows and columns of the factors a row.
-        if places * length < len(self.group) * rank:
+        if len(self.take) * length < len(x) * rank:
             packed = x.index_select(0, self.take).view(groups, self.size * length, -1)
             delta = torch.bmm(torch.bmm(packed, A.mT), B.mT)
-            delta = delta.view(places, length, -1).index_select(0, self.back)
-        else:
-            A, B = A.index_select(0, self.group), B.index_select(0, self.group)
-            if self.rows is None:
-                y[self.bare :].baddbmm_(torch.bmm(x[self.bare :], A.mT), B.mT)
-                return y
-            delta = torch.bmm(torch.bmm(x.index_select(0, self.rows), A.mT), B.mT)
-        if self.rows is None:
-            y[self.bare :] += delta
-            return y
-        return y.index_add_(0, self.rows, delta)
+            return y.add_(delta.view(len(self.take), length, -1).index_select(0, self.back))
+        inner = torch.bmm(x, A.index_select(0, self.group).mT)
+        return baddbmm(y, inner, B.index_select(0, self.group).mT)
 
 
 class Attachment:
@@ -94,6 +96,7 @@ class Attachment:
         self._device = model.device
         self._layout: Layout | None = None
         self._factors: Factors = {}
+        self.rank = 0  # of the factors in use: the highest among the slots of the rows
 
     def rows(self, slots: np.ndarray | Tensor, weights: Tensor | None = None) -> Tensor:
         """Choose the slots `[rows]` of the next batches' rows, -1 = bare host; returns the slots that occur, ascending.
@@ -105,7 +108,7 @@ class Attachment:
             raise ValueError(f"slot {int(slots.max())} was asked for, but there is no population")
         layout = Layout.of(slots.astype(np.int64), self._device)
         self._layout = layout if len(layout.present) else None
-        self._factors = {}
+        self._factors, self.rank = {}, 0
         if self._layout is not None:
             self._factors = self._select(layout.present, weights)
         return layout.present
@@ -115,7 +118,7 @@ class Attachment:
         population = self._population
         assert population is not None
         chosen = population.factors(population.weights.index_select(0, present) if weights is None else weights)
-        rank = max(int(population.ranks[present].max()), 1)
+        rank = self.rank = max(int(population.ranks[present].max()), 1)
         scale = population.scale
         return {
             name: (A[:, :rank].to(self._dtype), (B[:, :, :rank] * scale).to(self._dtype))

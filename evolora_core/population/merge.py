@@ -1,11 +1,12 @@
 """Merge, resize and mutate adapters in ΔW space.
 
-Averaging A and B apart is not averaging ΔW = s·B@A, and cutting the rank of A or B alone keeps the wrong part; so everything here acts on
-the product. It stays factored where it can: the stacked factors [B₁ … Bₙ] and [A₁; …; Aₙ] have at most Σrᵢ columns and rows, their QR
-decompositions leave a core of that size, and its singular value decomposition is the product's.
+Averaging A and B apart is not averaging ΔW = s·B@A, and cutting the rank of A or B alone keeps the wrong part; so
+everything here acts on the product. It stays factored where it can: the stacked factors [B₁ … Bₙ] and [A₁; …; Aₙ] have
+at most Σrᵢ columns and rows, their QR decompositions leave a core of that size, and its singular value decomposition is
+the product's.
 
-Every result has one form: the rows of A are orthogonal and of the norm that they have at initialisation, and B carries the singular
-values. So a merged adapter learns on like a fresh one, and a component of ΔW that is zero can still grow.
+Every result has one form: the rows of A are orthogonal and of the norm that they have at initialisation, and B carries
+the singular values. So a merged adapter learns on like a fresh one, and a component of ΔW that is zero can still grow.
 """
 
 from collections.abc import Sequence
@@ -31,16 +32,17 @@ def merge(
     seed: int = 0,
     density: float = 0.5,
 ) -> Adapter:
-    """One adapter of `rank` whose ΔW is the merge of the parents' ΔW with these weights, truncated; the parents' ranks may differ.
+    """One adapter of `rank` whose ΔW is the merge of the parents' with these weights; their ranks may differ.
 
-    weighted   Σ wᵢΔWᵢ, never dense: O((in + out)·R²) a module with R = Σ ranks; exact when rank ≥ R
-    ties       each parent keeps its largest entries (a share `density`), every entry elects a sign, and takes the weighted mean of
-               those that agree, times Σw (Yadav et al. 2023, arXiv 2306.01708)
-    dare       each parent keeps entries at random with probability `density`, divided by it; then weighted (Yu et al. 2023, arXiv 2311.03099)
+    weighted   Σ wᵢΔWᵢ, never dense: O((in + out)·R²) a module with R = Σ ranks; exact when rank ≥ R ties       each
+    parent keeps its largest entries (a share `density`), every entry elects a sign and takes the weighted
+               mean of those that agree, times Σw (Yadav et al. 2023, arXiv 2306.01708)
+    dare       each parent keeps entries at random with probability `density`, divided by it; then weighted (Yu et al.
+               2023, arXiv 2311.03099)
 
-    The last two act on entries, so they hold one module's dense ΔWᵢ at a time: O(n·in·out) memory, O(m²·max(in, out)) work with
-    m = min(in, out). `seed` is of dare's draws. A parent without a module counts as ΔW = 0 there. AdapterError: the shapes of a module
-    differ, or a factor is not finite.
+    The last two act on entries, so they hold one module's dense ΔWᵢ at a time: O(n·in·out) memory, O(m²·max(in, out))
+    work with m = min(in, out). `seed` is of dare's draws. A parent without a module counts as ΔW = 0 there.
+    AdapterError: the shapes of a module differ, or a factor is not finite.
     """
     if method not in METHODS:
         raise ValueError(f"merge method {method!r} is none of {', '.join(METHODS)}")
@@ -72,15 +74,15 @@ def merge(
 
 
 def resize(adapter: Adapter, rank: int) -> Adapter:
-    """The adapter of `rank` whose ΔW is nearest (Eckart and Young 1936): the same ΔW where rank is not below its own."""
+    """The adapter of `rank` with the nearest ΔW (Eckart and Young 1936): the same where rank is not below its own."""
     return adapter if rank == adapter.rank else merge([adapter], [1.0], rank)
 
 
 def mutate(adapter: Adapter, sigma: float, rng: np.random.Generator) -> Adapter:
     """The adapter with relative noise: in every module ‖change of ΔW‖ = sigma · ‖ΔW‖, to first order in sigma.
 
-    The noise is tangent to the matrices of this rank: ΔW + E·A + B·F with Gaussian E and F, half of its square each, so nothing is lost
-    by truncation. A module with ΔW = 0 stays so: there is no scale to mutate it by.
+    The noise is tangent to the matrices of this rank: ΔW + E·A + B·F with Gaussian E and F, half of its square each, so
+    nothing is lost by truncation. A module with ΔW = 0 stays so: there is no scale to mutate it by.
     """
     A: dict[str, Tensor] = {}
     B: dict[str, Tensor] = {}
@@ -100,7 +102,7 @@ def _ratio(target: Tensor, norm: Tensor) -> Tensor:
 
 
 def _truncate(left: Tensor, right: Tensor, rank: int, draw: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """A `[rank, in]` and B `[out, rank]` whose product is the best approximation of left `[out, R]` @ right `[R, in]`."""
+    """A `[rank, in]` and B `[out, rank]` with B @ A the best approximation of left `[out, R]` @ right `[R, in]`."""
     out_basis, out_core = torch.linalg.qr(left)
     in_basis, in_core = torch.linalg.qr(right.mT)
     U, sigma, Vh = torch.linalg.svd(out_core @ in_core.mT, full_matrices=False)
@@ -116,7 +118,7 @@ def _truncate(left: Tensor, right: Tensor, rank: int, draw: np.random.Generator)
 
 
 def _leading(dense: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Factors of the best approximation of a dense matrix by `rank`, from the eigenvectors of its smaller Gram matrix."""
+    """Factors of a dense matrix's best approximation by `rank`, from the eigenvectors of its smaller Gram matrix."""
     if dense.shape[0] > dense.shape[1]:
         left, right = _leading(dense.mT, rank)
         return right.mT, left.mT
@@ -125,7 +127,7 @@ def _leading(dense: Tensor, rank: int) -> tuple[Tensor, Tensor]:
 
 
 def _ties(deltas: Tensor, weights: Tensor, density: float) -> Tensor:
-    """Trim, elect, disjoint mean over `[n, out, in]`; times Σw, so that parents which agree everywhere give their weighted sum."""
+    """Trim, elect, disjoint mean over `[n, out, in]`; times Σw, so that parents who agree give their weighted sum."""
     kept = max(1, round(density * deltas[0].numel()))
     threshold = deltas.abs().flatten(1).kthvalue(deltas[0].numel() - kept + 1, dim=1).values
     trimmed = torch.where(deltas.abs() >= threshold[:, None, None], deltas, 0.0)
@@ -147,9 +149,10 @@ def _check_parents(name: str, adapters: Sequence[Adapter]) -> None:
     for adapter in adapters:
         shape = adapter.shapes()[name]
         if shape != first:
+            ranks = f"ranks {adapters[0].rank} and {adapter.rank}"
             raise AdapterError(
-                f"merge: module {name!r}: {first[0]} x {first[1]} (rank {adapters[0].rank}) and {shape[0]} x {shape[1]} (rank "
-                f"{adapter.rank}) (out x in) are of different hosts; merge adapters of one host"
+                f"merge: module {name!r}: {first[0]} x {first[1]} and {shape[0]} x {shape[1]} (out x in; {ranks}) are of "
+                "different hosts; merge adapters of one host"
             )
         if not (adapter.A[name].isfinite().all() and adapter.B[name].isfinite().all()):
             raise AdapterError(f"merge: module {name!r}: an adapter of rank {adapter.rank} is not finite; leave it out")

@@ -1,6 +1,7 @@
-"""Adapters as PEFT adapter folders: `adapter_config.json` and `adapter_model.safetensors`, read and written without PEFT itself."""
+"""Adapters as PEFT folders, `adapter_config.json` and `adapter_model.safetensors`, read and written without PEFT."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,25 +51,26 @@ def export_peft(adapter: Adapter, host: Host, folder: Path) -> None:
 
 
 def import_peft(folder: Path, host: Host) -> Adapter:
-    """Read a PEFT LoRA folder for this host. Ranks and alphas that differ by module become one rank and scale with the same ΔW.
+    """Read a PEFT LoRA folder for this host; ranks and alphas by module become one rank and scale with the same ΔW.
 
-    AdapterError, one line: a file is missing or unreadable, it is no plain LoRA, a module is not the host's or has another shape.
+    AdapterError, one line: a file is missing or unreadable, it is no plain LoRA, a module is not the host's or has
+    another shape.
     """
     folder = Path(folder)
     config = _read_config(folder)
     factors = _read_factors(folder)
     layers = adapted_layers(host.model)
+    own_host = f"use the adapter's own host, {config.get('base_model_name_or_path')!r}"
     for name, (A, B) in factors.items():
         if name not in layers:
             raise AdapterError(
-                f"{folder / WEIGHTS}: module {name!r}: host {host.name!r} has no such linear layer to adapt; use the adapter's own host, "
-                f"{config.get('base_model_name_or_path')!r}"
+                f"{folder / WEIGHTS}: module {name!r}: host {host.name!r} has no such linear layer to adapt; {own_host}"
             )
         found, wanted = (B.shape[0], A.shape[1]), (layers[name].out_features, layers[name].in_features)
         if found != wanted:
             raise AdapterError(
-                f"{folder / WEIGHTS}: module {name!r}: it is {found[0]} x {found[1]}, but the layer of host {host.name!r} is {wanted[0]} x "
-                f"{wanted[1]} (out x in); use the adapter's own host, {config.get('base_model_name_or_path')!r}"
+                f"{folder / WEIGHTS}: module {name!r}: it is {found[0]} x {found[1]}, but the layer of host "
+                f"{host.name!r} is {wanted[0]} x {wanted[1]} (out x in); {own_host}"
             )
     rank = max(len(A) for A, _ in factors.values())
     scale = _scale(config, "", int(config["r"]))
@@ -114,8 +116,8 @@ def _read_factors(folder: Path) -> dict[str, tuple[Tensor, Tensor]]:
     path = folder / WEIGHTS
     if not path.is_file():
         pickled = (folder / "adapter_model.bin").is_file()
-        found = "only adapter_model.bin, which is never unpickled" if pickled else "missing"
-        raise AdapterError(f"{path}: {found}; save the adapter with safe_serialization=True")
+        state = "only adapter_model.bin, which is never unpickled" if pickled else "missing"
+        raise AdapterError(f"{path}: {state}; save the adapter with safe_serialization=True")
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
@@ -141,12 +143,7 @@ def _read_factors(folder: Path) -> dict[str, tuple[Tensor, Tensor]]:
 
 def _scale(config: dict[str, Any], name: str, rank: int) -> float:
     """Factor of ΔW of one module, of rank `rank`: alpha / r, or alpha / √r for rank-stabilised LoRA."""
-    alpha = next(
-        (
-            value
-            for pattern, value in (config.get("alpha_pattern") or {}).items()
-            if name == pattern or name.endswith("." + pattern)
-        ),
-        config["lora_alpha"],
-    )
+    patterns = (config.get("alpha_pattern") or {}).items()  # regular expressions of the name's end, as PEFT has it
+    found = (value for pattern, value in patterns if re.match(rf"(.*\.)?({pattern})$", name))
+    alpha = next(found, config["lora_alpha"])
     return float(alpha) / (rank**0.5 if config.get("use_rslora") else rank)

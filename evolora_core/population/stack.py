@@ -81,7 +81,7 @@ class Population:
         self._check_rank(rank)
         self.clear(slot)
         self.ranks[slot] = rank
-        for name, A in self.A.items():
+        for A in self.A.values():
             bound = A.shape[2] ** -0.5
             drawn = rng.uniform(-bound, bound, size=(rank, A.shape[2])).astype(np.float32)
             A[slot, :rank] = torch.from_numpy(drawn).to(self.device)
@@ -109,8 +109,8 @@ class Population:
                 )
             if shape != self.shapes[name]:
                 raise AdapterError(
-                    f"adapter: module {name!r}: it is {shape[0]} x {shape[1]}, the host's layer {self.shapes[name][0]} x "
-                    f"{self.shapes[name][1]} (out x in); use the host it was made for"
+                    f"adapter: module {name!r}: it is {shape[0]} x {shape[1]}, the host's layer "
+                    f"{self.shapes[name][0]} x {self.shapes[name][1]} (out x in); use the host it was made for"
                 )
         self.clear(slot)
         self.ranks[slot] = adapter.rank
@@ -146,7 +146,7 @@ class Population:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take over what `state_dict` gave. AdapterError when it belongs to another host, capacity or rank."""
         own = self.state_dict()
-        for name in own.keys() | state.keys():
+        for name in {**own, **state}:
             if name not in own or name not in state or own[name].shape != state[name].shape:
                 there, here = (tuple(part[name].shape) if name in part else "nothing" for part in (state, own))
                 raise AdapterError(

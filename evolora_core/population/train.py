@@ -1,6 +1,7 @@
 """One forward and backward for many organelles, and an AdamW whose every slot goes its own way.
 
-The rows of a batch belong to different slots and meet nowhere in the model, so the gradient of the summed losses is the gradient of each.
+The rows of a batch belong to different slots and meet nowhere in the model, so the gradient of the summed losses is the
+gradient of each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,7 @@ def build_batch(
     slots: Sequence[int] | np.ndarray,
     weights: Sequence[float] | np.ndarray,
 ) -> Batch:
-    """Pad rows of prompt and answer (its end token included) into one batch on the host's device; rows are sorted by slot."""
+    """Pad rows of prompt and answer (end token included) into one batch, sorted by slot, on the host's device."""
     prompts = np.fromiter(map(len, prompt_ids), dtype=np.int64, count=len(prompt_ids))
     answers = np.fromiter(map(len, answer_ids), dtype=np.int64, count=len(answer_ids))
     if not (prompts > 0).all() or not (answers > 0).all():
@@ -74,7 +75,7 @@ def build_batch(
 
 
 class StackedAdamW:
-    """AdamW (Loshchilov and Hutter 2019) over the rows of a population: every slot has its own step count and moments."""
+    """AdamW (Loshchilov and Hutter 2019) over a population's rows: every slot has its own step count and moments."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class StackedAdamW:
         self.second = torch.zeros_like(population.weights)  # [P, D] running mean of their squares
 
     def step(self, slots: Tensor, gradients: Tensor, learning_rates: Tensor) -> None:
-        """Update the weights of `slots` `[G]` by their gradients `[G, D]` and learning rates `[G]`; no other slot is touched."""
+        """Update `slots` `[G]` by their gradients `[G, D]` and learning rates `[G]`; no other slot is touched."""
         beta1, beta2 = self.betas
         mask = self.population.rank_mask(slots)
         gradients = torch.where(mask, gradients, 0.0)
@@ -136,9 +137,10 @@ def train_step(
 ) -> Tensor:
     """One optimizer step of every slot in the batch; returns losses `[P]`, before the step.
 
-    A slot's loss is the mean negative log-likelihood of its rows' label tokens, each weighted by its row. `learning_rates` are `[P]`;
-    `clip` bounds the norm of a slot's gradient over all modules. NaN stands for slots that are absent, and for slots whose loss or
-    gradient is not finite: those stay as they are, weights and moments, and the others are not affected.
+    A slot's loss is the mean negative log-likelihood of its rows' label tokens, each weighted by its row.
+    `learning_rates` are `[P]`; `clip` bounds the norm of a slot's gradient over all modules. NaN stands for slots that
+    are absent, and for slots whose loss or gradient is not finite: those stay as they are, weights and moments, and the
+    others are not affected.
     """
     losses = torch.full((population.capacity,), torch.nan, device=population.device)
     present, own, gradients = gradients_of(host, population, batch)
@@ -178,7 +180,7 @@ def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tens
 
 
 def _token_losses(host: Host, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Negative log-likelihood of every labelled token, and the row each is in; the LM head runs at these positions only."""
+    """Negative log-likelihood of every labelled token, and its row; the LM head runs at these positions only."""
     # Right padding needs no attention mask: a causal model's real tokens never see what comes after them.
     kept = labels[:, 1:] != IGNORED
     head = host.model.get_output_embeddings()

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tiny_models import random_prompts, tiny_host, tiny_population
 
 from evolora_core import rng
+from evolora_core.compute import FlopModel
 from evolora_core.population.generate import generate
 
 NEW = 12
@@ -46,7 +47,13 @@ def test_logprob_is_the_models_own(host, population, as_peft):
     prompts = random_prompts(6, 15)
     keys = rng.row_keys(5, 6)
     answers = generate(
-        host, population, prompts, np.full(6, 1), max_new_tokens=NEW, temperatures=[0.0, 0.5, 1.0, 2.0, 0.7, 0.0], keys=keys
+        host,
+        population,
+        prompts,
+        np.full(6, 1),
+        max_new_tokens=NEW,
+        temperatures=[0.0, 0.5, 1.0, 2.0, 0.7, 0.0],
+        keys=keys,
     )
     model = as_peft(host, population, 1)
     for prompt, answer in zip(prompts, answers, strict=True):
@@ -123,7 +130,9 @@ def test_equal_keys_give_equal_samples_and_other_keys_others(qwen):
     prompts = [random_prompts(1, 9)[0]] * 8
     keys = rng.row_keys(1, 8)
     keys[1] = keys[0]
-    first, second, *others = generate(qwen, None, prompts, np.full(8, -1), max_new_tokens=6, temperatures=1.5, keys=keys)
+    first, second, *others = generate(
+        qwen, None, prompts, np.full(8, -1), max_new_tokens=6, temperatures=1.5, keys=keys
+    )
     assert first.tokens == second.tokens
     assert any(first.tokens != other.tokens for other in others)
 
@@ -150,3 +159,16 @@ def test_rows_that_cannot_be_answered_are_refused(qwen):
         with pytest.raises(ValueError, match=message):
             generate(qwen, None, prompts, slots, max_new_tokens=8, **options)
     assert generate(qwen, None, [], [], max_new_tokens=8) == []
+
+
+def test_executed_flops_are_the_budgets_where_nothing_is_padded_or_shared(qwen):
+    population, model = tiny_population(qwen, [4, 8]), FlopModel.from_model(qwen.model)
+    prompts = random_prompts(2, 9)
+    for slot, rank in ((0, 4), (-1, 0)):
+        (answer,) = generate(qwen, population, prompts[:1], [slot], max_new_tokens=20)
+        assert answer.executed_flops == model.generate_flops(len(prompts[0]), answer.new_tokens, rank)
+    samples = generate(qwen, population, [prompts[0]] * 4, [1] * 4, max_new_tokens=1)
+    prefill = model.generate_flops(len(prompts[0]), 1, 8)
+    assert sum(answer.executed_flops for answer in samples) == pytest.approx(prefill, abs=4)
+    longer = generate(qwen, population, [prompts[0], [9] * 30], [-1, -1], max_new_tokens=4)[0]
+    assert longer.executed_flops > model.generate_flops(longer.prompt_tokens, longer.new_tokens)
