@@ -82,8 +82,11 @@ def library_versions(modules: frozenset[str]) -> dict[str, str]:
     names = {imported.split(".")[0] for module in modules for imported in _imports(module)}
     names |= {behind for name in names for behind in _BEHIND.get(name, ())}
     names -= {*PROJECT, *sys.stdlib_module_names, "prefect"}
-    distributions = metadata.packages_distributions()
+    distributions = _distributions()
     return {name: metadata.version(distributions[name][0]) for name in sorted(names) if name in distributions}
+
+
+_distributions = cache(metadata.packages_distributions)  # reads every installed package's list of files
 
 
 @cache

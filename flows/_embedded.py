@@ -65,9 +65,9 @@ def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
 
 def _send_last_lines() -> None:
     """Prefect sends log lines in the background, and would complain if the server were gone by then."""
-    from prefect.logging.handlers import APILogHandler
+    from prefect.logging.handlers import APILogWorker
 
-    APILogHandler.flush()
+    APILogWorker.drain_all(timeout=5)
 
 
 def serve(port: int) -> None:
