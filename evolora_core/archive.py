@@ -36,6 +36,10 @@ class Archive:
         """Number of the archive cell of a (family, depth) cell at a cost relative to the bare host's."""
         return cell * (len(self.cost_edges) + 1) + int(np.searchsorted(self.cost_edges, relative_cost, side="right"))
 
+    def cell(self, index: int) -> int:
+        """Number of the (family, depth) cell of an archive cell."""
+        return index // (len(self.cost_edges) + 1)
+
     def describe(self, index: int) -> tuple[str, str, int]:
         """(family, depth, cost bin) of an archive cell."""
         cell, cost_bin = divmod(index, len(self.cost_edges) + 1)

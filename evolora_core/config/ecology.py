@@ -69,7 +69,9 @@ class AssimilationConfig(Strict):
     attempts: int = Field(2, ge=0, description="merges tried in one round")
     methods: list[Literal["weighted", "ties", "dare"]] = Field(["weighted"], min_length=1, description="merge forms")
     gains: list[float] = Field(
-        [1.0, 1.5, 2.0], min_length=1, description="sums of the merge weights to draw from; above 1 extrapolates"
+        [1.0, 1.5, 2.0],
+        min_length=1,
+        description="sums of the two merge weights to draw from: 1 averages the parents' updates, 2 adds them up",
     )
     alpha: float = Field(0.05, gt=0, lt=0.5, description="false-accept rate of one attempt, spent over the looks")
     power: float = Field(0.8, gt=0.5, lt=1, description="power at the uplift below; sets the largest sample")

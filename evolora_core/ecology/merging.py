@@ -18,11 +18,11 @@ HOST = -1  # slot number of the bare host
 
 @dataclass(frozen=True)
 class Proposal:
-    """A merge to be tried: `first` holds the archive's elite of `cell`, `second` is its mate."""
+    """A merge to be tried: each parent with the cell that it brings in. The cells may be the same."""
 
     first: Organelle
     second: Organelle
-    cell: int
+    cells: tuple[int, int]
     method: str
     gain: float
 
@@ -43,7 +43,10 @@ def assimilate(world: World, state: State) -> None:
 
 
 def propose(world: World, state: State, draw: np.random.Generator, tried: set[tuple[int, int]]) -> Proposal | None:
-    """Draw an elite of the archive, and the best mate for its cell, among those who can pay half an endowment."""
+    """Draw an elite of the archive that does better than the host; its mate knows best what the elite does not know.
+
+    Both must be able to pay half an endowment. The mate brings the cell in which it is most ahead of the elite.
+    """
     half = micro(world.config.economy.endowment / 2)
     moved = state.population.delta_norms()
     able = {
@@ -51,22 +54,25 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[tu
         for organelle in state.living
         if state.ledger.balance(organelle.id) >= half and float(moved[organelle.slot]) > 0
     }
-    holders = [
-        (index, elite.organelle)
-        for index, elite in sorted(state.archive.elites.items())
-        if elite.organelle in able and elite.objective > 0
-    ]
     skill = world.skill(state)
-    for index, holder in (holders[i] for i in draw.permutation(len(holders))):
-        cell = index // (len(world.config.cost_bins) + 1)
-        mates = [o for o in able.values() if o.id != holder and not {(holder, o.id), (o.id, holder)} & tried]
-        # A parent that never solved the cell has nothing to merge there.
-        mates = [mate for mate in mates if state.practice[mate.slot, cell, 1] > 0]
+    known = state.practice[..., 0] >= world.config.samples
+    better = known & (skill > world.host_accuracy)
+    holders = [
+        (state.archive.cell(index), able[elite.organelle])
+        for index, elite in sorted(state.archive.elites.items())
+        if elite.organelle in able
+    ]
+    holders = [(cell, holder) for cell, holder in holders if better[holder.slot, cell]]
+    for cell, holder in (holders[i] for i in draw.permutation(len(holders))):
+        ahead = np.where(better, skill - skill[holder.slot], -np.inf)
+        mates = [o for o in able.values() if o.id != holder.id and not {(holder.id, o.id), (o.id, holder.id)} & tried]
+        mates = [mate for mate in mates if ahead[mate.slot].max() > 0]
         if mates:
-            mate = max(mates, key=lambda o: (skill[o.slot, cell], -o.id))
+            mate = max(mates, key=lambda o: (ahead[o.slot].max(), -o.id))
             config = world.config.assimilation
             method = config.methods[draw.integers(len(config.methods))]
-            return Proposal(able[holder], mate, cell, method, float(draw.choice(config.gains)))
+            cells = (cell, int(ahead[mate.slot].argmax()))
+            return Proposal(holder, mate, cells, method, float(draw.choice(config.gains)))
     return None
 
 
@@ -76,19 +82,16 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
     first, second = proposal.first, proposal.second
     slot = state.free_slots()[0]
     rank = max(first.rank, second.rank)
-    skill = world.skill(state)[[first.slot, second.slot], proposal.cell]
-    weights = proposal.gain * skill / skill.sum()
+    weights = (proposal.gain / 2, proposal.gain / 2)
     parents = [state.population.get(first.slot), state.population.get(second.slot)]
-    state.population.put(
-        slot, merge(parents, weights.tolist(), rank, method=proposal.method, seed=int(draw.integers(2**31)))
-    )
+    state.population.put(slot, merge(parents, weights, rank, method=proposal.method, seed=int(draw.integers(2**31))))
     row = {
         "generation": state.generation,
         "child": None,
         "parent_a": first.id,
         "parent_b": second.id,
-        "family": world.cells[proposal.cell][0],
-        "depth": world.cells[proposal.cell][1],
+        "family": " + ".join(world.cells[cell][0] for cell in dict.fromkeys(proposal.cells)),
+        "depth": " + ".join(world.cells[cell][1] for cell in dict.fromkeys(proposal.cells)),
         "method": proposal.method,
         "gain": proposal.gain,
     }
@@ -98,7 +101,7 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
     if drop is not None and drop > config.margin:
         accepted, reason = False, "worse elsewhere"
     if accepted:
-        child = bear(world, state, slot, rank, "merge", [(first, float(weights[0])), (second, float(weights[1]))], draw)
+        child = bear(world, state, slot, rank, "merge", [(first, weights[0]), (second, weights[1])], draw)
         row["child"] = child.id
     else:
         state.population.clear(slot)
@@ -119,11 +122,14 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
 def _superiority(
     world: World, state: State, proposal: Proposal, slot: int, draw: np.random.Generator
 ) -> tuple[assimilation.Verdict, int, int]:
-    """Is the child better in the cell than both parents and the host? Returns (verdict, looks, items answered)."""
+    """Is the child better than both parents and the host, on the parents' two cells in equal parts?
+
+    Returns (verdict, looks, items answered).
+    """
     config = world.config.assimilation
     design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks)
-    members = world.members[proposal.cell]
-    sample = draw.permutation(members)[: design.sizes[-1]]
+    pools = [draw.permutation(world.members[cell]) for cell in dict.fromkeys(proposal.cells)]
+    sample = np.stack([pool[: min(map(len, pools))] for pool in pools], axis=1).ravel()[: design.sizes[-1]]
     arms = [slot, proposal.first.slot, proposal.second.slot, HOST]
     outcomes = np.zeros((len(arms), 0), dtype=bool)
     for index, size in enumerate(design.sizes):
