@@ -16,10 +16,22 @@ from evolora_core.errors import ConfigError, DataError
 from evolora_core.families import get, gold
 from evolora_core.families.base import Item
 from evolora_core.families.canonical import canonical, reserved
+from evolora_core.holdouts import read_holdout
 from evolora_core.rng import stream
 
 if TYPE_CHECKING:
     import datasets
+
+__all__ = [
+    "SPLITS",
+    "build_splits",
+    "check_disjoint",
+    "leak_counts",
+    "read_holdout",
+    "read_items",
+    "to_hf",
+    "write_items",
+]
 
 SPLITS = ("train", "selection", "holdout_id", "holdout_ood", "retention")
 _DRAWS_PER_ITEM = 60  # a reserved prompt takes ten draws on average; a cell that needs six times that is nearly used up

@@ -74,13 +74,18 @@ def extract_boolean(answer: str) -> bool | None:
     return verdicts[-1].lower() in ("true", "yes") if verdicts else None
 
 
+def _alone(line: str) -> bool:
+    """Whether a line is one word and no exclamation or lead-in (`Sure!`, `Answer:`)."""
+    return len(line.split()) == 1 and line.rstrip("*\"'")[-1:] not in ("!", ":", ",", "?")
+
+
 def extract_word(answer: str) -> str | None:
     """One word without blanks, quotes and final punctuation taken off: a first line of one word; else, in the last
     line, the last span in back-ticks or the last word."""
     lines = final_lines(answer)
     if not lines:
         return None
-    if len(lines[0].split()) == 1:
+    if _alone(lines[0]):
         word = lines[0]
     else:
         spans = _INLINE_CODE.findall(lines[-1])
@@ -94,14 +99,13 @@ def extract_letters(answer: str) -> str | None:
     lines = final_lines(answer)
     if not lines:
         return None
-    for line in (lines[0], lines[-1]):
-        parts = [part.strip(_PUNCTUATION) for part in re.split(r"[\s,]+", line.strip(_PUNCTUATION))]
-        apart = len(parts)
-        while apart > 0 and len(parts[apart - 1]) == 1:
-            apart -= 1
-        if len(parts) == 1 or apart == 0:
-            return "".join(parts) or None
-    return "".join(parts[apart:]) if len(parts) - apart > 1 else parts[-1] or None
+    first, last = _parts(lines[0]), _parts(lines[-1])
+    if _alone(lines[0]) or all(len(part) == 1 for part in first):
+        return "".join(first) or None
+    apart = len(last)
+    while apart > 0 and len(last[apart - 1]) == 1:
+        apart -= 1
+    return "".join(last[apart:]) if len(last) - apart > 1 else last[-1] or None
 
 
 def extract_array(answer: str) -> list[Any] | None:
@@ -154,6 +158,10 @@ def same_json(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same_json, a, b))
     return bool(a == b)
+
+
+def _parts(line: str) -> list[str]:
+    return [part.strip(_PUNCTUATION) for part in re.split(r"[\s,]+", line.strip(_PUNCTUATION))]
 
 
 def _lines(text: str) -> list[str]:

@@ -4,6 +4,7 @@ hang us.
 A pattern has to match the whole string.
 """
 
+import re
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,14 +15,16 @@ from evolora_core.families.base import CORRECT, NO_ANSWER, Grade, wrong
 
 LONGEST_PATTERN = 200  # characters
 TIME_LIMIT = 0.2  # seconds for all cases of one answer; ordinary patterns take microseconds
+# Calls of groups, which may recurse at will: no part of Python's own syntax.
+_CALL = re.compile(r"\(\?(?:R|&|P>|[+-]?\d)")
 MALFORMED = Grade(0.0, False, "malformed")
 TIMEOUT = Grade(0.0, False, "timeout")
 
 
 @lru_cache(maxsize=4096)
 def compiled(pattern: str) -> "regex.Pattern[str] | None":
-    """The compiled pattern; None if it is too long or no regular expression."""
-    if len(pattern) > LONGEST_PATTERN:
+    """The compiled pattern; None if it is too long or no regular expression of Python's."""
+    if len(pattern) > LONGEST_PATTERN or _CALL.search(pattern):
         return None
     try:
         return regex.compile(pattern, cache_pattern=False)

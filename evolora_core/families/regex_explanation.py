@@ -126,7 +126,7 @@ def complaint(target: Any) -> str | None:
     if isinstance(target, dict) and "terms" in target:
         terms = target["terms"]
         good = isinstance(terms, list) and terms and isinstance(target.get("reference_answer"), str)
-        return None if good else "must have terms, a list with at least one entry, and reference_answer, a text"
+        return None if good else "terms: must be a list with at least one entry, beside a text reference_answer"
     return keyword_complaint(target)
 
 

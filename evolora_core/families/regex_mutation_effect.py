@@ -70,9 +70,11 @@ def solve(prompt: str) -> str:
 
 def complaint(target: Any) -> str | None:
     """What is wrong with a target."""
-    keywords = target.get("required_keywords") if isinstance(target, dict) else None
+    if not isinstance(target, dict):
+        return "must be an object with required_keywords"
+    keywords = target.get("required_keywords")
     if not isinstance(keywords, list) or not keywords or not all(isinstance(word, str) and word for word in keywords):
-        return "must be an object with required_keywords, a list of texts with at least one entry"
+        return "required_keywords: must be a list of texts with at least one entry"
     return None
 
 

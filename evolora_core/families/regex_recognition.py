@@ -49,7 +49,7 @@ def complaint(target: Any) -> str | None:
     if not isinstance(target, dict) or "expected" not in target:
         return "must be an object with expected"
     trouble = boolean_complaint(target["expected"])
-    return trouble and f"expected {trouble}"
+    return trouble and f"expected: {trouble}"
 
 
 FAMILY = Family("regex.recognition", DEPTHS, draw, solution, verify, solve, complaint, chance=0.5)

@@ -14,7 +14,7 @@ from evolora_core.families.answers import extract_pattern
 from evolora_core.families.base import CORRECT, DEPTHS, Family, Grade, Item
 from evolora_core.families.matching import grade_pattern
 from evolora_core.families.patterns import CLASSES, Literal, Run, Segment, draw_segments, pattern_of
-from evolora_core.families.regex_synthesis import complaint, solution, test_cases
+from evolora_core.families.regex_synthesis import cases_of, complaint, solution
 from evolora_core.families.variants import draw_cases
 
 _NOT_SHORTER = "not shorter"
@@ -59,7 +59,7 @@ def _inflated(segment: Segment, rng: np.random.Generator) -> str:
 def verify(item: Item, answer: str) -> Grade:
     """By the test strings, then by length."""
     pattern = extract_pattern(answer)
-    grade = grade_pattern(pattern, test_cases(item.target))
+    grade = grade_pattern(pattern, cases_of(item.target))
     if pattern is None or not grade.correct:
         return Grade(grade.score / 2, False, grade.reason)
     original, gold = item.target.get("original_pattern"), item.target.get("pattern")
@@ -93,7 +93,7 @@ def solve(prompt: str) -> str:
 def _complaint(target: Any) -> str | None:
     trouble = complaint(target)
     if trouble is None and not isinstance(target.get("original_pattern"), str | None):
-        return "original_pattern must be text"
+        return "original_pattern: must be text"
     return trouble
 
 

@@ -44,14 +44,14 @@ def solution(target: dict[str, Any]) -> str:
     return pattern
 
 
-def test_cases(target: dict[str, Any]) -> list[tuple[str, bool]]:
+def cases_of(target: dict[str, Any]) -> list[tuple[str, bool]]:
     """(string, should match) of each test string."""
     return [(case["string"], case["should_match"]) for case in target["test_strings"]]
 
 
 def verify(item: Item, answer: str) -> Grade:
     """By the test strings."""
-    return grade_pattern(extract_pattern(answer), test_cases(item.target))
+    return grade_pattern(extract_pattern(answer), cases_of(item.target))
 
 
 def read_description(words: str) -> str:
@@ -86,7 +86,7 @@ def complaint(target: Any) -> str | None:
         return "must be an object with pattern and test_strings"
     cases = target.get("test_strings")
     if not isinstance(cases, list) or not cases:
-        return "test_strings must be a list of {string, should_match} with at least one entry"
+        return "test_strings: must be a list of {string, should_match} with at least one entry"
     for index, case in enumerate(cases):
         shaped = (
             isinstance(case, dict)
@@ -94,9 +94,9 @@ def complaint(target: Any) -> str | None:
             and isinstance(case.get("should_match"), bool)
         )
         if not shaped:
-            return f"test_strings[{index}] must be an object with string (text) and should_match (true or false)"
+            return f"test_strings[{index}]: must be an object with string (text) and should_match (true or false)"
     if not isinstance(target.get("pattern"), str | None):
-        return "pattern must be text"
+        return "pattern: must be text"
     return None
 
 
