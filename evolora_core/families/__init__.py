@@ -16,6 +16,7 @@ from evolora_core.families import (
     regex_recognition,
     regex_refactoring,
     regex_synthesis,
+    string_reverse,
     string_sort,
     word_count,
 )
@@ -28,6 +29,7 @@ FAMILIES: dict[str, Family] = {
         math_sequence,
         math_multi_step,
         string_sort,
+        string_reverse,
         word_count,
         json_repair,
         logic_bool,

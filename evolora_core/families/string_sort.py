@@ -1,7 +1,7 @@
 """`string.sort`: 5, 8 or 12 small letters in alphabetical order.
 
-Target: the letters in any order, as a string or a list of letters; they are sorted before comparing (published files store them
-unsorted). The score is the fraction of positions that are right.
+Target: the letters in any order, as a string or a list of letters; they are sorted before comparing (published files
+store them unsorted). The score is the fraction of positions that are right.
 """
 
 import re
@@ -19,8 +19,13 @@ _LETTERS = {"short": 5, "medium": 8, "long": 12}
 
 def draw(rng: np.random.Generator, depth: str) -> tuple[str, str]:
     """(prompt, target)."""
-    letters = [chr(97 + code) for code in rng.integers(26, size=_LETTERS[depth]).tolist()]
+    letters = draw_letters(rng, depth)
     return f"Sort the letters: {' '.join(letters)}", "".join(letters)
+
+
+def draw_letters(rng: np.random.Generator, depth: str) -> list[str]:
+    """Small letters, with repeats, as many as the depth has."""
+    return [chr(97 + code) for code in rng.integers(26, size=_LETTERS[depth]).tolist()]
 
 
 def solution(target: Any) -> str:
