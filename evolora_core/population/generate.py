@@ -21,7 +21,6 @@ from evolora_core.population.lora import BARE, Attachment, attached
 from evolora_core.population.passes import passes
 from evolora_core.population.stack import Population
 
-PREFILL_TOKENS = 4096  # of one prefill pass: its activations stay in the processor's cache
 ABSENT = -1  # in place of a token, left of a prompt
 LEAVING = 0.25  # finished rows are removed when they are at least this share
 
@@ -180,7 +179,7 @@ class _Decoding:
         lengths, width = (prompts != ABSENT).sum(axis=1), prompts.shape[1]
         samples = np.bincount(which)
         logits, cache = torch.empty(0), DynamicCache()
-        for chosen in passes(lengths, PREFILL_TOKENS):
+        for chosen in passes(lengths, self.device):
             own = int(lengths[chosen].max())
             columns = prompts[chosen, width - own :]
             real = torch.from_numpy(columns != ABSENT).to(self.device)

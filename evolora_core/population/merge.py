@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evolora_core import rng
 from evolora_core.errors import AdapterError
 from evolora_core.population.adapter import Adapter, squared_norms
+from evolora_core.rng import stream
 
 METHODS = ("weighted", "ties", "dare")
 ROW_NORM = 3**-0.5  # of a row of A drawn from U(-1/√in, 1/√in)
@@ -48,7 +48,7 @@ def merge(
         raise ValueError(f"merge method {method!r} is none of {', '.join(METHODS)}")
     if not adapters or len(adapters) != len(weights):
         raise ValueError(f"{len(adapters)} adapters but {len(weights)} weights")
-    draw = rng.stream(seed, 0, 0, "merge")
+    draw = stream(seed, 0, 0, "merge")
     scale = adapters[0].scale
     A: dict[str, Tensor] = {}
     B: dict[str, Tensor] = {}
@@ -151,8 +151,8 @@ def _check_parents(name: str, adapters: Sequence[Adapter]) -> None:
         if shape != first:
             ranks = f"ranks {adapters[0].rank} and {adapter.rank}"
             raise AdapterError(
-                f"merge: module {name!r}: {first[0]} x {first[1]} and {shape[0]} x {shape[1]} (out x in; {ranks}) are of "
-                "different hosts; merge adapters of one host"
+                f"merge: module {name!r}: {first[0]} x {first[1]} and {shape[0]} x {shape[1]} (out x in; {ranks}) "
+                "are of different hosts; merge adapters of one host"
             )
         if not (adapter.A[name].isfinite().all() and adapter.B[name].isfinite().all()):
             raise AdapterError(f"merge: module {name!r}: an adapter of rank {adapter.rank} is not finite; leave it out")

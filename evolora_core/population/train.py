@@ -20,7 +20,6 @@ from evolora_core.population.passes import passes
 from evolora_core.population.stack import Population
 
 IGNORED = -100  # label of positions that are not trained on
-PASS_TOKENS = 4096  # of one forward and backward
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tens
     leaf = population.weights[present].requires_grad_()
     losses, gradients = torch.zeros_like(share[: len(present)]), torch.zeros_like(leaf)
     with torch.enable_grad(), attached(host.model, population) as adapters:
-        for rows in passes(batch.lengths, PASS_TOKENS):
+        for rows in passes(batch.lengths, leaf.device):
             chosen = torch.from_numpy(rows).to(leaf.device)
             own, place = torch.unique(group[chosen], return_inverse=True)
             adapters.rows(batch.slots[chosen], leaf[own])

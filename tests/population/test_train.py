@@ -7,7 +7,7 @@ from tiny_models import VOCABULARY, tiny_host, tiny_population
 from torch.nn import functional
 
 from evolora_core.errors import AdapterError
-from evolora_core.population import train
+from evolora_core.population import passes
 from evolora_core.population.train import StackedAdamW, build_batch, gradients_of, train_step
 
 RATES = torch.tensor([3e-3, 1e-2, 3e-3, 2e-2])
@@ -51,7 +51,7 @@ def flat_views(population, rows):
 @pytest.mark.parametrize("pass_tokens", [4096, 40])
 def test_gradients_are_those_of_peft(host, population, as_peft, monkeypatch, pass_tokens):
     """Mixed slots of unlike rank and number of rows, in one pass and in many."""
-    monkeypatch.setattr(train, "PASS_TOKENS", pass_tokens)
+    monkeypatch.setattr(passes, "CPU_TOKENS", pass_tokens)
     slots = np.array([3, 0, 1, 0, 3, 3, 0, 1, 3])
     prompts, answers, weights = random_rows(len(slots))
     present, losses, gradients = gradients_of(host, population, build_batch(host, prompts, answers, slots, weights))
@@ -217,3 +217,12 @@ def test_a_batch_holds_its_rows_sorted_by_slot():
     assert batch.weights.tolist() == [2.0, 0.5]
     with pytest.raises(ValueError, match="at least one token"):
         build_batch(host, [[5]], [[]], [0], [1.0])
+
+
+@given(lengths=st.lists(st.integers(1, 6000), min_size=1, max_size=40))
+def test_every_row_is_in_one_pass_of_bounded_size(lengths):
+    parts = passes.passes(np.array(lengths), torch.device("cpu"))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
+    for part in parts:
+        assert (np.diff(part) > 0).all()
+        assert sum(lengths[i] for i in part) < passes.CPU_TOKENS + max(lengths[i] for i in part)
