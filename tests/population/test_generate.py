@@ -172,3 +172,14 @@ def test_executed_flops_are_the_budgets_where_nothing_is_padded_or_shared(qwen):
     assert sum(answer.executed_flops for answer in samples) == pytest.approx(prefill, abs=4)
     longer = generate(qwen, population, [prompts[0], [9] * 30], [-1, -1], max_new_tokens=4)[0]
     assert longer.executed_flops > model.generate_flops(longer.prompt_tokens, longer.new_tokens)
+
+
+@pytest.mark.parametrize("slots", [[0, 0, 1, 1, -1], [0, 1, 1, 1, 2]])
+def test_a_broken_adapter_spoils_its_own_answers_only(host, slots):
+    prompts = random_prompts(5, 9)
+    population = tiny_population(host, [4, 4, 4])
+    sound = generate(host, population, prompts, slots, max_new_tokens=8)
+    next(iter(population.A.values()))[0, 0, 0] = torch.nan
+    broken = generate(host, population, prompts, slots, max_new_tokens=8)
+    for slot, before, after in zip(slots, sound, broken, strict=True):
+        assert np.isnan(after.logprob) if slot == 0 else after.tokens == before.tokens
