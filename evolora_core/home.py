@@ -49,6 +49,8 @@ def environment(home: Path) -> dict[str, str]:
         "PREFECT_RESULTS_LOCAL_STORAGE_PATH": str(home / "prefect" / "results"),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_CLI_PROMPT": "false",
+        "PREFECT_LOGGING_EXTRA_LOGGERS": "evolora_core",  # a run's log has our lines too
+        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
         "DO_NOT_TRACK": "1",
         "HF_HOME": str(home / "cache" / "huggingface"),
         "HF_HUB_DISABLE_TELEMETRY": "1",

@@ -11,7 +11,7 @@ def identify_host(config: SuiteConfig) -> tuple[dict[str, Any], dict[str, Any]]:
     """How the suite's host is loaded, and its identity. Fetches a host that is not here yet; raises HostError."""
     place = find_host(config.host)
     path = place.path if place.ready else fetch_host(config.host)
-    loading = {"word": config.host, "device": config.device, "dtype": config.dtype}
+    loading = {"word": config.host, "device": config.device, "dtype": config.dtype, "threads": config.threads}
     if not any(path.is_file() or any(path.glob(pattern)) for pattern in ("*.safetensors", "*.gguf")):
         load_host(config.host, device=config.device, dtype=config.dtype)  # says best what is missing
     identity = {

@@ -48,8 +48,7 @@ def paper_suite(
     write_suite(home_path(), made.id, config.model_dump(mode="json"))
 
     def load(result: StageResult) -> None:
-        if result.stage != "pack":  # it is made of the store, not for it
-            record(str(made.id), result)
+        record(str(made.id), result)
 
     with Pool(config.processes, config.threads) as pool:
         outcome = execute(plan(made), pool, load)

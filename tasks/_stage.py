@@ -114,7 +114,7 @@ class Suite:
 
     config: SuiteConfig
     id: SuiteId
-    host: dict[str, Any]  # word, device, dtype
+    host: dict[str, Any]  # word, device, dtype, threads
     host_identity: dict[str, Any]  # files, template, device kind, dtype, threads
 
 

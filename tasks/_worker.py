@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 
 
 def start_worker(threads: int) -> None:
-    """Prepare a process: quiet libraries, a fixed number of torch threads."""
+    """Prepare a process before it computes: its log, its end, and the number of threads of whatever it imports."""
     show_log()
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    import torch
-
-    torch.set_num_threads(threads)
+    os.environ["OMP_NUM_THREADS"] = str(threads)
 
 
 def _end_with(parent: Any) -> None:
@@ -39,11 +37,13 @@ def show_log() -> None:
         handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
         handler.evolora = True  # type: ignore[attr-defined]
         logger.addHandler(handler)
-        logger.propagate = False
 
 
 def load_stage_host(wanted: Mapping[str, Any]) -> "Host":
-    """The host of a stage; the last one used stays loaded."""
+    """The host of a stage; the last one used stays loaded. Torch computes with the suite's threads from here on."""
+    import torch
+
+    torch.set_num_threads(wanted["threads"])
     return _load(wanted["word"], wanted["device"], wanted["dtype"])
 
 

@@ -33,8 +33,8 @@ def evaluate(
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
     from evolora_core.config import DecodingConfig
-    from evolora_core.datasets import read_holdout
     from evolora_core.errors import ConfigError
+    from evolora_core.holdouts import read_holdout
     from evolora_core.home import prepare_home
 
     items = read_holdout(holdout)

@@ -1,0 +1,18 @@
+"""All tests write to one temporary EVOLORA_HOME. Set before Prefect is imported, which reads its environment then."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from evolora_core.home import environment
+
+_home = Path(tempfile.mkdtemp(prefix="evolora-test-"))
+atexit.register(shutil.rmtree, _home, ignore_errors=True)
+os.environ |= environment(_home) | {
+    "EVOLORA_HOME": str(_home),
+    "HF_HUB_OFFLINE": "1",
+    "PREFECT_PLUGINS_ENABLED": "false",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+}

@@ -1,0 +1,25 @@
+"""A real Prefect server for the tests of flows; it starts once a session."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def prefect_server():
+    """Prefect's own test server. Without the heartbeat a flow run ends a second sooner."""
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+    from prefect.testing.utilities import prefect_test_harness
+
+    with (
+        prefect_test_harness(server_startup_timeout=120),
+        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+    ):
+        yield
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An EVOLORA_HOME of the test's own; the working directory is beside it."""
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"

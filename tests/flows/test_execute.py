@@ -1,0 +1,121 @@
+"""A plan of stages on real Prefect: order, reuse, failures, damage, killed workers."""
+
+import os
+import shutil
+
+import pytest
+from prefect import flow
+from toy_stages import count, executions, toy_request, toy_suite
+
+from evolora_core.run_index import entries
+from flows._execute import Outcome, Pool, Step, execute
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+
+
+def run(plan: list[Step], processes: int = 1) -> tuple[Outcome, list[str]]:
+    """What became of a plan, and the labels of its results in the order in which they came."""
+    order: list[str] = []
+
+    @flow(name="toy")
+    def toy() -> Outcome:
+        with Pool(processes, 1) as pool:
+            return execute(plan, pool, lambda result: order.append(result.label))
+
+    return toy(), order
+
+
+def step(name: str, seed: int, needs: tuple[str, ...] = (), **config) -> Step:
+    """A toy stage called `name`, with the results it needs as inputs."""
+    return Step(
+        name, count, lambda results: toy_request(seed, inputs={need: results[need] for need in needs}, **config), needs
+    )
+
+
+def states(home) -> dict[int, str]:
+    """State of each seed's stage in the index."""
+    return {entry.seed: entry.state for entry in entries(home, toy_suite().id)}
+
+
+def test_stages_wait_for_their_inputs_and_hand_them_on(home):
+    outcome, order = run([step("sum", 10, ("a", "b")), step("a", 1), step("b", 2)])
+    assert order == ["count s1", "count s2", "count s10"]
+    assert outcome.results["sum"].summary["number"] == 13
+    assert (home / outcome.results["sum"].folder / "number.txt").read_text() == "13"
+    assert states(home) == {1: "done", 2: "done", 10: "done"}
+
+
+def test_a_second_run_reuses_everything(home, tmp_path):
+    plan = [step("a", 1, log=str(tmp_path / "log"))]
+    first, _ = run(plan)
+    second, _ = run(plan)
+    assert executions(tmp_path / "log") == 1
+    assert first.results == second.results
+    assert states(home) == {1: "cached"}
+
+
+def test_another_configuration_is_another_artefact(home, tmp_path):
+    log = str(tmp_path / "log")
+    one, _ = run([step("a", 1, log=log)])
+    two, _ = run([step("a", 1, log=log, other=1)])
+    assert executions(tmp_path / "log") == 2
+    assert one.results["a"].folder != two.results["a"].folder
+
+
+@pytest.mark.parametrize("harm", ["change a file", "remove the folder"])
+def test_a_damaged_artefact_is_made_again_whatever_prefect_remembers(home, tmp_path, harm):
+    plan = [step("a", 1, log=str(tmp_path / "log"))]
+    folder = home / run(plan)[0].results["a"].folder
+    if harm == "change a file":
+        (folder / "number.txt").write_text("7")
+    else:
+        shutil.rmtree(folder)
+    outcome, _ = run(plan)
+    assert executions(tmp_path / "log") == 2
+    assert (folder / "number.txt").read_text() == "1"
+    assert not outcome.failures
+
+
+def test_what_prefect_forgot_is_not_computed_again(home, tmp_path):
+    plan = [step("a", 1, log=str(tmp_path / "log"))]
+    run(plan)
+    shutil.rmtree(os.environ["PREFECT_RESULTS_LOCAL_STORAGE_PATH"])
+    run(plan)
+    assert executions(tmp_path / "log") == 1
+
+
+def test_a_failure_takes_only_those_with_it_that_need_it(home, capsys):
+    outcome, _ = run(
+        [step("bad", 1, act="fail"), step("after", 2, ("bad",)), step("good", 3), step("bug", 4, act="bug")]
+    )
+    assert outcome.failures == {"bad": "toy: asked to fail", "bug": "ZeroDivisionError: a bug"}
+    assert list(outcome.results) == ["good"]
+    assert states(home) == {1: "failed", 3: "done", 4: "failed"}
+    failed = {entry.seed: entry.reason for entry in entries(home, toy_suite().id)}
+    assert failed[1] == "toy: asked to fail"
+    assert not list(home.glob("runs/toy/shared-s1/count/*/manifest.json"))
+
+
+def test_only_faults_are_tried_again(home, tmp_path):
+    plan = [step("fault", 1, act="fault once", log=str(tmp_path / "fault"))]
+    plan += [step("fail", 2, act="fail", log=str(tmp_path / "fail"))]
+    outcome, _ = run(plan)
+    assert outcome.results["fault"].summary["number"] == 1
+    assert executions(tmp_path / "fault") == 2
+    assert executions(tmp_path / "fail") == 1
+
+
+def test_a_killed_worker_fails_its_stage_alone(home, tmp_path):
+    plan = [
+        step("kill", 1, act="kill", log=str(tmp_path / "log")),
+        step("a", 2),
+        step("b", 3),
+        step("sum", 4, ("a", "b")),
+    ]
+    outcome, _ = run(plan, processes=2)
+    assert list(outcome.failures) == ["kill"]
+    assert "process pool" in outcome.failures["kill"]
+    assert executions(tmp_path / "log") == 2  # once more, since the killed one may have been a bystander
+    assert outcome.results["sum"].summary["number"] == 9
+    assert outcome.results["a"].summary["pid"] != os.getpid()
+    assert states(home) == {1: "failed", 2: "done", 3: "done", 4: "done"}

@@ -1,0 +1,199 @@
+"""The smoke suite end to end on the shipped host, real Prefect, TRL and DuckDB; and everything that one does with it
+then.
+"""
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from evolora_core.run_index import entries, find_suite
+from evolora_core.store import query
+from flows.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = str(ROOT / "configs" / "suites" / "tiny.yaml")
+
+
+@pytest.fixture(scope="module")
+def finished(prefect_server, tmp_path_factory):
+    """The suite, run once."""
+    from flows.paper_suite import paper_suite
+
+    place = tmp_path_factory.mktemp("suite")
+    before = os.getcwd(), os.environ["EVOLORA_HOME"]
+    os.chdir(place)
+    os.environ["EVOLORA_HOME"] = str(place / "home")
+    made = paper_suite(TINY, ["processes=1"])
+    home = place / "home"
+    yield SimpleNamespace(home=home, place=place, suite=made["suite"], pack=place / made["pack"])
+    os.chdir(before[0])
+    os.environ["EVOLORA_HOME"] = before[1]
+
+
+def command(capsys, *arguments: str) -> str:
+    """What a command prints; it must succeed."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    printed = capsys.readouterr()
+    assert end.value.code == 0, printed.err
+    return printed.out
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The one line with which a command refuses."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    printed = capsys.readouterr()
+    assert end.value.code == 1
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def every_row(home: Path) -> dict[str, list]:
+    """The whole store."""
+    tables = query(home, "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data'").rows
+    return {name: query(home, f"SELECT * FROM data.{name} ORDER BY ALL").rows for (name,) in sorted(tables)}
+
+
+def test_every_stage_is_done_and_in_the_store(finished):
+    found = list(entries(finished.home, find_suite(finished.home, finished.suite)))
+    assert {entry.state for entry in found} == {"done"}
+    recorded = set(query(finished.home, "SELECT run_id, stage FROM stages").rows)
+    assert recorded == {(entry.run_id, entry.stage) for entry in found}
+    assert {(e.condition, e.seed, e.stage) for e in found} >= {
+        ("shared", 0, "datasets"), ("shared", 1, "calibrate"), ("ecology", 1, "evolve"), ("single", 0, "evolve"),
+        ("sft", 1, "sft"), ("frozen", 0, "evaluate"), ("tuning", 1000, "choose"), ("suite", 0, "compare"),
+    }  # fmt: skip
+
+
+def test_the_paper_table_has_every_condition_with_both_seeds(finished):
+    rows = query(finished.home, "SELECT condition, seeds, holdout_id_acc, train_flops FROM paper_table").records()
+    assert [row["condition"] for row in rows] == ["frozen", "single", "ecology", "sft"]
+    assert {row["seeds"] for row in rows} == {2}
+    assert [row["train_flops"] is None for row in rows] == [True, False, False, False]
+
+
+def test_rivals_stay_within_the_budget_of_the_ecology(finished):
+    sql = "SELECT seed, condition, sum(flops) FROM compute WHERE stage IN ('evolve', 'sft') GROUP BY ALL"
+    spent = {(seed, condition): flops for seed, condition, flops in query(finished.home, sql).rows}
+    for seed in (0, 1):
+        for rival in ("single", "sft"):
+            assert 0.7 * spent[seed, "ecology"] < spent[seed, rival] <= spent[seed, "ecology"]
+
+
+def test_every_arm_was_tuned_by_as_many_trials(finished):
+    rows = query(finished.home, "SELECT arm, count(*), min(flops) > 0 FROM tuning GROUP BY ALL ORDER BY arm").rows
+    assert rows == [("ecology", 2, True), ("sft", 2, True), ("single", 2, True)]
+    assert query(finished.home, "SELECT DISTINCT purpose FROM compute WHERE stage LIKE 'try-%'").rows == [("tuning",)]
+
+
+def test_books_balance_and_nothing_leaks(finished):
+    assert query(finished.home, "SELECT max(abs(balance)) FROM ledger_balance").rows == [(0.0,)]
+    assert query(finished.home, "SELECT sum(shared)::BIGINT FROM leaks").rows == [(0,)]
+
+
+def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished):
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        names = {run.name for run in client.read_task_runs(limit=200)}
+        flows = {run.name for run in client.read_flow_runs(limit=200)}
+        artifacts = {artifact.key for artifact in client.read_artifacts()}
+    assert {"evolve ecology s1", "sft sft s0", "evaluate frozen s1", "datasets s0", "record compare"} <= names
+    assert finished.suite in flows
+    assert "paper-table" in artifacts
+
+
+def test_a_second_run_computes_nothing_and_changes_no_row(finished):
+    from flows.paper_suite import paper_suite
+
+    rows = every_row(finished.home)
+    pack = {path: path.stat().st_mtime_ns for path in finished.pack.rglob("*")}
+    manifests = {path: path.stat().st_mtime_ns for path in finished.home.glob("runs/**/manifest.json")}
+    assert paper_suite(TINY, ["processes=1"]) == {"suite": finished.suite, "pack": "packs/tiny"}
+    assert every_row(finished.home) == rows
+    assert {path: path.stat().st_mtime_ns for path in finished.pack.rglob("*")} == pack
+    assert {path: path.stat().st_mtime_ns for path in finished.home.glob("runs/**/manifest.json")} == manifests
+    assert {entry.state for entry in entries(finished.home, find_suite(finished.home, "tiny"))} == {"cached"}
+
+
+def test_rebuilding_the_store_gives_the_same_rows(finished, capsys):
+    rows = every_row(finished.home)
+    (finished.home / "evolora.duckdb").unlink()
+    assert "recorded" in command(capsys, "store", "rebuild")
+    assert every_row(finished.home) == rows
+
+
+def test_the_pack_verifies_and_a_changed_number_is_found(finished, capsys):
+    assert "every number" in command(capsys, "pack", "verify", str(finished.pack))
+    copy = finished.place / "copy"
+    assert str(copy) in command(capsys, "pack", "tiny", "--out", str(copy))
+    table = copy / "paper_table.csv"
+    table.write_text(table.read_text().replace(",2,", ",3,", 1))
+    with pytest.raises(SystemExit) as end:
+        main(["pack", "verify", str(copy)])
+    assert end.value.code == 1
+    assert "paper_table.csv" in capsys.readouterr().out
+
+
+def test_status_lists_every_stage(finished, capsys):
+    rows = json.loads(command(capsys, "status", "tiny", "--json"))
+    assert {"run", "stage", "state", "seconds", "flops", "reason"} <= set(rows[0])
+    assert f"{finished.suite}.sft.s1" in {row["run"] for row in rows}
+    assert "evaluate" in command(capsys, "status")
+
+
+@pytest.mark.parametrize(("form", "mark"), [("table", "condition"), ("csv", "\n"), ("md", "| "), ("latex", "toprule")])
+def test_sql_prints_every_form(finished, capsys, form, mark):
+    text = command(capsys, "sql", "SELECT condition, holdout_id_acc FROM paper_table", "--format", form)
+    assert mark in text
+    assert "ecology" in text
+
+
+def test_sql_prints_json_and_only_reads(finished, capsys):
+    (row,) = json.loads(command(capsys, "sql", "SELECT 1 AS one, NULL AS none", "--json"))
+    assert row == {"one": 1, "none": None}
+    assert "error: SQL: " in refused(capsys, "sql", "SELECT nope FROM paper_table")
+    assert "read" in refused(capsys, "sql", "DELETE FROM data.episodes")
+
+
+def test_an_exported_organelle_is_graded_like_any_adapter(finished, capsys, tmp_path):
+    holdout = tmp_path / "mine.jsonl"
+    lines = next(finished.home.glob("runs/tiny/shared-s0/datasets/*/holdout_id.jsonl")).read_text().splitlines()[:8]
+    holdout.write_text("".join(f"{line}\n" for line in lines))
+    printed = command(capsys, "export", "tiny.ecology.s0", "--out", str(tmp_path / "adapter"))
+    assert "organelle" in printed
+    assert {"adapter_config.json", "adapter_model.safetensors"} <= {p.name for p in (tmp_path / "adapter").iterdir()}
+    rows = json.loads(
+        command(
+            capsys, "evaluate", "--host", "nano", "--holdout", str(holdout), "--adapter", str(tmp_path / "adapter"),
+            "--run", "tiny.ecology.s0", "--json",
+        )
+    )  # fmt: skip
+    assert [row["arm"] for row in rows] == ["base", "adapter", f"{finished.suite}.ecology.s0 (family)"]
+    assert all(set(row) == {"arm", "n", "correct", "acc", "lo", "hi"} and row["n"] == 8 for row in rows)
+    rows = json.loads(
+        command(capsys, "evaluate", "--holdout", str(holdout), "--run", "tiny.sft.s1", "--routing", "single", "--json")
+    )
+    assert len(rows) == 2
+
+
+def test_what_cannot_be_evaluated_or_exported_is_refused(finished, capsys, tmp_path):
+    holdout = tmp_path / "mine.jsonl"
+    holdout.write_text('{"prompt": "1+1", "target": 2, "family": "math", "depth": "short"}\n')
+    known = ["evaluate", "--holdout", str(holdout), "--run"]
+    assert "no such run" in refused(capsys, *known, "tiny.ecology.s9")
+    assert "not a run" in refused(capsys, *known, "tiny")
+    assert "no finished stage" in refused(capsys, *known, "tiny.frozen.s0")
+    assert "not alive" in refused(capsys, *known, "tiny.ecology.s0", "--organelle", "9999")
+    assert "not alive" in refused(
+        capsys, "export", "tiny.ecology.s0", "--organelle", "9999", "--out", str(tmp_path / "x")
+    )
+    assert "empty folder" in refused(capsys, "export", "tiny.ecology.s0", "--out", str(finished.home))
+    assert not (tmp_path / "x").exists()
