@@ -1,3 +1,3 @@
-"""Evolora's science: everything that can be computed without an orchestrator. Imports neither Prefect nor `flows` nor `tasks`."""
+"""Evolora's science: everything that can be computed without an orchestrator."""
 
 __version__ = "0.1.0"

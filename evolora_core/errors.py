@@ -9,7 +9,8 @@ EvoloraError
 ├── StageError      a stage that cannot run: an artefact is missing or damaged, calibration fails
 └── PackError       a pack that cannot be built or does not verify
 
-Each message is one line that names the file, the key or line, and the mend. Everything else that is raised is a fault of ours.
+Each message is one line that names the file, the key or line, and the mend. Everything else that is raised is a
+fault of ours.
 """
 
 

@@ -1,7 +1,7 @@
 """Random streams, each derived from (seed, generation, slot, role): no global state, nothing to checkpoint.
 
-Two kinds: `stream` is a NumPy generator for code that draws here and there; `uniforms` gives whole matrices of numbers, one row a
-stream, without a Python loop (sampling of many answers at once).
+Two kinds: `stream` is a NumPy generator for code that draws here and there; `uniforms` gives whole matrices of numbers,
+one row a stream, without a Python loop (sampling of many answers at once).
 """
 
 from hashlib import blake2b

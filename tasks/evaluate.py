@@ -1,7 +1,7 @@
 """Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_req
 from tasks._tables import write_table
 
 if TYPE_CHECKING:
-    from evolora_core.evaluation.grading import Outcome
     from evolora_core.hosts import Host
     from evolora_core.population.stack import Population
 
@@ -38,7 +37,7 @@ def make(work: Work) -> Made:
     from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
-    from evolora_core.evaluation.grading import answer_items
+    from evolora_core.evaluation.grading import answer_items, charge
     from evolora_core.evaluation.holdout import evaluation_rows
     from evolora_core.routing import HOST, read_routes, route
     from tasks._worker import load_stage_host
@@ -70,7 +69,7 @@ def make(work: Work) -> Made:
             progress=_share(work.report, done, len(items), total),
         )
         done += len(items)
-        charge(meter, outcomes, time.perf_counter() - started)
+        charge(meter, "evaluation", outcomes, time.perf_counter() - started)
         given = dict(zip(asked, outcomes, strict=True))
         for number, (name, chosen) in enumerate(slots.items()):
             arm = condition if number == 0 else f"{condition}:{name}"
@@ -98,16 +97,6 @@ def load_adapters(host: "Host", folder: Path) -> tuple["Population", dict[int, i
     from tasks.sft import load_adapter
 
     return load_adapter(folder / "adapter", host), {0: 0}
-
-
-def charge(meter: Any, outcomes: Sequence["Outcome"], seconds: float) -> None:
-    """Put holdout answers on the meter."""
-    meter.add(
-        "evaluation",
-        flops=sum(outcome.flops for outcome in outcomes),
-        tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes),
-        seconds=seconds,
-    )
 
 
 def comparable(work: Work, host: "Host") -> dict[str, Any]:

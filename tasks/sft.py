@@ -54,6 +54,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.config import DecodingConfig, SftConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
+    from evolora_core.evaluation.grading import charge
     from evolora_core.rivals.sft import train_sft
     from evolora_core.routing import answer_as_each, choose_routes, write_routes
     from tasks._worker import load_stage_host
@@ -63,13 +64,11 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     calibration = Calibration.load(work.inputs["calibration"] / "calibration.json")
     decoding = DecodingConfig.model_validate(work.config["decoding"])
     config = SftConfig.model_validate(work.config["sft"])
-    # Routing asks the host and the adapter every selection item; `single` sets the same share of its budget aside.
-    routing_flops = round(4 * len(selection) * calibration.unit_flops)
     result = train_sft(
         host,
         read_items(work.inputs["datasets"] / "train.jsonl"),
         config,
-        budget_flops=budget_flops - routing_flops,
+        budget_flops=budget_flops - calibration.routing_reserve(len(selection)),
         seed=work.seed,
         learning_rate=config.learning_rates[0],
         folder=folder,
@@ -82,12 +81,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     for routing in work.config["routings"]:
         write_routes(folder / f"routes-{routing}.json", choose_routes(outcomes, routing))
     answered = [outcome for answers in outcomes.values() for outcome in answers]
-    result.meter.add(
-        "routing",
-        flops=sum(outcome.flops for outcome in answered),
-        tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in answered),
-        seconds=time.perf_counter() - started,
-    )
+    charge(result.meter, "routing", answered, time.perf_counter() - started)
     write_table(folder, "sft_steps", result.steps)
     write_table(folder, "compute", result.meter.rows())
     chosen = next(checkpoint for checkpoint in result.checkpoints if checkpoint.chosen)

@@ -16,7 +16,7 @@ from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.state import cells_of
 from evolora_core.errors import StageError
-from evolora_core.evaluation.grading import answer_items
+from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 
@@ -42,6 +42,13 @@ class Calibration:
     def load(cls, path: Path) -> "Calibration":
         """Read what `save` wrote."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    def routing_reserve(self, items: int) -> int:
+        """FLOPs that a run with one adapter sets aside for choosing routes: it and the host answer every item.
+
+        Two answers at the mean cost, and a quarter more for the adapter's own arithmetic and longer answers.
+        """
+        return round(2.5 * items * self.unit_flops)
 
     def rows(self) -> list[dict]:
         """Rows of the table `calibration`."""
@@ -90,8 +97,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         )
     flops = np.array([outcome.flops for outcome in outcomes], dtype=np.float64)
     meter = Meter()
-    tokens = sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes)
-    meter.add("rollout", flops=int(flops.sum()), tokens=tokens, seconds=seconds)
+    charge(meter, "rollout", outcomes, seconds)
     return Calibration(
         unit_flops=float(flops.mean()),
         rho=1 / config.economy.break_even_accuracy,

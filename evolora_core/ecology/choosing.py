@@ -8,7 +8,7 @@ import numpy as np
 from evolora_core.compute import Meter
 from evolora_core.ecology.state import State
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import answer_items
+from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
 from evolora_core.routing import HOST, ROUTINGS, Routes, choose_routes, write_routes
 
@@ -64,8 +64,7 @@ def choose(world: World, state: State, selection: list[Item], routings: list[str
         ]
         write_routes(folder / f"routes-{routing}.json", joined(chosen))
     meter = Meter.from_state(state.meter.state())
-    tokens = sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes)
-    meter.add("routing", flops=sum(o.flops for o in outcomes), tokens=tokens, seconds=time.perf_counter() - started)
+    charge(meter, "routing", outcomes, time.perf_counter() - started)
     return meter
 
 

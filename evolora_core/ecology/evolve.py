@@ -105,9 +105,7 @@ def evolve(
         state = load_state(state, latest)
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
     if budget_flops is not None:
-        # Routes of one organelle: it and the host answer the selection items, each answer at most twice the host's
-        # mean cost.
-        budget_flops -= round(4 * len(selection) * calibration.unit_flops)
+        budget_flops -= calibration.routing_reserve(len(selection))
     committed = time.monotonic()
     spent = state.meter.total()
     step = 0

@@ -10,7 +10,7 @@ from evolora_core.ecology.ledger import SINK, micro
 from evolora_core.ecology.selection import bear
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import answer_items
+from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.population.merge import merge
 
 HOST = -1  # slot number of the bare host
@@ -166,7 +166,7 @@ def _answers(world: World, state: State, proposal: Proposal, sample: np.ndarray,
     outcomes = answer_items(
         world.host, state.population, items * len(arms), np.repeat(arms, len(items)), decoding=world.decoding
     )
-    world.charge(state, "assimilation", outcomes, time.perf_counter() - started)
+    charge(state.meter, "assimilation", outcomes, time.perf_counter() - started)
     cost = world.energy(sum(outcome.flops for outcome in outcomes))
     state.ledger.split(state.generation, "test", [str(proposal.first.id), str(proposal.second.id)], SINK, cost)
     return np.array([outcome.grade.correct for outcome in outcomes]).reshape(len(arms), len(items))

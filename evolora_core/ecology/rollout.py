@@ -9,7 +9,7 @@ from evolora_core import rng
 from evolora_core.ecology.ledger import SINK, SUN, micro
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import Outcome, answer_items
+from evolora_core.evaluation.grading import Outcome, answer_items, charge
 from evolora_core.plasticity import Memory
 
 
@@ -90,7 +90,7 @@ def act(world: World, state: State, groups: list[Group]) -> list[Outcome]:
         temperatures=[group.organelle.temperature for group in repeated],
         keys=rng.row_keys(rng.key(world.seed, state.generation, 0, "act", world.mode), len(repeated)),
     )
-    world.charge(state, "rollout", outcomes, time.perf_counter() - started)
+    charge(state.meter, "rollout", outcomes, time.perf_counter() - started)
     return outcomes
 
 

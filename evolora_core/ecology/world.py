@@ -12,7 +12,6 @@ from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.ledger import MICRO, SUN, Ledger, micro
 from evolora_core.ecology.state import Organelle, State, cells_of, slots_needed
-from evolora_core.evaluation.grading import Outcome
 from evolora_core.families import Item, gold
 from evolora_core.hosts import Host
 from evolora_core.plasticity import RULES, Buffer, Rule
@@ -97,12 +96,6 @@ class World:
         """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as a prior of 8 answers."""
         answers, correct = state.practice[..., 0], state.practice[..., 1]
         return (correct + 8 * self.host_accuracy) / (answers + 8)
-
-    def charge(self, state: State, purpose: str, outcomes: list[Outcome], seconds: float) -> None:
-        """Count answers on the run's meter."""
-        flops = sum(outcome.flops for outcome in outcomes)
-        tokens = sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes)
-        state.meter.add(purpose, flops=flops, tokens=tokens, seconds=seconds)
 
 
 def found(world: World) -> State:

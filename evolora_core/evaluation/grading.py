@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from evolora_core.compute import FlopModel
+from evolora_core.compute import FlopModel, Meter
 from evolora_core.families import Grade, Item, grade
 from evolora_core.hosts import Host
 from evolora_core.population.generate import generate
@@ -35,6 +35,7 @@ class Outcome:
 
     answer_tokens   sampled tokens, the end token included
     flops           budget FLOPs: non-padding tokens, KV cache, no prefix sharing, the slot's own rank
+    executed_flops  what was computed for it: padding, the batch's highest rank, shared prefills
     tokens          sampled token ids, the end token excluded
     logprob         sum of the log-probabilities of the sampled tokens
     """
@@ -46,6 +47,7 @@ class Outcome:
     prompt_tokens: int
     answer_tokens: int
     flops: int
+    executed_flops: int
     tokens: list[int]
     logprob: float
 
@@ -75,7 +77,7 @@ def answer_items(
     lengths = np.array([len(ids) for ids in prompts], dtype=np.int64)
     fits = lengths + decoding.max_new_tokens <= host.max_context
     outcomes: list[Outcome | None] = [
-        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, [], 0.0)
+        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], 0.0)
         for item, slot, length, fit in zip(items, slots, lengths, fits, strict=True)
     ]
     # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
@@ -110,6 +112,7 @@ def answer_items(
                 prompt_tokens=given.prompt_tokens,
                 answer_tokens=given.new_tokens,
                 flops=cost,
+                executed_flops=given.executed_flops,
                 tokens=given.tokens,
                 logprob=given.logprob,
             )
@@ -117,6 +120,17 @@ def answer_items(
         if progress is not None:
             progress(done, len(items))
     return [outcome for outcome in outcomes if outcome is not None]
+
+
+def charge(meter: Meter, purpose: str, outcomes: Sequence[Outcome], seconds: float) -> None:
+    """Count answers on a meter."""
+    meter.add(
+        purpose,
+        flops=sum(outcome.flops for outcome in outcomes),
+        tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes),
+        seconds=seconds,
+        executed_flops=sum(outcome.executed_flops for outcome in outcomes),
+    )
 
 
 def encode_unique(host: Host, prompts: Sequence[str]) -> list[list[int]]:

@@ -45,6 +45,9 @@ class Schedule(Strict):
     muon_learning_rate: float = Field(gt=0, description="peak learning rate of the layers' matrices")
     adamw_learning_rate: float = Field(gt=0, description="peak learning rate of embeddings and norms")
     final_fraction: float = Field(0.05, ge=0, le=1, description="learning rates at the end, as a fraction of the peak")
+    decay_steps: int = Field(
+        0, ge=0, description="steps after which the cosine would end; more than `steps` stops early in it; 0 = steps"
+    )
     warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up")
     weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay of the layers' matrices")
     betas: tuple[float, float] = Field((0.9, 0.98), description="AdamW's moment decays")

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from evolora_core import rng
 from evolora_core.compute import FlopModel, Meter
-from evolora_core.evaluation.grading import Decoding, Outcome, answer_items
+from evolora_core.evaluation.grading import Decoding, Outcome, answer_items, charge
 from evolora_core.families import Item, gold
 from evolora_core.hosts import Host
 from evolora_core.population.peft_io import import_peft
@@ -87,12 +87,7 @@ def choose_checkpoint(
         started = time.perf_counter()
         outcomes = _answers(host, [kept[step] for step in steps], steps, items, decoding, allowance)
         every = [outcome for of_step in outcomes.values() for outcome in of_step]
-        meter.add(
-            "selection",
-            flops=sum(outcome.flops for outcome in every),
-            tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in every),
-            seconds=time.perf_counter() - started,
-        )
+        charge(meter, "selection", every, time.perf_counter() - started)
     n = len(outcomes[steps[0]])
     if not n:
         return [Checkpoint(step, spent[step], 0, None, step == steps[-1]) for step in steps]

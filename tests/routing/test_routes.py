@@ -25,6 +25,7 @@ def outcomes(slot, correct, *, flops=100, score=None):
             10,
             2,
             flops,
+            flops,
             [],
             0.0,
         )
