@@ -169,4 +169,4 @@ def _answers(world: World, state: State, proposal: Proposal, sample: np.ndarray,
     charge(state.meter, "assimilation", outcomes, time.perf_counter() - started)
     cost = world.energy(sum(outcome.flops for outcome in outcomes))
     state.ledger.split(state.generation, "test", [str(proposal.first.id), str(proposal.second.id)], SINK, cost)
-    return np.array([outcome.grade.correct for outcome in outcomes]).reshape(len(arms), len(items))
+    return np.array([outcome.grade.correct for outcome in outcomes], dtype=bool).reshape(len(arms), len(items))
