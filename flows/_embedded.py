@@ -42,11 +42,14 @@ def embedded_prefect(home: Path) -> Iterator[None]:
             stderr=output,
             env=os.environ | {"PREFECT_PLUGINS_ENABLED": "false"},
         )
-    os.environ["PREFECT_API_URL"] = url  # for this process, which imports Prefect only now, and for its workers
+    os.environ["PREFECT_API_URL"] = url  # for this process, if it has not imported Prefect yet, and for its workers
     try:
         _wait_until_healthy(server, url, log)
-        yield
-        _send_last_lines()
+        from prefect.settings import PREFECT_API_URL, temporary_settings
+
+        with temporary_settings({PREFECT_API_URL: url}):  # where Prefect was imported before
+            yield
+            _send_last_lines()
     finally:
         del os.environ["PREFECT_API_URL"]
         server.communicate()

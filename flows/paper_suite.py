@@ -18,7 +18,7 @@ from evolora_core.errors import StageError
 from evolora_core.home import home_path
 from evolora_core.run_index import SuiteId, write_suite
 from flows._execute import Outcome, Pool, Results, Step, execute
-from flows._host import identify_host
+from flows._preflight import check_suite, identify_host
 from tasks import calibrate, compare, datasets, evaluate, evolve, pack, sft, tune
 from tasks._stage import StageResult, Suite
 from tasks.record import record
@@ -42,7 +42,7 @@ def paper_suite(
     """
     config = load_suite(suite, overrides or [])
     out = Path(packs) / config.name
-    pack.check_place(out)
+    check_suite(config, out)
     host, host_identity = identify_host(config)
     made = Suite(config, suite_id(config), host, host_identity)
     write_suite(home_path(), made.id, config.model_dump(mode="json"))

@@ -5,11 +5,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evolora_core.errors import PackError
 from evolora_core.home import home_path
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
-
-STAMP = "provenance.json"  # a folder with this file is a pack
 
 
 def request(suite: Suite, seeds: Sequence[int], results: Mapping[str, StageResult]) -> StageRequest:
@@ -27,18 +24,11 @@ def make(work: Work) -> Made:
     return Made()
 
 
-def check_place(out: Path) -> None:
-    """Raise PackError if `out` holds something that a pack must not replace."""
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / STAMP).exists())):
-        raise PackError(f"{out}: holds something that is not a pack; move it or run in another folder")
-
-
 def publish(result: StageResult, out: Path) -> Path:
-    """Put a copy of a finished pack at `out`, unless an equal one is there; returns `out`."""
+    """Replace `out` by a copy of a finished pack, unless an equal one is there; returns `out`."""
     source = result.path / "pack"
     if out.exists() and _contents(out) == _contents(source):
         return out
-    check_place(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
         shutil.copytree(source, Path(work) / "new")

@@ -29,7 +29,9 @@ def run(
     config = load_suite(suite, settings or [])
     home = prepare_home()
     from flows._embedded import embedded_prefect
+    from flows._preflight import check_suite
 
+    check_suite(config, Path("packs") / config.name)
     with embedded_prefect(home):
         from flows.paper_suite import paper_suite
         from tasks._worker import show_log

@@ -1,0 +1,52 @@
+"""What can be known to be wrong with a suite before any compute is spent. Loads neither Prefect nor torch."""
+
+from pathlib import Path
+from typing import Any
+
+from evolora_core.config import SuiteConfig
+from evolora_core.errors import PackError
+from evolora_core.home import home_path
+from evolora_core.hosts import fetch_host, find_host, load_host
+from evolora_core.identity import host_files_hash
+
+PACK_STAMP = "provenance.json"  # a folder with this file is a pack
+
+
+def check_suite(config: SuiteConfig, out: Path) -> None:
+    """Raise the error with which the suite would end: a host that is not one, a store that is newer, a place for the
+    pack that is taken.
+    """
+    check_place(out)
+    check_store()
+    identify_host(config)
+
+
+def identify_host(config: SuiteConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How the suite's host is loaded, and its identity. Fetches a host that is not here yet; raises HostError."""
+    place = find_host(config.host)
+    path = place.path if place.ready else fetch_host(config.host)
+    loading = {"word": config.host, "device": config.device, "dtype": config.dtype, "threads": config.threads}
+    if not path.is_file() and not any(any(path.glob(pattern)) for pattern in ("*.safetensors", "*.gguf")):
+        load_host(config.host, device=config.device, dtype=config.dtype)  # says best what is missing
+    identity = {
+        "files": host_files_hash(path),
+        "template": place.plain.model_dump(mode="json"),
+        "dtype": config.dtype,
+        "device": config.device.partition(":")[0],
+        "threads": config.threads,
+    }
+    return loading, identity
+
+
+def check_store() -> None:
+    """Raise StoreError if there is a store that this version cannot write."""
+    from evolora_core.store import query, store_path
+
+    if store_path(home_path()).exists():
+        query(home_path(), "SELECT 1")
+
+
+def check_place(out: Path) -> None:
+    """Raise PackError if `out` holds something that a pack must not replace."""
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / PACK_STAMP).exists())):
+        raise PackError(f"{out}: holds something that is not a pack; move it or run in another folder")

@@ -1,0 +1,161 @@
+"""Bad input is answered with one clear line before compute is spent, and nothing is half written."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = {
+    "name": "bad",
+    "data": {"train_families": ["math"], "ood_families": ["word.count"], "retention_families": ["code.format"]},
+    "evaluation": {"comparisons": []},
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """An empty place to work in; its EVOLORA_HOME does not exist yet."""
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+def refusal(capsys, *arguments: str) -> str:
+    """The one line with which a command ends."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    printed = capsys.readouterr()
+    assert end.value.code == 1, printed.err
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1, printed.err
+    return printed.err.removeprefix("error: ").strip()
+
+
+def suite(changes: dict) -> str:
+    """A suite file with some keys changed."""
+    Path("suite.yaml").write_text(yaml.safe_dump(GOOD | changes, sort_keys=False))
+    return "suite.yaml"
+
+
+def holdout(*lines: str) -> str:
+    """A holdout file."""
+    Path("mine.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return "mine.jsonl"
+
+
+def row(**changes) -> str:
+    """A good row of a holdout file, with some keys changed."""
+    return json.dumps({"prompt": "1 + 1", "target": 2, "family": "math", "depth": "short"} | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"sedes": [0]}, ["suite.yaml:", "unknown key 'sedes'", "did you mean 'seeds'?"]),
+        ({"ecology": {"populaton": 4}}, ["suite.yaml:", "ecology.populaton", "did you mean 'population'?"]),
+        ({"processes": "many"}, ["suite.yaml:", "key 'processes'", "integer", "'many'"]),
+        ({"data": GOOD["data"] | {"train_families": ["maths"]}}, ["maths", "math"]),
+        ({"data": {}}, ["suite.yaml:", "train_families", "missing"]),
+    ],
+)
+def test_a_wrong_suite(capsys, home, changes, wanted):
+    line = refusal(capsys, "run", suite(changes))
+    assert all(word in line for word in wanted), line
+    assert not home.exists()
+
+
+def test_a_wrong_setting_and_a_missing_file(capsys, home):
+    assert "--set ecology.nope" in refusal(capsys, "run", suite({}), "--set", "ecology.nope=1")
+    assert "expected KEY=VALUE" in refusal(capsys, "run", suite({}), "--set", "seeds")
+    assert "absent.yaml: cannot be read" in refusal(capsys, "run", "absent.yaml")
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        ([row(), "{not json"], ["mine.jsonl:2"]),
+        ([row(family="maths")], ["mine.jsonl:1", "maths", "math"]),
+        ([json.dumps({"prompt": "1 + 1", "family": "math", "depth": "short"})], ["mine.jsonl:1", "target"]),
+    ],
+)
+def test_a_wrong_holdout_file(capsys, home, lines, wanted):
+    line = refusal(capsys, "evaluate", "--holdout", holdout(*lines))
+    assert all(word in line for word in wanted), line
+    assert not home.exists()
+
+
+def test_a_missing_holdout_file(capsys, home):
+    assert "absent.jsonl" in refusal(capsys, "evaluate", "--holdout", "absent.jsonl")
+    assert not home.exists()
+
+
+def test_a_host_folder_without_weights(capsys, home):
+    Path("host").mkdir()
+    Path("host/config.json").write_text("{}")
+    for command in (["run", suite({"host": "./host"})], ["evaluate", "--holdout", holdout(row()), "--host", "./host"]):
+        assert "host: no weights" in refusal(capsys, *command)
+    assert "no such name" in refusal(capsys, "evaluate", "--holdout", holdout(row()), "--host", "nanoo")
+    assert not (home / "runs").exists() or not any((home / "runs").iterdir())
+
+
+def test_an_adapter_of_another_shape(capsys):
+    from safetensors.numpy import load_file, save_file
+
+    from evolora_core.hosts import load_host
+    from evolora_core.population.peft_io import export_peft
+    from evolora_core.population.stack import Population
+    from evolora_core.rng import stream
+
+    host = load_host("nano")
+    population = Population.empty(host, 1, 2)
+    population.init_slot(0, 2, stream(0, 0, 0, "test"))
+    export_peft(population.get(0), host, Path("adapter"))
+    weights = load_file("adapter/adapter_model.safetensors")
+    name = next(key for key in sorted(weights) if key.endswith("lora_A.weight"))
+    save_file(weights | {name: weights[name][:, :-1].copy()}, "adapter/adapter_model.safetensors")
+    line = refusal(capsys, "evaluate", "--holdout", holdout(row()), "--adapter", "adapter")
+    assert name.removeprefix("base_model.model.").removesuffix(".lora_A.weight") in line
+
+
+def test_a_store_of_a_newer_schema(capsys, home):
+    import duckdb
+
+    home.mkdir()
+    with duckdb.connect(str(home / "evolora.duckdb")) as connection:
+        connection.execute("CREATE TABLE schema_version (version BIGINT, views VARCHAR)")
+        connection.execute("INSERT INTO schema_version VALUES (999, '')")
+    for command in (["sql", "SELECT 1"], ["run", suite({})]):
+        line = refusal(capsys, *command)
+        assert "999 is newer" in line
+    assert not any((home / "runs").iterdir())
+
+
+def test_a_home_that_cannot_be_written(capsys, home):
+    home.write_text("a file")
+    for command in (["run", suite({})], ["evaluate", "--holdout", holdout(row())], ["store", "rebuild"]):
+        assert "EVOLORA_HOME is not writable" in refusal(capsys, *command)
+
+
+def test_questions_about_nothing(capsys, home):
+    assert "no suite has been run yet" in refusal(capsys, "status")
+    assert "no such suite" in refusal(capsys, "status", "quickstart")
+    assert "no store yet" in refusal(capsys, "sql", "SELECT 1")
+    assert "is not a pack" in refusal(capsys, "pack", "verify", ".")
+    assert "not a run" in refusal(capsys, "export", "quickstart", "--out", "x")
+
+
+def test_the_doctor_finds_a_home_that_cannot_be_written(capsys, home):
+    home.write_text("a file")
+    with pytest.raises(SystemExit) as end:
+        main(["doctor", "--json"])
+    rows = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    assert end.value.code == 1
+    assert rows["EVOLORA_HOME"]["state"] == "broken"
+    assert rows["EVOLORA_HOME"]["mend"]
+    assert {rows[name]["state"] for name in ("python", "torch", "prefect", "host nano", "device cpu")} == {"ok"}

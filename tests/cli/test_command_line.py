@@ -1,0 +1,68 @@
+"""The console script itself: help, exit codes, and what it does not import."""
+
+import subprocess
+import sys
+
+import pytest
+
+from flows.cli import app, main
+
+COMMANDS = [
+    ["run"], ["status"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"], ["evaluate"], ["host", "list"],
+    ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
+]  # fmt: skip
+HEAVY = {"torch", "prefect", "transformers", "duckdb", "pandas", "matplotlib", "datasets", "scipy"}
+
+
+def ended(*arguments: str) -> int:
+    """The exit code of a command line."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    return int(end.value.code or 0)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(capsys, command):
+    assert ended(*command, "--help") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Example: evolora " + " ".join(command) in printed
+
+
+def test_the_root_lists_the_commands(capsys):
+    assert ended("--help") == 0
+    printed = capsys.readouterr().out
+    assert all(command[0] in printed for command in COMMANDS)
+    assert ended("--version") == 0
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom flows.cli import main\n"
+        "try: main(['run', '--help'])\nexcept SystemExit: pass\n"
+        f"print(sorted({HEAVY} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["nope"], "Unknown command"),
+        (["run"], "requires an argument"),
+        (["run", "suite.yaml", "--nope"], "Unknown option"),
+        (["sql", "SELECT 1", "--format", "xml"], "xml"),
+        (["evaluate"], "--holdout"),
+    ],
+)
+def test_a_command_asked_wrongly_says_so_in_one_line(capsys, arguments, reason):
+    assert ended(*arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("error: ")
+    assert reason in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+def test_the_app_has_no_command_without_an_owner():
+    assert {command[0] for command in COMMANDS} == {name for name in app if not name.startswith("-")}

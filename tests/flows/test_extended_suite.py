@@ -1,0 +1,44 @@
+"""A finished ecology is extended, not repeated: N generations and then more are the same as all of them at once."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from evolora_core.run_index import entries, suites
+
+ROOT = Path(__file__).resolve().parents[2]
+ONE = [
+    "processes=1", "seeds=[0]", "conditions=[ecology]", "sft.learning_rates=[0.001]", "evaluation.comparisons=[]",
+    "ecology.plasticity.learning_rates=[0.004]",
+]  # fmt: skip
+WALL_CLOCK = {"seconds"}
+
+
+def evolve(home: Path, generations: int) -> tuple[Path, dict[str, list[dict]]]:
+    """Folder and tables of the ecology of a suite of so many generations."""
+    from flows.paper_suite import paper_suite
+
+    paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), [*ONE, f"ecology.generations={generations}"])
+    (entry,) = [entry for entry in entries(home, suites(home)[-1]) if entry.stage == "evolve"]
+    folder = home / entry.folder
+    tables = {}
+    for file in sorted(folder.glob("*.parquet")):
+        rows = pq.read_table(file).to_pylist()
+        tables[file.stem] = [{key: row[key] for key in row.keys() - WALL_CLOCK} for row in rows]
+    return folder, tables
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_extending_equals_running_at_once(home, tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", logger="evolora_core")
+    short, _ = evolve(home, 1)
+    longer, extended = evolve(home, 2)
+    assert "resumed ecology s0 at generation 1" in caplog.text
+    assert short != longer
+    assert short.exists()
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "other"))
+    _, straight = evolve(tmp_path / "other", 2)
+    assert extended.keys() == straight.keys() >= {"episodes", "ledger", "organelles", "generations", "compute"}
+    for name, rows in straight.items():
+        assert extended[name] == rows, name

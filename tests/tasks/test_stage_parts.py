@@ -1,0 +1,66 @@
+"""The small parts of the stages that compute something themselves."""
+
+import pytest
+
+from evolora_core.families import Item
+from tasks.datasets import split_rows
+from tasks.pack import publish
+from tasks.tune import choose, routed_accuracy
+
+
+def item(family: str, number: int) -> Item:
+    return Item(f"question {number}", number, family, "short", f"{family}-{number}")
+
+
+def test_split_rows_count_and_hash_every_cell():
+    splits = {"train": [item("math", 1), item("math", 2), item("word.count", 3)], "selection": [item("math", 1)]}
+    rows = split_rows(splits)
+    assert [(row["split"], row["family"], row["n"]) for row in rows] == [
+        ("train", "math", 2),
+        ("train", "word.count", 1),
+        ("selection", "math", 1),
+    ]
+    assert len({row["sha256"] for row in rows}) == 3
+    assert split_rows(splits) == rows
+
+
+def test_routed_accuracy_weighs_buckets_by_their_items():
+    routes = {
+        "n": {"math": 30, "word.count": 10},
+        "table": {"math": 2, "word.count": -1},
+        "accuracy": {"math": {"-1": 0.1, "2": 0.4}, "word.count": {"-1": 0.8, "2": 0.2}},
+    }
+    assert routed_accuracy(routes) == pytest.approx((30 * 0.4 + 10 * 0.8) / 40)
+
+
+def test_the_best_rate_of_each_arm_is_chosen_and_a_tie_goes_to_the_lower(tmp_path):
+    from types import SimpleNamespace
+
+    def trial(arm: str, number: int, rate: float, acc: float) -> dict:
+        return {"arm": arm, "trial": number, "learning_rate": rate, "selection_acc": acc, "flops": 5}
+
+    trials = [
+        trial("sft", 0, 0.001, 0.5), trial("sft", 1, 0.002, 0.5), trial("ecology", 0, 0.001, 0.1),
+        trial("ecology", 1, 0.002, 0.3),
+    ]  # fmt: skip
+    made = choose(SimpleNamespace(summaries={str(i): row for i, row in enumerate(trials)}, folder=tmp_path))
+    assert made.summary == {"sft": 0.001, "ecology": 0.002}
+    assert (tmp_path / "tuning.parquet").exists()
+
+
+def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path):
+    from types import SimpleNamespace
+
+    source = tmp_path / "stage" / "pack" / "plots"
+    source.mkdir(parents=True)
+    (source / "a.csv").write_text("1")
+    result = SimpleNamespace(path=tmp_path / "stage")
+    out = publish(result, tmp_path / "packs" / "x")
+    assert (out / "plots" / "a.csv").read_text() == "1"
+    stamp = out.stat().st_ino
+    assert publish(result, out).stat().st_ino == stamp
+    (source / "a.csv").write_text("2")
+    (out / "stale.csv").write_text("")
+    publish(result, out)
+    assert [path.name for path in out.rglob("*.csv")] == ["a.csv"]
+    assert [path.name for path in out.parent.iterdir()] == ["x"]
