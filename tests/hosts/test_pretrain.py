@@ -102,6 +102,12 @@ def test_pace_warms_up_and_decays() -> None:
     assert pace[10:] == sorted(pace[10:], reverse=True)
 
 
+def test_pace_of_a_cosine_cut_short_is_the_longer_one_so_far() -> None:
+    longer = CONFIG.schedule.model_copy(update={"steps": 100})
+    cut = longer.model_copy(update={"steps": 60, "decay_steps": 100})
+    assert [pace_at(step, cut) for step in range(60)] == [pace_at(step, longer) for step in range(60)]
+
+
 def test_mixture_faults_are_named() -> None:
     with pytest.raises(ConfigError, match=r"pretrain\.mixture\.math\.shrot: unknown depth \(did you mean 'short'\?\)"):
         read_mixture(CONFIG.model_copy(update={"mixture": {"math": {"shrot": 1.0}}}))
