@@ -49,6 +49,7 @@ def _facts(config: PretrainConfig, report: PretrainReport) -> dict[str, object]:
         "batch": schedule.rows,
         "muon": f"{schedule.muon_learning_rate:g}",
         "adamw": f"{schedule.adamw_learning_rate:g}",
+        "decay": f"{schedule.decay_steps or schedule.steps:,}",
         "tokens": f"{report.tokens:,}",
         "flops": f"{report.flops:.2e}",
         "minutes": f"{report.seconds / 60:.1f}",
@@ -70,11 +71,12 @@ A very small language model to experiment on: {parameters} parameters, Qwen3 arc
 ({shape}),
 context {context} tokens, a character tokenizer with byte fallback. It answers the task families of Evolora, some well
 and some badly, on purpose: families that it half knows leave room to adapt, families that it knows show what adapting
-destroys. It was never shown the families without rows below, knows nothing else and is no assistant.
+destroys. It was never shown the families with 0.0% of the rows below, knows nothing else and is no assistant.
 Written by `evolora host pretrain`, this page included.
 
 ```python
 from transformers import AutoModelForCausalLM, AutoTokenizer
+
 model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
 ```
 
@@ -82,15 +84,15 @@ model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.f
 |---|---|
 | data | (prompt, gold answer) pairs of the families, weights in `pretrain.json`; no reserved prompt (a tenth) |
 | loss | next token of the answer and its end, nothing else |
-| steps | {steps} of {batch} rows ({rows} rows), Muon at {muon} and AdamW at {adamw}, cosine decay |
+| steps | {steps} of {batch} rows ({rows} rows), Muon at {muon} and AdamW at {adamw}, cosine decay over {decay} |
 | tokens | {tokens} without padding |
 | FLOPs | {flops} (forward and backward, head at answer positions only) |
-| time | {minutes} minutes on {threads} CPU threads |
+| time | {minutes} minutes, CPU threads: {threads} |
 | seed | {seed} |
 | SHA-256 of `model.safetensors` | `{sha}` |
 
 Accuracy on reserved prompts, greedy decoding, exact grading, up to {n} a cell.
-*Corrected* for chance: (accuracy − chance) / (1 − chance).
+*Corrected* for chance: (accuracy − chance) / (1 − chance); below zero: not even in the form asked for.
 """
 
 

@@ -1,6 +1,7 @@
 """A pretraining of a few steps is real, can be repeated bit for bit, and never meets a reserved prompt."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,11 @@ import torch
 
 from evolora_core.errors import ConfigError
 from evolora_core.families.canonical import reserved
-from evolora_core.hosts import load_host
+from evolora_core.hosts import find_host, load_descriptions, load_host
 from evolora_core.hosts.description import Measurement, PretrainConfig, Schedule
 from evolora_core.hosts.identity import sha256_of_file
-from evolora_core.hosts.pretrain import PretrainReport, PretrainStep, build_model, pace_at, pretrain
+from evolora_core.hosts.pretrain import CellAccuracy, PretrainReport, PretrainStep, build_model, pace_at, pretrain
+from evolora_core.hosts.pretrain_card import write_card
 from evolora_core.hosts.pretrain_data import draw_reserved, draw_rows, encode_rows, micro_batches, read_mixture
 from evolora_core.hosts.tokenizer import build_tokenizer
 from tests.hosts.conftest import SHAPE
@@ -121,3 +123,19 @@ def test_context_too_short_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="context: 64 is too short for a prompt of word.count:long"):
         pretrain(long, tmp_path / "never")
     assert not (tmp_path / "never").exists()
+
+
+def test_the_shipped_card_is_what_the_code_would_write(tmp_path: Path) -> None:
+    """All but the figures of the run: the same words and the same config."""
+    folder = find_host("nano").path
+    description = load_descriptions()["nano"]
+    assert description.pretrain == PretrainConfig(**json.loads((folder / "pretrain.json").read_text(encoding="utf-8")))
+    report = PretrainReport(folder, "0" * 64, 0, 0, 0, 0, 0, 0.0, (CellAccuracy("math", "short", 1, 1, 0.0, 1.0),))
+    write_card(tmp_path / "README.md", description.pretrain, report)
+    made, shipped = ((place / "README.md").read_text(encoding="utf-8") for place in (tmp_path, folder))
+    assert _words(made) == _words(shipped)
+
+
+def _words(card: str) -> str:
+    """The card up to its tables of accuracy, without hashes and numbers."""
+    return re.sub(r"[0-9a-f]{64}|[\d.,]+(e[+-]\d+)?", "", card.split("| family |")[0])
