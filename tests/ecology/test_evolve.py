@@ -73,16 +73,6 @@ def test_births_are_paid_by_the_living(straight):
     assert all(row["generation"] == 0 for row in ledger if row["entry"] == "endowment")
 
 
-def test_an_accepted_child_lives_after_its_merge(straight):
-    accepted = [row for row in rows(straight.folder, "assimilations") if row["accepted"]]
-    lives = {row["organelle"]: row for row in rows(straight.folder, "organelles")}
-    assert accepted
-    for row in accepted:
-        child = lives[row["child"]]
-        assert child["origin"] == "merge" and child["born"] == row["generation"]
-        assert child["died"] is None or child["died"] > row["generation"]
-
-
 def test_tables_agree_with_one_another(straight):
     episodes, generations = rows(straight.folder, "episodes"), rows(straight.folder, "generations")
     for row in generations:

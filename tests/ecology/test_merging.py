@@ -1,0 +1,99 @@
+"""A merge on the shipped nano host whose outcome is known: both parents have one skill and opposite faults."""
+
+import numpy as np
+import pytest
+import torch
+
+from evolora_core.ecology import merging
+from evolora_core.ecology.world import World, found
+from evolora_core.families import gold
+from evolora_core.population.adapter import Adapter
+from evolora_core.population.merge import merge
+from evolora_core.population.stack import Population
+from evolora_core.population.train import StackedAdamW, build_batch, train_step
+
+
+@pytest.fixture(scope="module")
+def skill(small):
+    """A rank-2 adapter that learned to sort JSON arrays from gold answers."""
+    host = small.host
+    items = [item for item in small.items if item.family == "json_repair"]
+    population = Population.empty(host, 1, 2)
+    population.init_slot(0, 2, np.random.default_rng(0))
+    optimizer = StackedAdamW(population)
+    prompts, answers = host.encode_prompts([i.prompt for i in items]), host.encode_answers([gold(i) for i in items])
+    for step in range(24):
+        rows = np.arange(step * 48, step * 48 + 48) % len(items)
+        batch = build_batch(host, [prompts[r] for r in rows], [answers[r] for r in rows], [0] * 48, [1.0] * 48)
+        train_step(host, population, batch, optimizer, torch.tensor([3e-3]), 1.0)
+    return population.get(0)
+
+
+def world_of(small):
+    """The small ecology with a test that is large enough to see the skill."""
+    config = small.config.model_copy(
+        update={"assimilation": small.config.assimilation.model_copy(update={"uplift": 0.1, "alpha": 0.2})}
+    )
+    return World(small.host, small.items, config, small.decoding, 0, small.calibration, 1e-3, "ecology")
+
+
+def with_fault(skill: Adapter, sign: float) -> Adapter:
+    """The skill plus (or minus) the same random ΔW of rank 2, large enough to spoil most answers."""
+    draw = np.random.default_rng(1)
+    fault = Adapter(
+        2,
+        skill.scale,
+        {n: torch.from_numpy(draw.normal(0, 0.12, tuple(A.shape)).astype(np.float32)) for n, A in skill.A.items()},
+        {n: torch.from_numpy(draw.normal(0, 0.12, tuple(B.shape)).astype(np.float32)) for n, B in skill.B.items()},
+    )
+    return merge([skill, fault], [1.0, sign], 4)
+
+
+def test_an_accepted_child_lives_and_is_paid_for(small, skill):
+    world = world_of(small)
+    state = found(world)
+    cell = world.cells.index(("json_repair", "short"))
+    for slot, sign in ((0, 1.0), (1, -1.0)):
+        state.population.put(slot, with_fault(skill, sign))
+        state.change(state.organelles[slot], rank=4)
+        state.practice[slot, cell] = (12, 6)
+    first, second = state.organelles[:2]
+    before = {name: state.ledger.balance(name) for name in ("0", "1")}
+    merging._trial(
+        world, state, merging.Proposal(first, second, (cell, cell), "weighted", 1.0), np.random.default_rng(2)
+    )
+
+    (row,) = state.events["assimilations"]
+    assert row["accepted"] and row["uplift"] > 0 and row["p"] < 0.4, row
+    child = state.organelles[row["child"]]
+    assert child.alive and child.origin == "merge" and child.parents == (0, 1)
+    assert {(r["parent"], r["weight"]) for r in state.events["lineage"]} == {(0, 0.5), (1, 0.5)}
+    # The faults cancel: ΔW of the child is the skill.
+    assert float(state.population.delta_norms()[child.slot]) == pytest.approx(norm(skill), rel=1e-3)
+    paid = sum(before[name] - state.ledger.balance(name) for name in before)
+    tests = sum(r["amount"] for r in state.ledger.postings if r["entry"] == "test" and r["account"] == "sink")
+    assert state.ledger.balance(child.id) == 60_000_000 and paid == tests + 60_000_000
+    assert state.meter.accounts["assimilation"].flops > 0
+
+
+def test_a_copy_of_a_parent_is_refused(small, skill):
+    """Merging an adapter with itself gives itself, which is no better."""
+    world = world_of(small)
+    state = found(world)
+    cell = world.cells.index(("json_repair", "short"))
+    for slot in (0, 1):
+        state.population.put(slot, skill)
+        state.change(state.organelles[slot], rank=2)
+        state.practice[slot, cell] = (12, 6)
+    first, second = state.organelles[:2]
+    merging._trial(
+        world, state, merging.Proposal(first, second, (cell, cell), "weighted", 1.0), np.random.default_rng(2)
+    )
+    (row,) = state.events["assimilations"]
+    assert not row["accepted"] and row["reason"] == "not ahead" and row["child"] is None
+    assert len(state.organelles) == small.config.population
+
+
+def norm(adapter: Adapter) -> float:
+    """Frobenius norm of ΔW over all modules."""
+    return sum(float((adapter.scale * adapter.B[n] @ adapter.A[n]).square().sum()) for n in adapter.A) ** 0.5
