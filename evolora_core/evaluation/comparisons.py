@@ -91,9 +91,11 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
     whole = items.assign(family=ALL)
     rows = []
     for key, group in pd.concat([whole, items]).groupby(["arm", "split", "family"], sort=True):
-        arm, split, family = key
+        arm, split, family = map(str, key)
         outcomes = list(_by_seed(group).values())
-        lo, hi = accuracy_interval(outcomes, stream(0, 0, 0, "bootstrap", "accuracy", *map(str, key)), resamples)
+        # The same draws for every arm, so that arms with equal answers get equal intervals.
+        rng = stream(0, 0, 0, "bootstrap", "accuracy", split, family)
+        lo, hi = accuracy_interval(outcomes, rng, resamples)
         acc = float(np.mean([o.mean() for o in outcomes]))
         row = {"arm": arm, "split": split, "family": family, "seeds": len(outcomes), "n": len(group)}
         rows.append(row | {"acc": acc, "lo": lo, "hi": hi})

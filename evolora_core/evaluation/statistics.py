@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from evolora_core.errors import StageError
 
@@ -54,7 +54,7 @@ def wilson(correct: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
         raise ValueError(f"wilson: {correct} correct of {n}")
     if n == 0:
         return 0.0, 1.0
-    z = float(stats.norm.ppf(1 - alpha / 2))
+    z = float(special.ndtri(1 - alpha / 2))
     share = correct / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -87,7 +87,7 @@ def hierarchical_bootstrap(
         means[here] = picks @ distinct / len(items)
     tail = alpha / 2
     if seeds >= MIN_SEEDS:
-        tail = float(stats.norm.cdf(-np.sqrt(seeds / (seeds - 1)) * stats.t.ppf(1 - alpha / 2, seeds - 1)))
+        tail = float(special.ndtr(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, alpha / 2)))
     lo, hi = np.quantile(means.mean(axis=1), [tail, 1 - tail])
     return float(lo), float(hi)
 
@@ -138,9 +138,7 @@ def mcnemar_exact(a: np.ndarray, b: np.ndarray) -> float:
     if a.shape != b.shape:
         raise ValueError(f"mcnemar_exact: outcomes of shapes {a.shape} and {b.shape} are not paired")
     only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    if only_a + only_b == 0:
-        return 1.0
-    return float(stats.binomtest(only_a, only_a + only_b, 0.5).pvalue)
+    return min(1.0, 2 * float(special.bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

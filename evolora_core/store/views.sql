@@ -84,16 +84,15 @@ CREATE OR REPLACE VIEW lineage AS
 SELECT run_id, child, parent, role, generation, weight, suite, condition, seed FROM data.lineage;
 
 -- One row per run: what it earned, spent and reached. NULL where a condition has no such thing.
--- ROI is all rewards over all costs of the run, never that of one generation.
+-- Costs are all that organelles pay: tickets, answers, rehearsal and tests. ROI is all rewards over all costs of the run,
+-- never that of one generation.
 CREATE OR REPLACE VIEW run_summary AS
 WITH runs AS (SELECT DISTINCT suite, run_id, condition, seed FROM data.stages WHERE stage = 'evaluate'),
-earned AS (
-    SELECT run_id, count(*) AS episodes, (sum(reward) - sum(cost)) / 1e6 / count(*) AS mean_net,
-        sum(reward) / nullif(sum(cost), 0) AS mean_roi
-    FROM data.episodes GROUP BY run_id
-),
-lived AS (
-    SELECT run_id, count(*) AS generations, arg_max(qd_coverage, generation) AS qd_coverage, max(population) > 1 AS several
+lived AS ( -- a generation without episodes has the totals of its costs as means
+    SELECT run_id, count(*) AS generations, sum(episodes) AS episodes, max(population) > 1 AS several,
+        sum(mean_reward * greatest(episodes, 1)) AS reward, sum(mean_cost * greatest(episodes, 1)) AS cost,
+        (reward - cost) / nullif(sum(episodes), 0) AS mean_net, reward / nullif(cost, 0) AS mean_roi,
+        arg_max(qd_coverage, generation) AS qd_coverage
     FROM data.generations GROUP BY run_id
 ),
 merged AS (SELECT run_id, count(*) FILTER (WHERE accepted) AS merges FROM data.assimilations GROUP BY run_id),
@@ -116,12 +115,12 @@ reached AS (
 SELECT runs.*, generations, episodes, mean_net, mean_roi,
     CASE WHEN several THEN coalesce(merges, 0) END AS merges, -- one organelle alone cannot merge
     qd_coverage, holdout_id, holdout_ood, retention, cost_per_answer, cost_per_correct, train_flops, total_flops, evaluation_flops
-FROM runs LEFT JOIN earned USING (run_id) LEFT JOIN lived USING (run_id) LEFT JOIN merged USING (run_id)
+FROM runs LEFT JOIN lived USING (run_id) LEFT JOIN merged USING (run_id)
     LEFT JOIN answered USING (run_id) LEFT JOIN spent USING (run_id) LEFT JOIN reached USING (run_id);
 
 -- Means over the complete seeds. lo, hi: bootstrap over seeds and items, NULL until the suite's comparisons are computed
 -- from the same seeds. cost_per_answer, train_flops and total_flops are budget FLOPs; train = rollouts and updates; total =
--- all but the evaluation on the holdouts, which is our measurement and the same for every arm.
+-- all but the evaluation on the holdouts, which measures and does not train.
 CREATE OR REPLACE VIEW paper_table AS
 WITH intervals AS (
     SELECT suite, condition, any_value(seeds) AS seeds,

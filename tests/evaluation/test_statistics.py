@@ -12,6 +12,7 @@ from evolora_core.errors import StageError
 from evolora_core.evaluation import statistics
 from evolora_core.rng import stream
 
+RESAMPLES = 1000  # enough for a simulation
 outcomes = st.lists(st.integers(0, 1), min_size=1, max_size=60)
 
 
@@ -102,17 +103,12 @@ def _family(
     compared = []
     for k, gain in enumerate(gains):
         a, b = _paired(rng, np.clip(rng.normal(gain, spread, seeds), -0.19, 0.19), items)
-        compared.append(statistics.compare(f"split{k}", "a", "b", a, b, rng))
+        compared.append(statistics.compare(f"split{k}", "a", "b", a, b, rng, RESAMPLES))
     return statistics.decide(compared)
 
 
-@pytest.fixture
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statistics.hierarchical_bootstrap, "__defaults__", (1000, statistics.ALPHA))
-
-
 @pytest.mark.parametrize(("seeds", "spread"), [(8, 0.0), (8, 0.03), (3, 0.0)])
-def test_family_wise_error_of_the_verdict_stays_nominal(few_resamples: None, seeds: int, spread: float) -> None:
+def test_family_wise_error_of_the_verdict_stays_nominal(seeds: int, spread: float) -> None:
     rng = stream(7, seeds, int(spread * 100), "null")
     families = 150
     wrong = sum(
@@ -121,7 +117,7 @@ def test_family_wise_error_of_the_verdict_stays_nominal(few_resamples: None, see
     assert wrong <= stats.binom.ppf(0.999, families, statistics.ALPHA)
 
 
-def test_a_true_gain_gets_its_verdict(few_resamples: None) -> None:
+def test_a_true_gain_gets_its_verdict() -> None:
     rng = stream(8, 0, 0, "power")
     found = [_family(rng, np.array([0.08, 0.08, 0.0, 0.0]), 8, 500, 0.02) for _ in range(40)]
     assert np.mean([f[0].verdict == "a" for f in found]) > 0.9
@@ -129,14 +125,12 @@ def test_a_true_gain_gets_its_verdict(few_resamples: None) -> None:
 
 
 @pytest.mark.parametrize(("seeds", "items", "spread"), [(5, 2000, 0.03), (8, 2000, 0.03), (8, 200, 0.0)])
-def test_the_interval_covers_the_true_gain_at_least_as_often_as_it_says(
-    few_resamples: None, seeds: int, items: int, spread: float
-) -> None:
+def test_the_interval_covers_the_true_gain_at_least_as_often_as_it_says(seeds: int, items: int, spread: float) -> None:
     rng = stream(9, seeds, items, "coverage")
     trials, covered = 200, 0
     for _ in range(trials):
         a, b = _paired(rng, np.clip(rng.normal(0.05, spread, seeds), -0.19, 0.19), items)
-        c = statistics.compare("split", "a", "b", a, b, rng)
+        c = statistics.compare("split", "a", "b", a, b, rng, RESAMPLES)
         covered += c.lo <= 0.05 <= c.hi
     assert covered >= stats.binom.ppf(0.01, trials, 0.95)
 
