@@ -89,13 +89,15 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
     steps = {step.name: step for step in plan}
     waiting = list(plan)
     broken: set[str] = set()
+    reused: set[str] = set()
     running: dict[str, tuple[StageRequest, PrefectFuture]] = {}
-    finished: queue.SimpleQueue[str] = queue.SimpleQueue()
+    finished: queue.SimpleQueue[tuple[str, PrefectFuture]] = queue.SimpleQueue()
 
     def start(step: Step) -> StageResult | None:
         """The result, if it can be had at once."""
         request = step.request(outcome.results)
         if stands(request):
+            reused.add(step.name)
             step.task(request)  # a hit of Prefect's cache, so that its record is complete
             return reuse(request)
         task = step.task.with_options(refresh_cache=True)  # what is not whole is no hit, whatever Prefect remembers
@@ -103,7 +105,7 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
             return pool.call(task, request)
         future = pool.submit(task, request)
         running[step.name] = request, future
-        future.add_done_callback(lambda _: finished.put(step.name))
+        future.add_done_callback(lambda _: finished.put((step.name, future)))
         return None
 
     def collect(name: str) -> StageResult:
@@ -124,23 +126,35 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
             waiting.remove(ready[0])
             name, action = ready[0].name, lambda step=ready[0]: start(step)
         elif running:
-            name = finished.get()
+            name, future = finished.get()
+            if name not in running or running[name][1] is not future:
+                continue  # of a pool that was given up
             action = lambda name=name: collect(name)  # noqa: E731
         else:
-            return outcome
+            break
         try:
             if result := action():
                 done(result)
                 outcome.results[name] = result
-        except BrokenProcessPool as error:  # Python gives up all workers when one is killed, so this may be a bystander
+                if name not in reused:
+                    log.info("%s done in %.1f s (%d of %d)", name, result.seconds, len(outcome.results), len(steps))
+        except BrokenProcessPool as error:
+            # Python gives up all workers when one is killed: whatever else was running is lost as well, and any of them
+            # may be a bystander. All are tried once more.
+            lost = [name, *running]
+            running.clear()
             pool.renew()
-            if name in broken:
-                fail(name, error)
-            else:
-                broken.add(name)
-                waiting.insert(0, steps[name])
+            for other in lost:
+                if other in broken:
+                    fail(other, error)
+                else:
+                    broken.add(other)
+                    waiting.insert(0, steps[other])
         except Exception as error:  # one seed's fault must not stop the others
             fail(name, error)
+    if reused:
+        log.info("%d of %d stages were done before and are reused", len(reused), len(steps))
+    return outcome
 
 
 def _mark_failed(request: StageRequest, why: str) -> None:

@@ -37,7 +37,7 @@ def label(stage: str, condition: str, seed: int) -> str:
     """
     if condition == "suite":
         return stage
-    return f"{stage} s{seed}" if condition == "shared" else f"{stage} {condition} s{seed}"
+    return f"{stage} s{seed}" if condition in ("shared", stage) else f"{stage} {condition} s{seed}"
 
 
 class StageResult(BaseModel):
@@ -280,7 +280,6 @@ def perform(request: StageRequest, body: Body) -> StageResult:
                 log.exception("%s failed", request.label)
             raise
     write_entry(home, request.suite_id, _finished(request, manifest, "done"))
-    log.info("%s done in %.1f s", request.label, manifest["seconds"])
     return _result(request, manifest)
 
 

@@ -9,17 +9,20 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
 if TYPE_CHECKING:
     from evolora_core.hosts import Host
 
 
 def start_worker(threads: int) -> None:
     """Prepare a process before it computes: its log, its end, and the number of threads of whatever it imports."""
-    show_log()
+    show_log(worker=True)
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    tqdm.set_lock(threading.RLock())  # its own is shared between processes, and Python warns that ours leave it behind
 
 
 def _end_with(parent: Any) -> None:
@@ -28,15 +31,20 @@ def _end_with(parent: Any) -> None:
     os._exit(1)
 
 
-def show_log() -> None:
-    """Send the project's own log to stderr: lines in a file, warnings only beside the bars of a terminal."""
+def show_log(*, worker: bool = False) -> None:
+    """Send the project's own log to stderr. On a terminal a worker has a bar, and says only what the bar cannot."""
+    terminal = sys.stderr.isatty()
     logger = logging.getLogger("evolora_core")
-    logger.setLevel(logging.WARNING if sys.stderr.isatty() else logging.INFO)
-    if not any(getattr(handler, "evolora", False) for handler in logger.handlers):
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
-        handler.evolora = True  # type: ignore[attr-defined]
+    logger.setLevel(logging.WARNING if terminal and worker else logging.INFO)
+    if not any(isinstance(handler, _Lines) for handler in logger.handlers):
+        handler = _Lines()
+        clear = "\r\x1b[K" if terminal else ""  # a line may hold what is left of a bar
+        handler.setFormatter(logging.Formatter(clear + "%(asctime)s %(message)s", datefmt="%H:%M:%S"))
         logger.addHandler(handler)
+
+
+class _Lines(logging.StreamHandler):
+    """The project's own handler, so that it is added once."""
 
 
 def load_stage_host(wanted: Mapping[str, Any]) -> "Host":

@@ -37,6 +37,6 @@ def status(
             "finished": entry.finished,
             "reason": entry.reason,
         }
-        for entry in entries(home, found)
+        for entry in sorted(entries(home, found), key=lambda entry: entry.started or "")
     ]
     show(rows, json)

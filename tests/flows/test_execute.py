@@ -118,4 +118,10 @@ def test_a_killed_worker_fails_its_stage_alone(home, tmp_path):
     assert executions(tmp_path / "log") == 2  # once more, since the killed one may have been a bystander
     assert outcome.results["sum"].summary["number"] == 9
     assert outcome.results["a"].summary["pid"] != os.getpid()
-    assert states(home) == {1: "failed", 2: "done", 3: "done", 4: "done"}
+    # A stage that finished while its worker was given up is found whole, and counts as cached.
+    assert {number: state.replace("cached", "done") for number, state in states(home).items()} == {
+        1: "failed",
+        2: "done",
+        3: "done",
+        4: "done",
+    }

@@ -105,7 +105,7 @@ def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished)
         names = {run.name for run in client.read_task_runs(limit=200)}
         flows = {run.name for run in client.read_flow_runs(limit=200)}
         artifacts = {artifact.key for artifact in client.read_artifacts()}
-    assert {"evolve ecology s1", "sft sft s0", "evaluate frozen s1", "datasets s0", "record compare"} <= names
+    assert {"evolve ecology s1", "sft s0", "evaluate frozen s1", "datasets s0", "record compare"} <= names
     assert finished.suite in flows
     assert "paper-table" in artifacts
 
