@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from hypothesis import settings
+
 from evolora_core.home import environment
 
 _home = Path(tempfile.mkdtemp(prefix="evolora-test-"))
@@ -16,3 +18,7 @@ os.environ |= environment(_home) | {
     "PREFECT_PLUGINS_ENABLED": "false",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
 }
+
+# Machines are shared and slow at times: how long an example takes says nothing about the code.
+settings.register_profile("evolora", deadline=None)
+settings.load_profile("evolora")

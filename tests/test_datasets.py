@@ -25,7 +25,7 @@ class Settings:
     holdout_items: int = 12
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 2**31))
 def test_splits_are_disjoint_balanced_and_of_the_right_size(seed: int) -> None:
     splits = build_splits(Settings(), seed)

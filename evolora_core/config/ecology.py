@@ -10,17 +10,19 @@ from evolora_core.config.strict import Strict
 class PlasticityConfig(Strict):
     """How an organelle's own weights change from its episodes."""
 
-    rule: Literal["none", "reinforce", "gold"] = Field(
-        "reinforce",
-        description="`none`: weights change by variation alone; `reinforce`: own verified answers, rewards only; "
+    rule: Literal["none", "reinforce", "search", "gold"] = Field(
+        "search",
+        description="`none`: weights change by variation alone; `reinforce`: own verified samples, rewards only; "
+        "`search`: own verified answers, found by best-first search over token alternatives, rewards only; "
         "`gold`: supervised steps on gold targets (labelled as such)",
     )
+    calls: int = Field(16, ge=1, description="verifier calls that `search` may spend on one item")
     learning_rates: list[float] = Field(
-        [1e-3, 2e-3, 4e-3], min_length=1, description="grid of AdamW learning rates that tuning chooses from"
+        [1.5e-3, 2.5e-3, 4e-3], min_length=1, description="grid of AdamW learning rates that tuning chooses from"
     )
     half_life: float = Field(8.0, gt=0, description="generations after which the learning rate has halved")
-    steps: int = Field(4, ge=0, description="passes of one batch per organelle and generation")
-    batch_rows: int = Field(16, ge=1, description="verified answers per organelle in one step")
+    steps: int = Field(4, ge=0, description="steps of the learners in a generation")
+    batch_rows: int = Field(128, ge=1, description="verified answers in one step, over all learners")
     single_batch_rows: int = Field(
         64, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
     )
@@ -33,7 +35,7 @@ class EconomyConfig(Strict):
     """Energy. One unit is the FLOPs of one mean answer of the bare host."""
 
     break_even_accuracy: float = Field(
-        0.03, gt=0, le=1, description="accuracy at which the bare host's rewards pay for its answers; sets ρ"
+        0.01, gt=0, le=1, description="accuracy at which the bare host's rewards pay for its answers; sets ρ"
     )
     ticket: float = Field(4.0, ge=0, description="units that an organelle pays to take part in a generation")
     endowment: float = Field(200.0, gt=0, description="units that a founder gets from the sun and a child from parents")
@@ -46,7 +48,7 @@ class EconomyConfig(Strict):
 class CurriculumConfig(Strict):
     """Which cells are practised."""
 
-    smoothing: float = Field(0.1, gt=0, le=1, description="weight of the newest generation in the success averages")
+    smoothing: float = Field(0.08, gt=0, le=1, description="weight of the newest generation in the success averages")
     focus: float = Field(0.8, ge=0, le=1, description="share of an organelle's episodes in the family of its niche")
     uniform: float = Field(
         0.2, ge=0, le=1, description="share of cells drawn uniformly instead of by learning progress"
@@ -56,9 +58,9 @@ class CurriculumConfig(Strict):
 class VariationConfig(Strict):
     """Births by mutation."""
 
-    births: int = Field(2, ge=0, description="mutated children per generation, at most")
+    births: int = Field(4, ge=0, description="mutated children per generation, at most")
     sigma: float = Field(0.05, ge=0, description="norm of a weight mutation relative to the parent's ΔW")
-    trait_sigma: float = Field(0.2, ge=0, description="standard deviation of log learning rate and log temperature")
+    trait_sigma: float = Field(0.1, ge=0, description="standard deviation of log learning rate and log temperature")
     rank_change: float = Field(0.2, ge=0, le=1, description="probability that a child's rank doubles or halves")
 
 
@@ -66,17 +68,20 @@ class AssimilationConfig(Strict):
     """The paired test that a merged child must pass to live."""
 
     every: int = Field(2, ge=1, description="generations between rounds of merging")
-    attempts: int = Field(2, ge=0, description="merges tried in one round")
+    attempts: int = Field(1, ge=0, description="merges tried in one round")
     methods: list[Literal["weighted", "ties", "dare"]] = Field(["weighted"], min_length=1, description="merge forms")
     gains: list[float] = Field(
-        [1.0, 1.5, 2.0],
+        [1.2],
         min_length=1,
         description="sums of the two merge weights to draw from: 1 averages the parents' updates, 2 adds them up",
     )
     alpha: float = Field(0.05, gt=0, lt=0.5, description="false-accept rate of one attempt, spent over the looks")
     power: float = Field(0.8, gt=0.5, lt=1, description="power at the uplift below; sets the largest sample")
-    uplift: float = Field(0.1, gt=0, lt=1, description="gain in accuracy that the test is built to find")
-    looks: int = Field(3, ge=1, le=8, description="interim analyses, equally spaced")
+    uplift: float = Field(0.035, gt=0, lt=1, description="gain in accuracy that the test is built to find")
+    discordance: float = Field(
+        0.15, gt=0, le=1, description="share of items on which child and parent are expected to differ; sets the sample"
+    )
+    looks: int = Field(4, ge=1, le=8, description="interim analyses, each on twice the sample of the one before")
     margin: float = Field(0.1, gt=0, lt=1, description="largest loss tolerated on the union of the parents' cells")
 
 
@@ -87,8 +92,12 @@ class EcologyConfig(Strict):
     ranks: list[int] = Field([2, 4, 8], min_length=1, description="adapter ranks, dealt to the founders in turn")
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
     generations: int = Field(12, ge=1, description="rounds of the ecology")
-    episodes: int = Field(256, ge=1, description="answers per generation, over all organelles")
-    samples: int = Field(4, ge=1, description="samples of one item by one organelle (each is an episode)")
+    episodes: int = Field(256, ge=1, description="answers per generation, over all organelles; with `search` at most")
+    samples: int = Field(
+        4,
+        ge=1,
+        description="answers of one organelle to one item, each an episode; with `search` the mean over items",
+    )
     temperature: float = Field(0.8, gt=0, description="sampling temperature of the founders")
     cost_bins: list[float] = Field(
         [1.05, 1.15], description="edges of the archive's cost bins: cost of an answer relative to the bare host"

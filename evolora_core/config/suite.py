@@ -60,6 +60,12 @@ class ComparisonConfig(Strict):
     a: Condition = Field(description="condition whose advantage is tested")
     b: Condition = Field(description="condition it is compared with")
     split: Split = Field(description="holdout split")
+    routing: Literal["single", "family"] | None = Field(
+        None, description="router under which both answer; by default the headline's"
+    )
+    margin: float | None = Field(
+        None, gt=0, lt=1, description="loss in accuracy up to which `a` counts as not worse; said in the note"
+    )
 
 
 class EvaluationConfig(Strict):
@@ -105,6 +111,9 @@ class SuiteConfig(Strict):
         named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
         if absent := sorted(named - set(self.conditions)):
             raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
+        routed = {pair.routing for pair in self.evaluation.comparisons} - {None, *self.evaluation.routings}
+        if routed:
+            raise ValueError(f"evaluation.comparisons: {', '.join(map(str, routed))} is not among the routings")
         return self
 
 

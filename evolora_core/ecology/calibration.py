@@ -19,8 +19,9 @@ from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.plasticity import RULES
 
-ANSWERS = 512  # sampled answers of the bare host, over all cells
+ANSWERS = 1024  # sampled answers of the bare host, over all cells
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         chosen,
         np.full(len(chosen), -1),
         decoding=decoding,
-        temperatures=config.temperature,
+        temperatures=0.0 if RULES[config.plasticity.rule].searches else config.temperature,
         keys=rng.row_keys(rng.key(seed, 0, 0, "calibrate"), len(chosen)),
     )
     seconds = time.perf_counter() - started

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core.compute import Meter
-from evolora_core.ecology.state import State
+from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
@@ -16,18 +16,27 @@ NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
 
 
 def shortlist(world: World, state: State) -> dict[str, list[int]]:
-    """Slots worth asking, per family and under "" for all families: the two organelles with the most skill there.
+    """Slots worth asking, per family and under "" for all families, at most two for each.
 
-    Asking everyone would cost population × selection answers, for organelles that their own episodes have ruled out.
+    For a family: the learner of its niche, and whoever else has most skill there. For all: the youngest merged child,
+    and whoever else has most skill over all. Who learned nothing has the host's answers and is left out. Asking
+    everyone would cost population × selection answers, for organelles that their own episodes have ruled out.
     """
-    slots = np.array([organelle.slot for organelle in state.living], dtype=np.int64)
-    skill = world.skill(state)[slots]
-    columns = {family: np.array([own == family for own, _ in world.cells]) for family, _ in world.cells}
-    columns[""] = np.ones(len(world.cells), dtype=bool)
-    return {
-        name: slots[np.argsort(-skill[:, column].mean(axis=1), kind="stable")[:2]].tolist()
-        for name, column in columns.items()
-    }
+    moved = state.population.delta_norms().numpy(force=True) > NO_OP
+    able = [organelle for organelle in state.living if moved[organelle.slot]]
+    skill = world.skill(state)
+
+    def two(first: list[Organelle], column: np.ndarray) -> list[int]:
+        by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
+        return list(dict.fromkeys(organelle.slot for organelle in [*first, *by_skill]))[:2]
+
+    listed = {}
+    for family, column in zip(world.families, world.inside, strict=True):
+        taught = [o for o in able if o.niche == family and o.learned >= 0]
+        listed[family] = two(sorted(taught, key=lambda o: (-o.learned, o.origin != "merge", o.id))[:1], column)
+    merged = [organelle for organelle in able if organelle.origin == "merge"]
+    listed[""] = two(merged[-1:], np.ones(len(world.cells), dtype=bool))
+    return listed
 
 
 def choose(world: World, state: State, selection: list[Item], routings: list[str], folder: Path) -> Meter:

@@ -1,4 +1,4 @@
-"""Learn: all organelles rehearse their memories, every step one forward and backward for the whole population."""
+"""Learn: the learners rehearse their memories, every step one forward and backward for all of them."""
 
 import time
 
@@ -6,25 +6,46 @@ import numpy as np
 import torch
 
 from evolora_core.ecology.ledger import SINK
-from evolora_core.ecology.state import State
+from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
 from evolora_core.population.train import build_batch, train_step
 
 
-def learn(world: World, state: State) -> None:
-    """A few steps over each solvent organelle's buffer, charged to its account. NaN retires its organelle."""
+def learners_of(world: World, state: State) -> list[tuple[Organelle, int]]:
+    """(learner, its rows in one step): in every niche one organelle learns, from what all of the niche have found.
+
+    All of a niche explore and sell what they find; if all learned from it too, each would learn a fraction of what the
+    same compute teaches one. It stays the learner while it lives, or until a merged child takes its place: skills from
+    practice are too noisy to change horses by. The rows go to the niches by credit.
+    """
     config = world.config.plasticity
-    rows, steps = config.batch_rows, config.steps
     if world.mode == "single":
-        rows = config.single_batch_rows
-        steps = max(1, round(steps * config.batch_rows * world.config.population / rows)) if steps else 0
-    learners = [
-        organelle
-        for organelle in state.living
-        if state.buffers[organelle.id] and (world.mode == "single" or state.ledger.balance(organelle.id) > 0)
-    ]
-    if not learners or not steps:
+        return [(organelle, config.single_batch_rows) for organelle in state.living if state.buffers[organelle.id]]
+    credit = world.credit(state)
+
+    def fitness(organelle: Organelle) -> tuple:
+        """Who learned last; a merged child before its parent; who has most credit; who could take up most."""
+        return organelle.learned, organelle.origin == "merge", credit[organelle.slot], organelle.rank, -organelle.id
+
+    best = {o.niche: o for o in sorted(state.living, key=fitness)}
+    chosen = sorted(
+        (o for o in best.values() if state.buffers[o.id] and state.ledger.balance(o.id) > 0), key=lambda o: o.id
+    )
+    own = credit[[organelle.slot for organelle in chosen]]
+    shares = np.maximum(np.rint(config.batch_rows * own / own.sum()), 1) if chosen else []
+    return [(organelle, int(rows)) for organelle, rows in zip(chosen, shares, strict=True)]
+
+
+def learn(world: World, state: State) -> None:
+    """A few steps of every learner over its buffer, charged to its account. NaN retires its organelle."""
+    config = world.config.plasticity
+    steps = config.steps
+    if world.mode == "single":
+        steps = max(1, round(steps * config.batch_rows / config.single_batch_rows)) if steps else 0
+    rows = {organelle.id: share for organelle, share in learners_of(world, state)} if steps else {}
+    if not rows:
         return
+    learners = [state.change(state.organelles[number], learned=state.generation) for number in rows]
     started = time.perf_counter()
     draws = {organelle.id: world.stream(state.generation, organelle.id, "rehearse") for organelle in learners}
     rates = torch.zeros(len(state.practice))
@@ -34,8 +55,11 @@ def learn(world: World, state: State) -> None:
     tokens = 0
     broken: set[int] = set()
     for _ in range(steps):
-        memories = [(organelle, state.buffers[organelle.id].draw(rows, draws[organelle.id])) for organelle in learners]
-        flat = [(organelle, memory) for organelle, own in memories for memory in own]
+        flat = [
+            (organelle, memory)
+            for organelle in learners
+            for memory in state.buffers[organelle.id].draw(rows[organelle.id], draws[organelle.id])
+        ]
         prompts = [world.prompts[memory.item] for _, memory in flat]
         answers = [[*memory.tokens, world.host.template.end] for _, memory in flat]
         batch = build_batch(
@@ -46,8 +70,8 @@ def learn(world: World, state: State) -> None:
         answer_lengths = np.array([len(answer) for answer in answers])
         lengths = np.array([len(prompt) for prompt in prompts]) + answer_lengths
         flops = world.flops.train_flops(lengths, answer_lengths, np.array([organelle.rank for organelle, _ in flat]))
-        for position, organelle in enumerate(learners):
-            spent[organelle.id] += int(flops[position * rows : (position + 1) * rows].sum())
+        for (organelle, _), cost in zip(flat, flops.tolist(), strict=True):
+            spent[organelle.id] += round(cost)
         tokens += int(lengths.sum())
     for organelle in learners:
         state.ledger.post(state.generation, "update", str(organelle.id), SINK, world.energy(spent[organelle.id]))

@@ -18,11 +18,11 @@ HOST = -1  # slot number of the bare host
 
 @dataclass(frozen=True)
 class Proposal:
-    """A merge to be tried: each parent with the cell that it brings in. The cells may be the same."""
+    """A merge to be tried: each parent with the family that it brings in."""
 
     first: Organelle
     second: Organelle
-    cells: tuple[int, int]
+    families: tuple[str, str]
     method: str
     gain: float
 
@@ -32,48 +32,46 @@ def assimilate(world: World, state: State) -> None:
     config = world.config.assimilation
     if world.mode == "single" or (state.generation + 1) % config.every:
         return
-    tried: set[tuple[int, int]] = set()
+    tried: set[frozenset[int]] = set()
     for attempt in range(config.attempts):
         draw = world.stream(state.generation, attempt, "assimilate")
         proposal = propose(world, state, draw, tried)
         if proposal is None:
             return
-        tried.add((proposal.first.id, proposal.second.id))
+        tried.add(frozenset((proposal.first.id, proposal.second.id)))
         _trial(world, state, proposal, draw)
 
 
-def propose(world: World, state: State, draw: np.random.Generator, tried: set[tuple[int, int]]) -> Proposal | None:
-    """Draw an elite of the archive that does better than the host; its mate knows best what the elite does not know.
+def propose(world: World, state: State, draw: np.random.Generator, tried: set[frozenset[int]]) -> Proposal | None:
+    """Two organelles that have learned different families: an elite of the archive, and the best at what it lacks.
 
-    Both must be able to pay half an endowment. The mate brings the cell in which it is most ahead of the elite.
+    Both must be able to pay half an endowment, and each be ahead of the host in its family, beyond a standard error:
+    a trial costs too much to be spent on luck. Two with a living child are not tried again. Skills are judged by the
+    family, over all its depths, where there is more evidence than in one cell.
     """
     half = micro(world.config.economy.endowment / 2)
     moved = state.population.delta_norms()
-    able = {
-        organelle.id: organelle
-        for organelle in state.living
-        if state.ledger.balance(organelle.id) >= half and float(moved[organelle.slot]) > 0
-    }
-    skill = world.skill(state)
-    known = state.practice[..., 0] >= world.config.samples
-    better = known & (skill > world.host_accuracy)
-    holders = [
-        (state.archive.cell(index), able[elite.organelle])
-        for index, elite in sorted(state.archive.elites.items())
-        if elite.organelle in able
-    ]
-    holders = [(cell, holder) for cell, holder in holders if better[holder.slot, cell]]
-    for cell, holder in (holders[i] for i in draw.permutation(len(holders))):
-        ahead = np.where(better, skill - skill[holder.slot], -np.inf)
-        mates = [o for o in able.values() if o.id != holder.id and not {(holder.id, o.id), (o.id, holder.id)} & tried]
-        mates = [mate for mate in mates if ahead[mate.slot].max() > 0]
-        if mates:
-            mate = max(mates, key=lambda o: (ahead[o.slot].max(), -o.id))
-            config = world.config.assimilation
-            method = config.methods[draw.integers(len(config.methods))]
-            cells = (cell, int(ahead[mate.slot].argmax()))
-            return Proposal(holder, mate, cells, method, float(draw.choice(config.gains)))
-    return None
+    able = [o for o in state.living if state.ledger.balance(o.id) >= half and float(moved[o.slot]) > 0]
+    elites = {elite.organelle for elite in state.archive.elites.values()}
+    gain = world.gain(state) - world.doubt(state)
+    known = tried | {frozenset(o.parents) for o in state.living if o.origin == "merge"}
+    pairs = []
+    for first in (organelle for organelle in able if organelle.id in elites):
+        own = int(gain[first.slot].argmax())
+        for second in able:
+            lacking = gain[second.slot] - gain[first.slot]
+            other = int(lacking.argmax())
+            worth = min(gain[first.slot, own], gain[second.slot, other], lacking[other])
+            if own != other and worth > 0 and frozenset((first.id, second.id)) not in known:
+                pairs.append((worth, first, second, own, other))
+    if not pairs:
+        return None
+    worths = np.array([worth for worth, *_ in pairs]) ** 2
+    _, first, second, own, other = pairs[draw.choice(len(pairs), p=worths / worths.sum())]
+    families = (world.families[own], world.families[other])
+    config = world.config.assimilation
+    method = config.methods[draw.integers(len(config.methods))]
+    return Proposal(first, second, families, method, float(draw.choice(config.gains)))
 
 
 def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Generator) -> None:
@@ -90,8 +88,8 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
         "child": None,
         "parent_a": first.id,
         "parent_b": second.id,
-        "family": " + ".join(world.cells[cell][0] for cell in dict.fromkeys(proposal.cells)),
-        "depth": " + ".join(world.cells[cell][1] for cell in dict.fromkeys(proposal.cells)),
+        "family": " + ".join(dict.fromkeys(proposal.families)),
+        "depth": "all",
         "method": proposal.method,
         "gain": proposal.gain,
     }
@@ -102,6 +100,8 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
         accepted, reason = False, "worse elsewhere"
     if accepted:
         child = bear(world, state, slot, rank, "merge", [(first, weights[0]), (second, weights[1])], draw)
+        # It has proved to be more than a noisy skill says: it learns on in a parent's stead, if that is still ahead.
+        state.change(child, learned=state.generation)
         row["child"] = child.id
     else:
         state.population.clear(slot)
@@ -122,29 +122,31 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
 def _superiority(
     world: World, state: State, proposal: Proposal, slot: int, draw: np.random.Generator
 ) -> tuple[assimilation.Verdict, int, int]:
-    """Is the child better than both parents and the host, on the parents' two cells in equal parts?
+    """Is the child better than both parents and the host, on the parents' two families in equal parts?
 
     Returns (verdict, looks, items answered).
     """
     config = world.config.assimilation
-    design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks)
-    pools = [draw.permutation(world.members[cell]) for cell in dict.fromkeys(proposal.cells)]
+    design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks, config.discordance)
+    pools = [draw.permutation(world.members_of(family)) for family in dict.fromkeys(proposal.families)]
     sample = np.stack([pool[: min(map(len, pools))] for pool in pools], axis=1).ravel()[: design.sizes[-1]]
-    arms = [slot, proposal.first.slot, proposal.second.slot, HOST]
-    outcomes = np.zeros((len(arms), 0), dtype=bool)
+    trial = assimilation.Trial(design)
+    outcomes = {arm: np.zeros(0, dtype=bool) for arm in (slot, proposal.first.slot, proposal.second.slot, HOST)}
     for index, size in enumerate(design.sizes):
-        fresh = sample[outcomes.shape[1] : size]
-        outcomes = np.concatenate([outcomes, _answers(world, state, proposal, fresh, arms)], axis=1)
-        verdict = assimilation.look(design, index, outcomes[0], list(outcomes[1:]))
+        fresh = sample[len(outcomes[slot]) : size]
+        arms = [arm for arm in outcomes if arm not in trial.beaten]
+        for arm, right in zip(arms, _answers(world, state, proposal, fresh, arms), strict=True):
+            outcomes[arm] = np.concatenate([outcomes[arm], right])
+        verdict = trial.look(index, outcomes[slot], {arm: outcomes[arm] for arm in arms if arm != slot})
         if verdict.accepted is not None:
-            return verdict, index + 1, outcomes.shape[1]
+            return verdict, index + 1, len(outcomes[slot])
     raise AssertionError("the last look decides")
 
 
 def _worst_drop(world: World, state: State, proposal: Proposal, slot: int, draw: np.random.Generator) -> float:
     """Bound of the accuracy lost on the union of the parents' cells, each against the parent that knows it better."""
     config = world.config.assimilation
-    design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks)
+    design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks, config.discordance)
     practice = state.practice[[proposal.first.slot, proposal.second.slot], :, 0]
     union = np.flatnonzero(practice.max(axis=0) >= world.config.samples)
     per_cell = max(1, design.sizes[-1] // len(union))

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import Outcome, answer_items, charge
 from evolora_core.plasticity import Memory
+from evolora_core.plasticity.search import ALTERNATIVES, ROOT, Tree, next_branches
 
 
 @dataclass(frozen=True)
@@ -40,18 +42,19 @@ def admit(world: World, state: State) -> list[Organelle]:
 
 
 def allocate(world: World, state: State, admitted: list[Organelle]) -> list[Group]:
-    """Deal the items: one to each of the admitted, the rest by energy; the curriculum chooses the cells."""
+    """Deal the items: one to each of the admitted, the rest by energy and credit; the curriculum chooses the cells."""
     if not admitted:
         return []
     draw = world.stream(state.generation, 0, "allocate")
     total = world.config.episodes // world.config.samples
     # The square root keeps the rich from taking everything: energy is evidence of skill, but a noisy one.
-    wealth = np.sqrt([max(state.ledger.balance(organelle.id), 1) for organelle in admitted])
-    counts = 1 + draw.multinomial(total - len(admitted), wealth / wealth.sum())
+    weight = np.sqrt([max(state.ledger.balance(organelle.id), 1) for organelle in admitted])
+    weight *= world.credit(state)[[organelle.slot for organelle in admitted]]
+    shares = 1 + draw.multinomial(total - len(admitted), weight / weight.sum())
     groups = []
-    for organelle, count in zip(admitted, counts, strict=True):
+    for organelle, share in zip(admitted, shares, strict=True):
         chances = cell_chances(world, state, organelle.niche)
-        for cell in draw.choice(len(world.cells), size=count, p=chances):
+        for cell in draw.choice(len(world.cells), size=share, p=chances):
             groups.append(Group(organelle, int(draw.choice(world.members[cell]))))
     return groups
 
@@ -76,11 +79,18 @@ def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
     return chances / chances.sum()
 
 
-def act(world: World, state: State, groups: list[Group]) -> list[Outcome]:
-    """Every sample of every group, in one batched generate; charged as rollouts. Order: groups, then samples."""
+def act(world: World, state: State, groups: list[Group]) -> list[list[Outcome]]:
+    """Every answer of every group, in as few batched generates as the rule allows; charged as rollouts."""
+    started = time.perf_counter()
+    answers = _search(world, state, groups) if world.rule.searches else _sample(world, state, groups)
+    charge(state.meter, "rollout", [outcome for own in answers for outcome in own], time.perf_counter() - started)
+    return answers
+
+
+def _sample(world: World, state: State, groups: list[Group]) -> list[list[Outcome]]:
+    """`config.samples` independent samples of every group, each organelle at its own temperature."""
     samples = world.config.samples
     repeated = [group for group in groups for _ in range(samples)]
-    started = time.perf_counter()
     outcomes = answer_items(
         world.host,
         state.population,
@@ -90,19 +100,49 @@ def act(world: World, state: State, groups: list[Group]) -> list[Outcome]:
         temperatures=[group.organelle.temperature for group in repeated],
         keys=rng.row_keys(rng.key(world.seed, state.generation, 0, "act", world.mode), len(repeated)),
     )
-    charge(state.meter, "rollout", outcomes, time.perf_counter() - started)
-    return outcomes
+    return [outcomes[i : i + samples] for i in range(0, len(outcomes), samples)]
 
 
-def settle(world: World, state: State, groups: list[Group], outcomes: list[Outcome]) -> list[tuple[Organelle, Memory]]:
+def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcome]]:
+    """A greedy answer of every group, then alternatives for the unsolved ones until the episodes are used up."""
+    trees = [Tree() for _ in groups]
+    answers: list[list[Outcome]] = [[] for _ in groups]
+    following = [(number, ROOT) for number in range(len(groups))]
+    left = world.config.episodes - len(groups)
+    for stage in count():
+        outcomes = answer_items(
+            world.host,
+            state.population,
+            [world.items[groups[number].item] for number, _ in following],
+            np.array([groups[number].organelle.slot for number, _ in following]),
+            decoding=world.decoding,
+            prefixes=[branch.prefix for _, branch in following],
+            alternatives=ALTERNATIVES,
+        )
+        for (number, branch), outcome in zip(following, outcomes, strict=True):
+            answers[number].append(outcome)
+            trees[number].solved |= outcome.grade.correct
+            if outcome.alternatives is not None:
+                score = outcome.grade.score
+                trees[number].expand(outcome.tokens, branch, score, outcome.alternatives, world.host.eos_ids)
+        following = next_branches(trees, stage, world.config.plasticity.calls, left)
+        if not following:
+            return answers
+        left -= len(following)
+    raise AssertionError("the frontier runs dry")
+
+
+def settle(
+    world: World, state: State, groups: list[Group], answers: list[list[Outcome]]
+) -> list[tuple[Organelle, Memory]]:
     """Pay ρ for each correct answer, charge each its FLOPs, keep the averages; returns what was worth remembering."""
-    samples, generation = world.config.samples, state.generation
+    generation = state.generation
     found: list[tuple[Organelle, Memory]] = []
     state.practice *= 1 - world.config.curriculum.smoothing
     success: dict[int, list[bool]] = {}
-    for number, group in enumerate(groups):
+    episode = 0
+    for group, own in zip(groups, answers, strict=True):
         organelle, cell = group.organelle, int(world.cell_of[group.item])
-        own = outcomes[number * samples : (number + 1) * samples]
         correct = [outcome.grade.correct for outcome in own]
         for sample, outcome in enumerate(own):
             reward = world.reward if outcome.grade.correct else 0
@@ -112,7 +152,7 @@ def settle(world: World, state: State, groups: list[Group], outcomes: list[Outco
             state.events["episodes"].append(
                 {
                     "generation": generation,
-                    "episode": number * samples + sample,
+                    "episode": episode,
                     "organelle": organelle.id,
                     "slot": organelle.slot,
                     "task_id": outcome.item.task_id,
@@ -127,8 +167,11 @@ def settle(world: World, state: State, groups: list[Group], outcomes: list[Outco
                     "answer_tokens": outcome.answer_tokens,
                 }
             )
-        state.practice[organelle.slot, cell] += (samples, sum(correct))
-        success.setdefault(cell, []).extend(correct)
+            episode += 1
+        # What a search finds after its first answer is no evidence of what the organelle can do unaided.
+        unaided = correct[:1] if world.rule.searches else correct
+        state.practice[organelle.slot, cell] += (len(unaided), sum(unaided))
+        success.setdefault(cell, []).extend(unaided)
         gold = world.gold_tokens[group.item]
         for memory in world.rule.remember(group.item, [tuple(outcome.tokens) for outcome in own], correct, gold):
             state.buffers[organelle.id].add(memory, world.config.plasticity.buffer)

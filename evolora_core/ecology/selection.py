@@ -6,7 +6,7 @@ import torch
 from evolora_core.archive import Elite
 from evolora_core.ecology.ledger import micro
 from evolora_core.ecology.state import Organelle, State
-from evolora_core.ecology.world import World
+from evolora_core.ecology.world import FLOOR, World
 from evolora_core.plasticity import Buffer
 from evolora_core.population.merge import mutate, resize
 
@@ -14,12 +14,17 @@ from evolora_core.population.merge import mutate, resize
 def reproduce(world: World, state: State) -> None:
     """Children by mutation. Weights come from elites of the archive, dead or alive; a living one of its niche pays."""
     config, single = world.config.variation, world.mode == "single"
-    if single or not state.archive.elites:
+    moved = state.elites.delta_norms()
+    cells = [index for index in sorted(state.archive.elites) if float(moved[index]) > 0]
+    if single or not cells:  # a mutation is scaled to what was learned: of nothing learned it is nothing
         return
     price = micro(world.config.economy.endowment)
+    host = world.host_accuracy[[state.archive.cell(index) for index in cells]]
+    worth = np.maximum([state.archive.elites[index].objective for index in cells] - host, 0.0) + FLOOR
+    chances = worth / worth.sum()
     for birth in range(config.births):
         draw = world.stream(state.generation, birth, "mutate")
-        index = int(draw.choice(sorted(state.archive.elites)))
+        index = int(draw.choice(cells, p=chances))
         source = state.organelles[state.archive.elites[index].organelle]
         payers = [o for o in state.living if o.niche == source.niche and state.ledger.balance(o.id) >= price]
         if not payers or not state.free_slots():
@@ -116,7 +121,7 @@ def cull(world: World, state: State) -> None:
     surplus = len(living) - (1 if world.mode == "single" else world.config.population)
     order = sorted(
         living,
-        key=lambda o: (o.id in elites or o.born == state.generation, state.ledger.balance(o.id), o.id),
+        key=lambda o: (o.id in elites or state.generation in (o.born, o.learned), state.ledger.balance(o.id), o.id),
     )
     for organelle in order[: max(surplus, 0)]:
         state.retire(organelle, "culled")

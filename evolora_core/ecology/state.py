@@ -37,6 +37,7 @@ class Organelle:
     temperature: float
     parents: tuple[int, ...] = ()
     strikes: int = 0
+    learned: int = -1  # generation in which it last learned
     died: int | None = None
     cause: str = ""
 

@@ -18,6 +18,9 @@ from evolora_core.plasticity import RULES, Buffer, Rule
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
 
+PRIOR = 8  # answers that the bare host's accuracy counts for in a skill
+FLOOR = 0.05  # gain in accuracy that everyone is credited with
+
 
 @dataclass(frozen=True)
 class World:
@@ -52,6 +55,10 @@ class World:
     def members(self) -> list[np.ndarray]:
         """Item numbers of each cell."""
         return [np.flatnonzero(self.cell_of == cell) for cell in range(len(self.cells))]
+
+    def members_of(self, family: str) -> np.ndarray:
+        """Item numbers of a family, over all depths."""
+        return np.concatenate([self.members[i] for i, (own, _) in enumerate(self.cells) if own == family])
 
     @cached_property
     def prompts(self) -> list[list[int]]:
@@ -93,16 +100,49 @@ class World:
         return self.learning_rate * organelle.learning_rate * 0.5 ** (generation / self.config.plasticity.half_life)
 
     def skill(self, state: State) -> np.ndarray:
-        """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as a prior of 8 answers."""
+        """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as prior."""
         answers, correct = state.practice[..., 0], state.practice[..., 1]
-        return (correct + 8 * self.host_accuracy) / (answers + 8)
+        return (correct + PRIOR * self.host_accuracy) / (answers + PRIOR)
+
+    @cached_property
+    def families(self) -> list[str]:
+        """The families, sorted."""
+        return sorted({family for family, _ in self.cells})
+
+    @cached_property
+    def inside(self) -> np.ndarray:
+        """Which cells belong to which family: bool `[families, cells]`."""
+        return np.array([[own == family for own, _ in self.cells] for family in self.families])
+
+    def gain(self, state: State) -> np.ndarray:
+        """Skill less the bare host's accuracy, by family: `[slots, families]`."""
+        return (self.skill(state) - self.host_accuracy) @ self.inside.T / self.inside.sum(axis=1)
+
+    def doubt(self, state: State) -> np.ndarray:
+        """Standard error of `gain` as far as it comes from practice: `[slots, families]`."""
+        skill = self.skill(state)
+        variance = skill * (1 - skill) / (state.practice[..., 0] + PRIOR)
+        return np.sqrt(variance @ self.inside.T) / self.inside.sum(axis=1)
+
+    def credit(self, state: State) -> np.ndarray:
+        """What each organelle's niche owes to it: its gain over the host there, and a floor that gives up nobody.
+
+        Episodes, training rows and parenthood are shared out in proportion to it. `[slots]`; 0 for empty slots. An
+        organelle whose weights still are the host's has no gain, whatever its luck.
+        """
+        credit, gain = np.zeros(len(state.practice)), self.gain(state)
+        moved = state.population.delta_norms().numpy(force=True) > 0
+        for organelle in state.living:
+            own = gain[organelle.slot, self.families.index(organelle.niche)] if organelle.niche else 0.0
+            credit[organelle.slot] = max(own, 0.0) * moved[organelle.slot] + FLOOR
+        return credit
 
 
 def found(world: World) -> State:
     """Generation 0: founders of mixed ranks, each with a niche, endowed by the sun."""
     config, single = world.config, world.mode == "single"
     slots = 1 if single else slots_needed(config)
-    families = sorted({family for family, _ in world.cells})
+    families = world.families
     top = max(config.ranks)
     population = Population.empty(world.host, slots, top, scale=config.scale)
     archive = Archive(world.cells, config.cost_bins)

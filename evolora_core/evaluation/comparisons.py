@@ -60,17 +60,19 @@ def compute_comparisons(
     """Rows of the table `comparisons`: the declared pairs {a, b, split}, all at once, since Holm needs the whole
     family.
 
-    `items` has the columns condition, seed, split, task_id, arm, correct; only headline arms (arm = condition) are
-    compared. Raises StageError for unlike conditions and items without a partner.
+    `items` has the columns condition, seed, split, task_id, arm, correct. A pair may name a routing; without one, or
+    where an arm has no other, the headline arms (arm = condition) are compared. Raises StageError for unlike conditions
+    and items without a partner.
     """
-    headline = items[items["arm"] == items["condition"]]
+    arms = set(items["arm"])
     compared = []
     for pair in declared:
-        a, b, split = pair["a"], pair["b"], pair["split"]
-        left, right = (_by_item(headline, condition, split) for condition in (a, b))
+        split, named = pair["split"], [f"{pair[side]}:{pair.get('routing')}" for side in ("a", "b")]
+        a, b = (arm if arm in arms else arm.partition(":")[0] for arm in named)
+        left, right = (_by_item(items, arm, split) for arm in (a, b))
         _refuse_unmatched(left, right, a, b, split)
         outcomes_a, outcomes_b = _by_seed(left), _by_seed(right)
-        refuse_unlike(facts, a, b, outcomes_a)
+        refuse_unlike(facts, pair["a"], pair["b"], outcomes_a)
         rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
         compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples))
     rows = []
@@ -148,9 +150,9 @@ def _read_items(folder: Path, condition: str, seed: int) -> pd.DataFrame:
     return table.assign(condition=condition, seed=seed)
 
 
-def _by_item(items: pd.DataFrame, condition: str, split: str) -> pd.DataFrame:
-    """One row per item of a condition and split, in the order by which conditions are paired."""
-    mine = items[(items["condition"] == condition) & (items["split"] == split)]
+def _by_item(items: pd.DataFrame, arm: str, split: str) -> pd.DataFrame:
+    """One row per item of an arm and split, in the order by which arms are paired."""
+    mine = items[(items["arm"] == arm) & (items["split"] == split)]
     return mine[["seed", "task_id", "correct"]].sort_values(["seed", "task_id"], ignore_index=True)
 
 

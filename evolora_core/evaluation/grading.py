@@ -12,7 +12,7 @@ import numpy as np
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.families import Grade, Item, grade
 from evolora_core.hosts import Host
-from evolora_core.population.generate import generate
+from evolora_core.population.generate import Alternatives, generate
 from evolora_core.population.stack import Population
 
 TOO_LONG = Grade(0.0, False, "too long")
@@ -36,8 +36,10 @@ class Outcome:
     answer_tokens   sampled tokens, the end token included
     flops           budget FLOPs: non-padding tokens, KV cache, no prefix sharing, the slot's own rank
     executed_flops  what was computed for it: padding, the batch's highest rank, shared prefills
-    tokens          sampled token ids, the end token excluded
+    tokens          token ids of the answer, given prefix included, the end token excluded
+    finished        whether it ended of itself, within the token cap
     logprob         sum of the log-probabilities of the sampled tokens
+    alternatives    the tokens not taken after the prefix, if they were asked for
     """
 
     item: Item
@@ -49,7 +51,9 @@ class Outcome:
     flops: int
     executed_flops: int
     tokens: list[int]
+    finished: bool
     logprob: float
+    alternatives: Alternatives | None = None
 
 
 def answer_items(
@@ -61,23 +65,28 @@ def answer_items(
     decoding: Decoding,
     keys: np.ndarray | None = None,
     temperatures: float | Sequence[float] = 0.0,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    alternatives: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Outcome]:
     """Answer `items[i]` with `slots[i]`, grade, and count; the outcomes keep the order of `items`.
 
     `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
     prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
-    nothing. `progress(done, total)` is called now and then.
+    nothing. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
+    `alternatives` is passed on to `generate`. `progress(done, total)` is called now and then.
     """
     slots = np.asarray(slots, dtype=np.int64)
     if len(slots) != len(items):
         raise ValueError(f"{len(items)} items but {len(slots)} slots")
     heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float64), (len(items),))
     prompts = encode_unique(host, [item.prompt for item in items])
+    given_tokens = [[] for _ in items] if prefixes is None else [list(prefix) for prefix in prefixes]
+    prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, given_tokens, strict=True)]
     lengths = np.array([len(ids) for ids in prompts], dtype=np.int64)
     fits = lengths + decoding.max_new_tokens <= host.max_context
     outcomes: list[Outcome | None] = [
-        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], 0.0)
+        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], False, 0.0)
         for item, slot, length, fit in zip(items, slots, lengths, fits, strict=True)
     ]
     # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
@@ -97,13 +106,15 @@ def answer_items(
             temperatures=heat[rows].tolist(),
             keys=None if keys is None else np.asarray(keys)[rows],
             batch_rows=decoding.batch_rows,
+            alternatives=alternatives,
         )
         new_tokens = [given.new_tokens for given in answers]
         rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
         flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
         for row, given, cost in zip(rows, answers, flops, strict=True):
             item, slot = items[row], int(slots[row])
-            text = host.decode(given.tokens)
+            tokens = [*given_tokens[row], *given.tokens]
+            text = host.decode(tokens)
             outcomes[row] = Outcome(
                 item=item,
                 slot=slot,
@@ -113,8 +124,10 @@ def answer_items(
                 answer_tokens=given.new_tokens,
                 flops=cost,
                 executed_flops=given.executed_flops,
-                tokens=given.tokens,
+                tokens=tokens,
+                finished=given.finished and len(tokens) < decoding.max_new_tokens,
                 logprob=given.logprob,
+                alternatives=given.alternatives,
             )
         done += len(rows)
         if progress is not None:

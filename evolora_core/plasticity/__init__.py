@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from evolora_core.plasticity.buffer import Buffer, Memory
 from evolora_core.plasticity.gold import gold_memories
 from evolora_core.plasticity.reinforce import verified_memories
+from evolora_core.plasticity.search import found_memories
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`remember(item number, samples, correct, gold tokens)` gives the memories of one group of samples."""
+    """`remember(item number, answers, correct, gold tokens)` gives the memories of one group of answers.
+
+    `searches`: the answers of a group are a greedy one and alternatives to it, instead of independent samples.
+    """
 
     remember: Callable[[int, Sequence[tuple[int, ...]], Sequence[bool], tuple[int, ...]], list[Memory]]
     sees_gold: bool
     source: str
+    searches: bool = False
 
 
 RULES: dict[str, Rule] = {
@@ -28,6 +33,12 @@ RULES: dict[str, Rule] = {
         verified_memories,
         sees_gold=False,
         source="expert iteration / rejection-sampling fine-tuning (arXiv 2308.01825)",
+    ),
+    "search": Rule(
+        found_memories,
+        sees_gold=False,
+        source="best-first search over token alternatives, then as reinforce",
+        searches=True,
     ),
     "gold": Rule(gold_memories, sees_gold=True, source="online supervised steps"),
 }

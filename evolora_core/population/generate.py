@@ -26,6 +26,15 @@ LEAVING = 0.25  # finished rows are removed when they are at least this share
 
 
 @dataclass(frozen=True)
+class Alternatives:
+    """What greedy decoding did not take: for each sampled token its log-probability, and the next likeliest tokens."""
+
+    taken: np.ndarray  # float32 [new tokens]
+    tokens: np.ndarray  # int64 [new tokens, asked for]
+    logprobs: np.ndarray  # float32 [new tokens, asked for]
+
+
+@dataclass(frozen=True)
 class Answer:
     """One answer.
 
@@ -35,6 +44,7 @@ class Answer:
     prompt_tokens   length of the prompt
     new_tokens      sampled tokens, the end token included
     executed_flops  what the engine spent on it: with padding and the batch's highest rank, samples sharing a prefill
+    alternatives    the tokens not taken, if they were asked for
     """
 
     tokens: list[int]
@@ -43,6 +53,7 @@ class Answer:
     prompt_tokens: int
     new_tokens: int
     executed_flops: int
+    alternatives: Alternatives | None = None
 
 
 def generate(
@@ -55,13 +66,15 @@ def generate(
     temperatures: float | Sequence[float] = 0.0,
     keys: np.ndarray | None = None,
     batch_rows: int = 256,
+    alternatives: int = 0,
 ) -> list[Answer]:
     """Answer `prompt_ids[i]` with the adapter in `slots[i]` (-1 = bare host); the answers keep the order of the rows.
 
     Temperature 0 takes the likeliest token, a higher one samples by inverse CDF from the uniforms of the row's own
     stream `keys[i]` (uint64), so that a row's answer depends on the rows beside it only through floating-point
-    rounding. At most `batch_rows` rows are decoded together. Raises ValueError where a row does not fit the context, or
-    samples without a key.
+    rounding. At most `batch_rows` rows are decoded together. `alternatives` asks for that many next likeliest tokens at
+    each step of a greedy answer. Raises ValueError where a row does not fit the context, or samples without a key or
+    with alternatives.
     """
     rows = len(prompt_ids)
     if not rows:
@@ -70,11 +83,14 @@ def generate(
     lengths = np.fromiter(map(len, prompt_ids), dtype=np.int64, count=rows)
     heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float32), (rows,))
     _check(host, population, slots, lengths, heat, keys, max_new_tokens)
+    if alternatives and heat.any():
+        raise ValueError("alternatives are those of greedy answers: they need temperature 0")
     prompts = _padded(prompt_ids, lengths)
     draws = rng.uniforms(keys, max_new_tokens) if keys is not None and heat.any() else np.zeros((rows, 1))
     tokens = np.zeros((rows, max_new_tokens), dtype=np.int64)
     counts, finished = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
     logprobs, executed = np.zeros(rows), np.zeros(rows)
+    likeliest = np.zeros((rows, max_new_tokens if alternatives else 0, 1 + alternatives, 2))
     by_length = np.argsort(lengths, kind="stable")
     with torch.inference_mode(), _last_position_only(host.model), attached(host.model, population) as adapters:
         for start in range(0, rows, batch_rows):
@@ -85,13 +101,15 @@ def generate(
             order = np.argsort(which.reshape(-1), kind="stable")
             batch, which = batch[order], which.reshape(-1)[order]
             found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], max_new_tokens)
+            found.likeliest = likeliest[batch]
             found.run(distinct, which)
+            likeliest[batch] = found.likeliest
             tokens[batch], counts[batch] = found.tokens, found.counts
             finished[batch], logprobs[batch], executed[batch] = found.finished, found.logprobs, found.executed
     kept = counts - finished
     return [
-        Answer(own[:end], done, logprob, prompt, count, flops)
-        for own, end, done, logprob, prompt, count, flops in zip(
+        Answer(own[:end], done, logprob, prompt, count, flops, _alternatives(tops, count))
+        for own, end, done, logprob, prompt, count, flops, tops in zip(
             tokens.tolist(),
             kept.tolist(),
             finished.tolist(),
@@ -99,9 +117,19 @@ def generate(
             lengths.tolist(),
             counts.tolist(),
             np.rint(executed).astype(np.int64).tolist(),
+            likeliest,
             strict=True,
         )
     ]
+
+
+def _alternatives(likeliest: np.ndarray, count: int) -> Alternatives | None:
+    """From (token, log-probability) of the likeliest tokens `[steps, 1 + asked for, 2]`, the taken one first."""
+    own = likeliest[:count]
+    if not own.size:
+        return None
+    tokens, logprobs = own[..., 0].astype(np.int64), own[..., 1].astype(np.float32)
+    return Alternatives(logprobs[:, 0], tokens[:, 1:], logprobs[:, 1:])
 
 
 class _Decoding:
@@ -127,6 +155,7 @@ class _Decoding:
         self.finished = np.zeros(len(slots), dtype=bool)
         self.logprobs = np.zeros(len(slots))
         self.executed = np.zeros(len(slots))
+        self.likeliest = np.zeros((len(slots), 0, 1, 2))  # [rows, steps, tokens, (id, log-probability)], if wanted
         self.flops = FlopModel.from_model(host.model)
 
     def run(self, distinct: np.ndarray, which: np.ndarray) -> None:
@@ -147,6 +176,9 @@ class _Decoding:
             self.tokens[rows, step] = chosen.cpu().numpy()[living]
             self.logprobs[rows] += logprob.cpu().numpy()[living]
             self.counts[rows] += 1
+            if self.likeliest.shape[1]:
+                top = torch.log_softmax(logits.float(), dim=1).topk(self.likeliest.shape[2], dim=1)
+                self.likeliest[rows, step] = torch.stack([top.indices, top.values], dim=2).cpu().numpy()[living]
             alive = alive & ~torch.isin(chosen, self.ends)
             living = alive.cpu().numpy()
             self.finished[active[~living]] = True

@@ -60,7 +60,10 @@ def test_an_accepted_child_lives_and_is_paid_for(small, skill):
     first, second = state.organelles[:2]
     before = {name: state.ledger.balance(name) for name in ("0", "1")}
     merging._trial(
-        world, state, merging.Proposal(first, second, (cell, cell), "weighted", 1.0), np.random.default_rng(2)
+        world,
+        state,
+        merging.Proposal(first, second, ("json_repair", "json_repair"), "weighted", 1.0),
+        np.random.default_rng(2),
     )
 
     (row,) = state.events["assimilations"]
@@ -87,7 +90,10 @@ def test_a_copy_of_a_parent_is_refused(small, skill):
         state.practice[slot, cell] = (12, 6)
     first, second = state.organelles[:2]
     merging._trial(
-        world, state, merging.Proposal(first, second, (cell, cell), "weighted", 1.0), np.random.default_rng(2)
+        world,
+        state,
+        merging.Proposal(first, second, ("json_repair", "json_repair"), "weighted", 1.0),
+        np.random.default_rng(2),
     )
     (row,) = state.events["assimilations"]
     assert not row["accepted"] and row["reason"] == "not ahead" and row["child"] is None

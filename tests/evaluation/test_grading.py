@@ -94,3 +94,15 @@ def test_progress_counts_every_item(host, items):
 def test_items_and_slots_must_match(host, items):
     with pytest.raises(ValueError, match="16 items but 2 slots"):
         answer_items(host, None, items, [-1, -1], decoding=DECODING)
+
+
+def test_an_answer_continued_from_its_own_beginning_is_the_same_answer(host, population, items):
+    whole = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING)
+    prefixes = [outcome.tokens[:2] for outcome in whole]
+    again = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING, prefixes=prefixes)
+    for first, second, prefix in zip(whole, again, prefixes, strict=True):
+        assert second.tokens[: len(first.tokens)] == first.tokens  # it may add to what was cut at the cap
+        if first.finished:
+            assert second.answer == first.answer and second.grade == first.grade
+        assert second.prompt_tokens == first.prompt_tokens + len(prefix)
+        assert second.flops > 0

@@ -77,7 +77,7 @@ def test_operators_do_not_give_the_truth_away() -> None:
     assert abs(np.mean(ands) - 0.5) < 0.1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(CELLS), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_another_items_answer_is_correct_only_if_it_says_the_same(cell: tuple[str, str], a: int, b: int) -> None:
     mine, other = draw(*cell, 1, seed=a)[0], draw(*cell, 1, seed=b)[0]
@@ -86,7 +86,7 @@ def test_another_items_answer_is_correct_only_if_it_says_the_same(cell: tuple[st
     assert grade(mine, gold(other)).correct == (gold(mine) == gold(other))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.sampled_from(CELLS), st.integers(0, 10**6), st.text(max_size=60))
 def test_any_text_gets_a_grade(cell: tuple[str, str], seed: int, text: str) -> None:
     grading = grade(draw(*cell, 1, seed=seed)[0], text)

@@ -47,7 +47,7 @@ def test_no_choice_among_candidates() -> None:
     assert not grade(item, r"`\d{2}` or maybe `\d{3}`").correct
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.sampled_from(["short", "medium", "long"]))
 def test_segments_mean_what_their_pattern_says(seed: int, depth: str) -> None:
     """The matcher of segments against two engines, on strings inside, just outside and of a broken pattern."""

@@ -69,7 +69,7 @@ def test_logprob_is_the_models_own(host, population, as_peft):
 
 
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_an_answer_does_not_depend_on_the_rows_beside_it(data):
     host, population, prompts, slots, heat, keys, alone = independent_rows()
     chosen = np.array(data.draw(st.lists(st.integers(0, len(prompts) - 1), min_size=1, max_size=30)))
@@ -183,3 +183,34 @@ def test_a_broken_adapter_spoils_its_own_answers_only(host, slots):
     broken = generate(host, population, prompts, slots, max_new_tokens=8)
     for slot, before, after in zip(slots, sound, broken, strict=True):
         assert np.isnan(after.logprob) if slot == 0 else after.tokens == before.tokens
+
+
+def test_alternatives_are_the_next_likeliest_tokens(host, population, as_peft):
+    prompts = random_prompts(5, 15)
+    plain = generate(host, population, prompts, np.full(5, 2), max_new_tokens=NEW)
+    answers = generate(host, population, prompts, np.full(5, 2), max_new_tokens=NEW, alternatives=3)
+    model = as_peft(host, population, 2)
+    for prompt, before, answer in zip(prompts, plain, answers, strict=True):
+        assert answer.tokens == before.tokens and before.alternatives is None
+        seen = answer.alternatives
+        assert seen.tokens.shape == seen.logprobs.shape == (answer.new_tokens, 3)
+        assert seen.taken.sum() == pytest.approx(answer.logprob, abs=1e-3)
+        with torch.inference_mode():
+            logits = model(torch.tensor([prompt + answer.tokens])).logits[0, len(prompt) - 1 :]
+        expected = torch.log_softmax(logits[: answer.new_tokens], dim=1).topk(4, dim=1)
+        assert np.allclose(seen.logprobs, expected.values[:, 1:], atol=1e-3)
+        assert (seen.tokens == expected.indices[:, 1:].numpy()).mean() > 0.95  # near ties may swap
+
+
+def test_alternatives_need_greedy_decoding(host):
+    with pytest.raises(ValueError, match="temperature 0"):
+        generate(
+            host,
+            None,
+            [[1]],
+            [-1],
+            max_new_tokens=2,
+            temperatures=1.0,
+            keys=np.zeros(1, dtype=np.uint64),
+            alternatives=1,
+        )

@@ -48,7 +48,7 @@ def test_the_model_is_restored_even_after_an_error(host, population):
 
 
 @given(slots=st.lists(st.integers(-1, 4), min_size=1, max_size=24), sort=st.booleans(), length=st.integers(1, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_layout_gives_each_row_its_own_product(slots, sort, length):
     slots = np.array(sorted(slots) if sort else slots)
     rng = torch.Generator().manual_seed(len(slots))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.errors import AdapterError
@@ -28,7 +28,6 @@ parents = st.lists(
 
 
 @given(parents=parents)
-@settings(deadline=None)
 def test_a_weighted_merge_is_exact_when_the_rank_allows(parents):
     adapters = [random_adapter(rank, seed, scale) for rank, _, scale, seed in parents]
     weights = [weight for _, weight, _, _ in parents]
@@ -38,7 +37,6 @@ def test_a_weighted_merge_is_exact_when_the_rank_allows(parents):
 
 
 @given(parents=parents, rank=st.integers(1, 5))
-@settings(deadline=None)
 def test_below_that_it_is_the_nearest_of_its_rank(parents, rank):
     adapters = [random_adapter(own, seed, scale) for own, _, scale, seed in parents]
     weights = [weight for _, weight, _, _ in parents]
@@ -51,7 +49,6 @@ def test_below_that_it_is_the_nearest_of_its_rank(parents, rank):
 
 
 @given(rank=st.integers(1, 4), larger=st.integers(4, 8), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_growing_and_shrinking_back_changes_nothing(rank, larger, seed):
     adapter = random_adapter(rank, seed)
     grown = resize(adapter, larger)
@@ -70,7 +67,6 @@ def test_new_components_can_learn():
 
 
 @given(sigma=st.floats(0.001, 0.3), rank=st.integers(1, 4), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_mutation_moves_each_module_by_its_share(sigma, rank, seed):
     adapter = random_adapter(rank, seed)
     child = mutate(adapter, sigma, np.random.default_rng(seed))

@@ -117,7 +117,7 @@ def test_training_lowers_the_loss_of_those_who_train_and_leaves_the_rest_alone(q
 
 
 @given(ranks=st.lists(st.integers(1, 6), min_size=1, max_size=4), seed=st.integers(0, 99))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_nothing_ever_grows_beyond_a_slots_rank(ranks, seed):
     host = tiny_host("qwen3", num_hidden_layers=1)
     population = tiny_population(host, ranks, max_rank=6)

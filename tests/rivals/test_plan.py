@@ -22,7 +22,7 @@ def plan_for(lengths, *, steps=7.5, batch_rows=4, checkpoints=3, seed=0, questio
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(1, 50), min_size=1, max_size=40),
     steps=st.floats(10, 60),

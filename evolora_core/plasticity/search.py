@@ -1,0 +1,93 @@
+"""Best-first search over the policy's own token alternatives: cheap discovery of answers that greedy decoding misses.
+
+An item is first answered greedily. While it is unsolved, the most promising unexplored alternative is followed: the
+answer up to one of its tokens, another likely token there, and a greedy continuation. An alternative is the more
+promising, the likelier the policy finds it and the better the answer was from which it departs (limited-discrepancy
+search ordered as in best-first search; Harvey and Ginsberg 1995). The verifier is called at most `calls` times an
+item: free verification would be gold labels by another name.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evolora_core.plasticity.buffer import Memory
+from evolora_core.population.generate import Alternatives
+
+ALTERNATIVES = 3  # tokens followed at each position, besides the taken one
+PARTIAL_CREDIT = 6.0  # nats that a fully right answer would be worth to its alternatives
+KNOWN = 0.3  # weight in rehearsal of an answer that greedy decoding gave
+WIDTHS = (1, 1, 2, 4, 8)  # alternatives of one item that are followed at once, stage by stage
+
+
+@dataclass(frozen=True, order=True)
+class Branch:
+    """An alternative not followed yet: the tokens with which the answer would begin; the least cost goes first."""
+
+    cost: float
+    prefix: tuple[int, ...]
+    logprob: float
+
+
+@dataclass
+class Tree:
+    """What is known of one item: how often the verifier was asked, and the alternatives not followed yet."""
+
+    calls: int = 1  # the greedy answer is the first
+    solved: bool = False
+    frontier: list[Branch] = field(default_factory=list)
+
+    def expand(
+        self,
+        tokens: Sequence[int],
+        branch: Branch,
+        score: float,
+        alternatives: Alternatives,
+        ends: Sequence[int],
+    ) -> None:
+        """Add the alternatives of a wrong answer with that `score`, at its tokens after the prefix of its `branch`.
+
+        An alternative that ends the answer is left out: nothing would be left to continue.
+        """
+        reached = branch.logprob + np.concatenate([[0.0], np.cumsum(alternatives.taken)[:-1]])
+        likely = zip(reached.tolist(), alternatives.tokens.tolist(), alternatives.logprobs.tolist(), strict=True)
+        for step, (before, others, logprobs) in enumerate(likely):
+            stem = tuple(tokens[: len(branch.prefix) + step])
+            for token, logprob in zip(others, logprobs, strict=True):
+                if token not in ends:
+                    total = before + logprob
+                    heapq.heappush(self.frontier, Branch(-total - PARTIAL_CREDIT * score, (*stem, token), total))
+
+
+ROOT = Branch(0.0, (), 0.0)
+
+
+def next_branches(trees: Sequence[Tree], stage: int, calls: int, budget: int) -> list[tuple[int, Branch]]:
+    """(tree number, branch) of what to follow in a stage: the best of each unsolved tree, within both caps.
+
+    `calls` caps the verifier calls of each tree, `budget` those of the stage over all trees, of which the most
+    promising are made.
+    """
+    width = WIDTHS[min(stage, len(WIDTHS) - 1)]
+    chosen: list[tuple[Branch, int]] = []
+    for number, tree in enumerate(trees):
+        if not tree.solved:
+            for _ in range(min(width, calls - tree.calls, len(tree.frontier))):
+                chosen.append((heapq.heappop(tree.frontier), number))
+    kept = sorted(sorted(chosen)[: max(budget, 0)], key=lambda entry: entry[1])
+    for _, number in kept:
+        trees[number].calls += 1
+    return [(number, branch) for branch, number in kept]
+
+
+def found_memories(
+    item: int, samples: Sequence[tuple[int, ...]], correct: Sequence[bool], gold: tuple[int, ...]
+) -> list[Memory]:
+    """The accepted answer; at a small weight where greedy decoding gave it. `gold` is not looked at.
+
+    What the organelle can do already teaches little, but rehearsing it keeps it.
+    """
+    accepted = dict.fromkeys(sample for sample, right in zip(samples, correct, strict=True) if right)
+    return [Memory(item, sample, KNOWN if correct[0] else 1.0) for sample in accepted]

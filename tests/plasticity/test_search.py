@@ -1,0 +1,70 @@
+"""The search itself, without a model: what is followed, in what order, and how often the verifier may be asked."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolora_core.plasticity.search import KNOWN, ROOT, Branch, Tree, found_memories, next_branches
+from evolora_core.population.generate import Alternatives
+
+END = 0
+
+
+def alternatives(taken, others, logprobs):
+    return Alternatives(np.array(taken), np.array(others), np.array(logprobs))
+
+
+def test_an_alternative_begins_like_the_answer_and_costs_its_whole_improbability():
+    tree = Tree()
+    # The greedy answer is 5, 6, end; at each step one other token was possible.
+    seen = alternatives([-0.1, -0.2, -0.3], [[7], [8], [9]], [[-2.0], [-1.0], [-3.0]])
+    tree.expand([5, 6], ROOT, 0.5, seen, [END])
+    likeliest = min(tree.frontier)
+    assert likeliest.prefix == (5, 8) and np.isclose(likeliest.logprob, -1.1) and np.isclose(likeliest.cost, 1.1 - 3.0)
+    assert {branch.prefix for branch in tree.frontier} == {(7,), (5, 8), (5, 6, 9)}
+    # What departs from a departure carries the improbability of both.
+    tree.expand([5, 8, 4], likeliest, 0.5, alternatives([-0.5, -0.1], [[3], [2]], [[-1.0], [-4.0]]), [END])
+    assert np.isclose(next(b for b in tree.frontier if b.prefix == (5, 8, 3)).logprob, -2.1)
+
+
+def test_an_alternative_that_ends_the_answer_is_left_out():
+    tree = Tree()
+    tree.expand([5], ROOT, 0.0, alternatives([-0.1, -0.1], [[END, 7], [8, END]], [[-1.0, -2.0], [-1.0, -2.0]]), [END])
+    assert {branch.prefix for branch in tree.frontier} == {(7,), (5, 8)}
+
+
+def test_a_better_answer_is_worth_more_than_a_likelier_one():
+    good, bad = Tree(), Tree()
+    for tree, score in ((good, 0.9), (bad, 0.0)):
+        tree.expand([5], ROOT, score, alternatives([-0.1], [[7]], [[-2.0]]), [END])
+    assert [number for number, _ in next_branches([bad, good], stage=0, calls=16, budget=1)] == [1]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 12)), min_size=1, max_size=8),
+    st.integers(1, 16),
+    st.lists(st.integers(0, 20), min_size=1, max_size=8),
+)
+def test_neither_cap_is_ever_passed(items, calls, budgets):
+    trees = [
+        Tree(solved=solved, frontier=[Branch(float(i), (i,), -float(i)) for i in range(width)])
+        for solved, width in items
+    ]
+    followed = [0] * len(trees)
+    for stage, budget in enumerate(budgets):
+        chosen = next_branches(trees, stage, calls, budget)
+        assert len(chosen) <= budget
+        for number, _ in chosen:
+            followed[number] += 1
+    for tree, (solved, width), count in zip(trees, items, followed, strict=True):
+        assert tree.calls == 1 + count <= max(calls, 1)
+        assert count <= (0 if solved else width)
+
+
+def test_what_is_found_is_learned_and_what_is_known_is_kept():
+    answers = [(1,), (2,), (3,)]
+    (found,) = found_memories(7, answers, [False, False, True], ())
+    assert (found.item, found.tokens, found.weight) == (7, (3,), 1.0)
+    (known,) = found_memories(7, answers[:1], [True], ())
+    assert known.weight == KNOWN < 1
+    assert found_memories(7, answers, [False] * 3, ()) == []
