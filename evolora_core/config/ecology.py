@@ -48,7 +48,7 @@ class EconomyConfig(Strict):
 class CurriculumConfig(Strict):
     """Which cells are practised."""
 
-    smoothing: float = Field(0.08, gt=0, le=1, description="weight of the newest generation in the success averages")
+    smoothing: float = Field(0.2, gt=0, le=1, description="weight of the newest generation in the success averages")
     focus: float = Field(0.8, ge=0, le=1, description="share of an organelle's episodes in the family of its niche")
     uniform: float = Field(
         0.2, ge=0, le=1, description="share of cells drawn uniformly instead of by learning progress"
@@ -77,7 +77,7 @@ class AssimilationConfig(Strict):
     )
     alpha: float = Field(0.05, gt=0, lt=0.5, description="false-accept rate of one attempt, spent over the looks")
     power: float = Field(0.8, gt=0.5, lt=1, description="power at the uplift below; sets the largest sample")
-    uplift: float = Field(0.035, gt=0, lt=1, description="gain in accuracy that the test is built to find")
+    uplift: float = Field(0.045, gt=0, lt=1, description="gain in accuracy that the test is built to find")
     discordance: float = Field(
         0.15, gt=0, le=1, description="share of items on which child and parent are expected to differ; sets the sample"
     )

@@ -39,7 +39,10 @@ def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, 
         raise ConfigError(f"{path}:{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}:1: expected a mapping of keys at the top of the file")
-    lines = _lines(node)
+    try:
+        lines = _lines(node)
+    except ConfigError as error:
+        raise ConfigError(f"{path}:{error}") from None
     for override in overrides:
         _apply(values, override)
     try:
@@ -76,6 +79,8 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             here = (*path, str(key.value))
+            if here in found:
+                raise ConfigError(f"{key.start_mark.line + 1}: key '{'.'.join(here)}' stands twice; keep one")
             found[here] = key.start_mark.line + 1
             found |= _lines(value, here)
     elif isinstance(node, yaml.SequenceNode):
@@ -87,8 +92,8 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
 
 
 def _explain(error: ValidationError, model: type[BaseModel], file: str, lines: dict, overrides) -> str:
-    """The first fault of a validation as one line."""
-    fault = error.errors()[0]
+    """The first fault of a validation as one line: an unknown key if there is one, since it may be the missing one."""
+    fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
     path = tuple(str(part) for part in fault["loc"])
     name = ".".join(path)
     overridden = any(text.partition("=")[0].strip() == name for text in overrides)
@@ -119,6 +124,8 @@ def _nearest_line(path: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> i
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     """The valid keys of the sub-model that `path` leads to."""
     for part in path:
+        if part.isdigit():  # an entry of a list of models
+            continue
         field = model.model_fields.get(part)
         kinds = (field.annotation, *get_args(field.annotation)) if field else ()  # a model, or `Model | None`
         inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]

@@ -31,6 +31,7 @@ class Calibration:
     unit_flops: float  # FLOPs of a mean answer of the bare host = one unit of energy
     rho: float  # units paid for a correct answer
     accuracy: dict[str, float]  # "family/depth" -> share of the host's samples that are right
+    per_cell: int  # answers behind each accuracy
     answers_per_second: float
     batch_rows: int  # the micro-batch plan: answers decoded together
     meter: dict = field(default_factory=dict)  # compute of the calibration itself, which the run starts from
@@ -103,6 +104,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         unit_flops=float(flops.mean()),
         rho=1 / config.economy.break_even_accuracy,
         accuracy={f"{family}/{depth}": float(right[i].mean()) for i, (family, depth) in enumerate(cells)},
+        per_cell=per_cell,
         answers_per_second=len(outcomes) / seconds,
         batch_rows=decoding.batch_rows,
         meter=meter.state(),

@@ -14,6 +14,8 @@ from evolora_core.evaluation.grading import Outcome, answer_items, charge
 from evolora_core.plasticity import Memory
 from evolora_core.plasticity.search import ALTERNATIVES, ROOT, Tree, next_branches
 
+LEARNER = 4.0  # weight of a learner in the share-out of episodes
+
 
 @dataclass(frozen=True)
 class Group:
@@ -50,6 +52,8 @@ def allocate(world: World, state: State, admitted: list[Organelle]) -> list[Grou
     # The square root keeps the rich from taking everything: energy is evidence of skill, but a noisy one.
     weight = np.sqrt([max(state.ledger.balance(organelle.id), 1) for organelle in admitted])
     weight *= world.credit(state)[[organelle.slot for organelle in admitted]]
+    # What a learner finds is what its present weights lack, and what it is asked shows what it has learned.
+    weight *= [LEARNER if organelle.learned == state.generation - 1 >= 0 else 1.0 for organelle in admitted]
     shares = 1 + draw.multinomial(total - len(admitted), weight / weight.sum())
     groups = []
     for organelle, share in zip(admitted, shares, strict=True):

@@ -19,7 +19,7 @@ from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
 
 PRIOR = 8  # answers that the bare host's accuracy counts for in a skill
-FLOOR = 0.05  # gain in accuracy that everyone is credited with
+FLOOR = 0.06  # gain in accuracy that everyone is credited with
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,19 @@ class World:
         """Which cells belong to which family: bool `[families, cells]`."""
         return np.array([[own == family for own, _ in self.cells] for family in self.families])
 
+    def bare(self, state: State) -> np.ndarray:
+        """Accuracy of the bare host per cell: from calibration, and from organelles that still answer like it.
+
+        `[cells]`
+        """
+        moved = state.population.delta_norms().numpy(force=True) > 0
+        same = [organelle.slot for organelle in state.living if not moved[organelle.slot]]
+        answers, correct = state.practice[same].sum(axis=0).T
+        return (correct + self.calibration.per_cell * self.host_accuracy) / (answers + self.calibration.per_cell)
+
     def gain(self, state: State) -> np.ndarray:
         """Skill less the bare host's accuracy, by family: `[slots, families]`."""
-        return (self.skill(state) - self.host_accuracy) @ self.inside.T / self.inside.sum(axis=1)
+        return (self.skill(state) - self.bare(state)) @ self.inside.T / self.inside.sum(axis=1)
 
     def doubt(self, state: State) -> np.ndarray:
         """Standard error of `gain` as far as it comes from practice: `[slots, families]`."""

@@ -119,3 +119,18 @@ def test_a_declared_margin_is_answered_in_the_note() -> None:
     assert notes == [
         f"ecology not worse by more than {m} points: {s}" for m, s in (("20", "shown"), ("0.5", "not shown"))
     ]
+
+
+def test_a_pair_may_be_compared_under_another_routing() -> None:
+    """Under `single` nothing differs; the host, which has no routing, stands for itself."""
+    items = _items({"frozen": 0.3, "ecology": 0.5})
+    host = items[items.arm == "frozen"].set_index(["seed", "task_id"]).correct
+    routed = items.arm == "ecology:single"
+    items.loc[routed, "correct"] = host.loc[
+        list(zip(items[routed].seed, items[routed].task_id, strict=True))
+    ].to_numpy()
+    items = items[items.arm != "frozen:single"]
+    (row,) = compute_comparisons(items, _facts(items), [PAIR[0] | {"routing": "single"}], 1000)
+    assert (row["a"], row["b"], row["diff"], row["verdict"]) == ("ecology:single", "frozen", 0.0, "undecided")
+    (headline,) = compute_comparisons(items, _facts(items), [PAIR[0] | {"routing": None}], 1000)
+    assert (headline["a"], headline["verdict"]) == ("ecology", "ecology")
