@@ -18,7 +18,7 @@ class PlasticityConfig(Strict):
     )
     calls: int = Field(16, ge=1, description="verifier calls that `search` may spend on one item")
     learning_rates: list[float] = Field(
-        [1.5e-3, 2.5e-3, 4e-3], min_length=1, description="grid of AdamW learning rates that tuning chooses from"
+        [2e-3, 2.5e-3, 3e-3], min_length=1, description="grid of AdamW learning rates that tuning chooses from"
     )
     half_life: float = Field(8.0, gt=0, description="generations after which the learning rate has halved")
     steps: int = Field(4, ge=0, description="steps of the learners in a generation")
@@ -68,7 +68,7 @@ class AssimilationConfig(Strict):
     """The paired test that a merged child must pass to live."""
 
     every: int = Field(2, ge=1, description="generations between rounds of merging")
-    attempts: int = Field(1, ge=0, description="merges tried in one round")
+    attempts: int = Field(2, ge=0, description="merges tried in one round")
     methods: list[Literal["weighted", "ties", "dare"]] = Field(["weighted"], min_length=1, description="merge forms")
     gains: list[float] = Field(
         [1.2],
@@ -77,7 +77,7 @@ class AssimilationConfig(Strict):
     )
     alpha: float = Field(0.05, gt=0, lt=0.5, description="false-accept rate of one attempt, spent over the looks")
     power: float = Field(0.8, gt=0.5, lt=1, description="power at the uplift below; sets the largest sample")
-    uplift: float = Field(0.045, gt=0, lt=1, description="gain in accuracy that the test is built to find")
+    uplift: float = Field(0.04, gt=0, lt=1, description="gain in accuracy that the test is built to find")
     discordance: float = Field(
         0.15, gt=0, le=1, description="share of items on which child and parent are expected to differ; sets the sample"
     )
