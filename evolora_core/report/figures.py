@@ -54,10 +54,13 @@ _GAIN = """
     ORDER BY routing <> $headline, routing, list_position(conditions, shown.condition), seed
 """
 
+# Of the seed with most merges, the lowest among equals.
 _LINEAGE = """
-    WITH shown AS (
-        SELECT arg_min(run_id, seed) AS run_id FROM stages JOIN complete_seeds USING (suite, seed)
+    WITH merged AS (SELECT run_id, count(*) AS merges FROM assimilations WHERE accepted GROUP BY run_id),
+    shown AS (
+        SELECT run_id FROM stages JOIN complete_seeds USING (suite, seed) LEFT JOIN merged USING (run_id)
         WHERE suite = $suite AND condition = 'ecology' AND stage = 'evolve'
+        ORDER BY coalesce(merges, 0) DESC, seed LIMIT 1
     )
     SELECT o.seed, o.organelle, o.origin, o.born, o.died, l.parent, l.generation AS joined
     FROM organelles AS o JOIN shown USING (run_id)

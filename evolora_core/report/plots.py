@@ -123,7 +123,7 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
             panel.set_yticklabels(list(place))
             panel.set_ylim(len(place) - 0.5, -0.5)
             panel.grid(axis="y", visible=False)
-        panels[-1].set(xlabel="accuracy, %", xlim=(0, 100))
+        panels[-1].set(xlabel="accuracy, %", xlim=(0, 101))
         _legend_below(figure, conditions, line=False)
         return figure
 
