@@ -67,17 +67,18 @@ def compute_comparisons(
     arms = set(items["arm"])
     compared = []
     for pair in declared:
-        split, named = pair["split"], [f"{pair[side]}:{pair.get('routing')}" for side in ("a", "b")]
-        a, b = (arm if arm in arms else arm.partition(":")[0] for arm in named)
-        left, right = (_by_item(items, arm, split) for arm in (a, b))
+        a, b, split = pair["a"], pair["b"], pair["split"]
+        routed = [f"{condition}:{pair.get('routing')}" for condition in (a, b)]
+        left, right = (_by_item(items, arm if arm in arms else arm.partition(":")[0], split) for arm in routed)
         _refuse_unmatched(left, right, a, b, split)
         outcomes_a, outcomes_b = _by_seed(left), _by_seed(right)
-        refuse_unlike(facts, pair["a"], pair["b"], outcomes_a)
+        refuse_unlike(facts, a, b, outcomes_a)
         rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
         compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples))
     rows = []
     for pair, decided in zip(declared, decide(compared), strict=True):
         row = {k: v for k, v in asdict(decided).items() if k != "seed_tests"}
+        row["routing"] = pair.get("routing") or "headline"
         if margin := pair.get("margin"):
             shown = "shown" if non_inferior(decided.lo, margin) else "not shown"
             words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown}"
@@ -140,7 +141,7 @@ def _schema(text: str = "", integer: str = "", number: str = "") -> dict[str, pa
 
 # Fixed, so that a suite without declared comparisons leaves a readable empty table.
 _SCHEMAS = {
-    "comparisons": pa.schema(_schema("split a b verdict note", "n seeds", "diff lo hi p p_holm")),
+    "comparisons": pa.schema(_schema("split a b routing verdict note", "n seeds", "diff lo hi p p_holm")),
     "accuracies": pa.schema(_schema("arm split family", "seeds n", "acc lo hi")),
 }
 

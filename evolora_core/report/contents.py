@@ -165,7 +165,7 @@ class Contents:
         counted = compute_accuracies(items, evaluation["bootstrap"])
         stored = "SELECT arm, split, family, seeds, n, acc, lo, hi FROM accuracies WHERE suite = $suite"
         return [
-            *_compare_rows("comparisons", ("split", "a", "b"), self.comparisons, compared),
+            *_compare_rows("comparisons", ("split", "a", "b", "routing"), self.comparisons, compared),
             *_compare_rows(
                 "accuracies",
                 ("arm", "split", "family"),

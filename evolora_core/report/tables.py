@@ -142,6 +142,7 @@ def comparison_table(home: Path, suite: str) -> Table:
         Column("split", lambda r: SPLITS[r["split"]], left=True),
         Column("a", lambda r: r["a"], left=True),
         Column("b", lambda r: r["b"], left=True),
+        Column("routing", lambda r: r["routing"], left=True),
         Column("a − b, points", lambda r: difference(r["diff"], r["lo"], r["hi"])),
         Column("p", lambda r: p_value(r["p"])),
         Column("Holm p", lambda r: p_value(r["p_holm"])),

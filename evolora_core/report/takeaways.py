@@ -16,6 +16,8 @@ WHERE = {
 def takeaway(row: Mapping[str, Any]) -> str:
     """One Markdown sentence or two about a row of the view `comparison`."""
     a, b, where = row["a"], row["b"], WHERE[row["split"]]
+    if row["routing"] != "headline":
+        where += f", under the router `{row['routing']}`"
     shift = f"{difference(row['diff'], row['lo'], row['hi'])} points ({a} − {b})"
     seeds = f"{row['seeds']} seed{'s' if row['seeds'] > 1 else ''}"
     if row["verdict"] == UNDECIDED:

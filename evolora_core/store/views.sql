@@ -61,7 +61,7 @@ SELECT suite, split_part(arm, ':', 1) AS condition, arm, split, family, seeds, n
 
 -- The declared comparisons. p: sign-flip test over seeds; p_holm: adjusted, the one that the verdict asks for.
 CREATE OR REPLACE VIEW comparison AS
-SELECT suite, split, a, b, n, diff, lo, hi, p, verdict, p_holm, seeds, note FROM data.comparisons;
+SELECT suite, split, a, b, n, diff, lo, hi, p, verdict, p_holm, seeds, note, routing FROM data.comparisons;
 
 CREATE OR REPLACE VIEW compute AS
 SELECT run_id, condition, seed, stage, purpose, flops, tokens, seconds, executed_flops, suite FROM data.compute;

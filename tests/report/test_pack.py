@@ -119,7 +119,7 @@ def test_items_that_change_under_the_comparisons_are_found(home: Path, built: Pa
     facts = {key: manifest[key] for key in ("summary", "identity_document")}
     record(other, write_stage(other, stage, tables, **facts))
     with pytest.raises(
-        PackError, match=r"comparisons holdout_id ecology sft: diff is .* in the store and .* from its items"
+        PackError, match=r"comparisons holdout_id ecology sft headline: diff is .* in the store and .* from its items"
     ):
         build(other, SUITE, tmp_path / "pack")
     assert not (tmp_path / "pack").exists()

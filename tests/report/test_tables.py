@@ -60,6 +60,7 @@ def test_numbers_for_people() -> None:
 
 
 ROW = {"split": "holdout_id", "a": "ecology", "b": "sft", "n": 2048, "diff": 0.05, "lo": 0.01, "hi": 0.09}
+ROW |= {"routing": "headline"}
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,11 @@ ROW = {"split": "holdout_id", "a": "ecology", "b": "sft", "n": 2048, "diff": 0.0
             {"verdict": "undecided", "seeds": 5, "p_holm": 0.0005, "note": "too few"},
             "**ecology against sft, in distribution: undecided.** +5.0 [+1.0, +9.0] points (ecology − sft), 5 seeds, "
             "Holm p < 0.001 (too few).",
+        ),
+        (
+            {"verdict": "sft", "seeds": 8, "p_holm": 0.02, "note": "", "routing": "single", "split": "retention"},
+            "**sft answers more than ecology on the retention families, under the router `single`.** +5.0 [+1.0, +9.0] "
+            "points (ecology − sft), 8 seeds, Holm p = 0.020.",
         ),
     ],
 )
