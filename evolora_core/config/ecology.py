@@ -98,7 +98,9 @@ class EcologyConfig(Strict):
         ge=1,
         description="answers of one organelle to one item, each an episode; with `search` the mean over items",
     )
-    temperature: float = Field(0.8, gt=0, description="sampling temperature of the founders")
+    temperature: float = Field(
+        0.8, gt=0, description="sampling temperature of the founders; a search decodes greedily and has no use for it"
+    )
     cost_bins: list[float] = Field(
         [1.05, 1.15], description="edges of the archive's cost bins: cost of an answer relative to the bare host"
     )

@@ -113,7 +113,10 @@ def answer_items(
         flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
         for row, given, cost in zip(rows, answers, flops, strict=True):
             item, slot = items[row], int(slots[row])
+            # With a prefix too, nothing beyond the cap is graded: unaided the answer could not be that long.
             tokens = [*given_tokens[row], *given.tokens]
+            finished = given.finished and len(tokens) < decoding.max_new_tokens
+            tokens = tokens[: decoding.max_new_tokens]
             text = host.decode(tokens)
             outcomes[row] = Outcome(
                 item=item,
@@ -125,7 +128,7 @@ def answer_items(
                 flops=cost,
                 executed_flops=given.executed_flops,
                 tokens=tokens,
-                finished=given.finished and len(tokens) < decoding.max_new_tokens,
+                finished=finished,
                 logprob=given.logprob,
                 alternatives=given.alternatives,
             )

@@ -52,7 +52,13 @@ class Tree:
         An alternative that ends the answer is left out: nothing would be left to continue.
         """
         reached = branch.logprob + np.concatenate([[0.0], np.cumsum(alternatives.taken)[:-1]])
-        likely = zip(reached.tolist(), alternatives.tokens.tolist(), alternatives.logprobs.tolist(), strict=True)
+        within = len(tokens) - len(branch.prefix) + 1  # the end token counts; what was cut off at the cap does not
+        likely = zip(
+            reached.tolist()[:within],
+            alternatives.tokens.tolist()[:within],
+            alternatives.logprobs.tolist()[:within],
+            strict=True,
+        )
         for step, (before, others, logprobs) in enumerate(likely):
             stem = tuple(tokens[: len(branch.prefix) + step])
             for token, logprob in zip(others, logprobs, strict=True):
