@@ -27,10 +27,9 @@ def learners_of(world: World, state: State) -> list[tuple[Organelle, int]]:
         """Who learned last; a merged child before its parent; who has most credit; who could take up most."""
         return organelle.learned, organelle.origin == "merge", credit[organelle.slot], organelle.rank, -organelle.id
 
-    best = {o.niche: o for o in sorted(state.living, key=fitness)}
-    chosen = sorted(
-        (o for o in best.values() if state.buffers[o.id] and state.ledger.balance(o.id) > 0), key=lambda o: o.id
-    )
+    solvent = [o for o in state.living if state.buffers[o.id] and state.ledger.balance(o.id) > 0]
+    best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)}
+    chosen = sorted(best.values(), key=lambda organelle: organelle.id)
     own = credit[[organelle.slot for organelle in chosen]]
     shares = np.maximum(np.rint(config.batch_rows * own / own.sum()), 1) if chosen else []
     return [(organelle, int(rows)) for organelle, rows in zip(chosen, shares, strict=True)]

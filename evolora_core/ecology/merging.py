@@ -99,7 +99,10 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
     if drop is not None and drop > config.margin:
         accepted, reason = False, "worse elsewhere"
     if accepted:
-        child = bear(world, state, slot, rank, "merge", [(first, weights[0]), (second, weights[1])], draw)
+        # A learner's updates cost more than a founder's endowment: each parent gives a third of what the poorer has.
+        share = min(state.ledger.balance(first.id), state.ledger.balance(second.id)) // 3
+        parts = [(first, weights[0]), (second, weights[1])]
+        child = bear(world, state, slot, rank, "merge", parts, draw, endowment=2 * share)
         # It has proved to be more than a noisy skill says: it learns on in a parent's stead, if that is still ahead.
         state.change(child, learned=state.generation)
         row["child"] = child.id

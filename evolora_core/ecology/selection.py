@@ -48,11 +48,13 @@ def bear(
     parents: list[tuple[Organelle, float]],
     draw: np.random.Generator,
     payers: list[Organelle] | None = None,
+    endowment: int = 0,
 ) -> Organelle:
     """Enter the adapter that stands in `slot` as a new organelle: endowed by its payers (the parents), heir of their
     memories.
 
-    `parents` are (organelle, weight in the child's ΔW), the first one the elder; traits are its own, mutated.
+    `parents` are (organelle, weight in the child's ΔW), the first one the elder; traits are its own, mutated. The
+    payers give `endowment` micro-energy in equal parts, the configured one at least.
     """
     elder = parents[0][0]
     spread = world.config.variation.trait_sigma
@@ -69,7 +71,7 @@ def bear(
     )
     state.organelles.append(child)
     payers = payers or [parent for parent, _ in parents]
-    price = micro(world.config.economy.endowment)
+    price = max(endowment, micro(world.config.economy.endowment))
     state.ledger.split(state.generation, "birth", [str(payer.id) for payer in payers], str(child.id), price)
     inherited = Buffer()
     for parent, _ in parents:
