@@ -103,7 +103,7 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
         share = min(state.ledger.balance(first.id), state.ledger.balance(second.id)) // 3
         parts = [(first, weights[0]), (second, weights[1])]
         child = bear(world, state, slot, rank, "merge", parts, draw, endowment=2 * share)
-        # It has proved to be more than a noisy skill says: it learns on in a parent's stead, if that is still ahead.
+        # It has proved to be more than a noisy skill says: it takes the elder's place as learner.
         state.change(child, learned=state.generation)
         row["child"] = child.id
     else:

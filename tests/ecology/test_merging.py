@@ -57,14 +57,8 @@ def test_an_accepted_child_lives_and_is_paid_for(small, skill):
         state.population.put(slot, with_fault(skill, sign))
         state.change(state.organelles[slot], rank=4)
         state.practice[slot, cell] = (12, 6)
-    first, second = state.organelles[:2]
     before = {name: state.ledger.balance(name) for name in ("0", "1")}
-    merging._trial(
-        world,
-        state,
-        merging.Proposal(first, second, ("json_repair", "json_repair"), "weighted", 1.0),
-        np.random.default_rng(2),
-    )
+    try_first_two(world, state)
 
     (row,) = state.events["assimilations"]
     assert row["accepted"] and row["uplift"] > 0 and row["p"] < 0.4, row
@@ -90,16 +84,17 @@ def test_a_copy_of_a_parent_is_refused(small, skill):
         state.population.put(slot, skill)
         state.change(state.organelles[slot], rank=2)
         state.practice[slot, cell] = (12, 6)
-    first, second = state.organelles[:2]
-    merging._trial(
-        world,
-        state,
-        merging.Proposal(first, second, ("json_repair", "json_repair"), "weighted", 1.0),
-        np.random.default_rng(2),
-    )
+    try_first_two(world, state)
     (row,) = state.events["assimilations"]
     assert not row["accepted"] and row["reason"] == "not ahead" and row["child"] is None
     assert len(state.organelles) == small.config.population
+
+
+def try_first_two(world, state):
+    """One trial of the average of the first two organelles, on JSON."""
+    families = ("json_repair", "json_repair")
+    proposal = merging.Proposal(*state.organelles[:2], families, "weighted", 1.0)
+    merging._trial(world, state, proposal, np.random.default_rng(2))
 
 
 def norm(adapter: Adapter) -> float:
