@@ -8,7 +8,6 @@ import logging
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from prefect.futures import PrefectFuture
@@ -45,28 +44,36 @@ class Outcome:
 class Pool:
     """Up to `processes` workers of `threads` torch threads each; started when a stage first needs one.
 
-    With one process everything runs in this one, which has no workers then.
+    Every worker has a task runner to itself: Python gives up all workers of a runner when one is killed. With one
+    process everything runs in this one, which has no workers then.
     """
 
     def __init__(self, processes: int, threads: int) -> None:
         self.processes, self.threads = processes, threads
-        self._stack = ExitStack()
-        self._runner: ProcessPoolTaskRunner | None = None
+        self._open: list[ProcessPoolTaskRunner] = []
+        self._idle: list[ProcessPoolTaskRunner] = []
         self._prepared = False
 
     def __enter__(self) -> "Pool":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._stack.close()
-        self._runner = None
+        while self._open:
+            self.dismiss(self._open[-1])
 
-    def submit(self, task: StageTask, request: StageRequest) -> PrefectFuture:
-        """Start a stage in a worker."""
-        if self._runner is None:
-            runner = ProcessPoolTaskRunner(self.processes, initializer=start_worker, initargs=(self.threads,))
-            self._runner = self._stack.enter_context(runner)
-        return self._runner.submit(task, {"request": request})
+    def submit(self, task: StageTask, request: StageRequest) -> "Running":
+        """Start a stage in a worker, which is busy until it is given back by `release` or `dismiss`."""
+        runner = self._idle.pop() if self._idle else self._hire()
+        return Running(request, runner, runner.submit(task, {"request": request}))
+
+    def release(self, runner: ProcessPoolTaskRunner) -> None:
+        """The worker of `runner` is done and may be used again."""
+        self._idle.append(runner)
+
+    def dismiss(self, runner: ProcessPoolTaskRunner) -> None:
+        """End a worker, which may be dead."""
+        self._open.remove(runner)
+        runner.__exit__(None, None, None)
 
     def call(self, task: StageTask, request: StageRequest) -> StageResult:
         """Run a stage here and now."""
@@ -76,9 +83,19 @@ class Pool:
         result: StageResult = task(request)
         return result
 
-    def renew(self) -> None:
-        """Start again with new workers: when one of them was killed, Python gives up all of them."""
-        self.__exit__()
+    def _hire(self) -> ProcessPoolTaskRunner:
+        runner = ProcessPoolTaskRunner(1, initializer=start_worker, initargs=(self.threads,))
+        self._open.append(runner.__enter__())
+        return runner
+
+
+@dataclass(frozen=True)
+class Running:
+    """A stage in a worker."""
+
+    request: StageRequest
+    runner: ProcessPoolTaskRunner
+    future: PrefectFuture
 
 
 def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None]) -> Outcome:
@@ -88,10 +105,10 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
     outcome = Outcome()
     steps = {step.name: step for step in plan}
     waiting = list(plan)
-    broken: set[str] = set()
+    retried: set[str] = set()
     reused: set[str] = set()
-    running: dict[str, tuple[StageRequest, PrefectFuture]] = {}
-    finished: queue.SimpleQueue[tuple[str, PrefectFuture]] = queue.SimpleQueue()
+    running: dict[str, Running] = {}
+    finished: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def start(step: Step) -> StageResult | None:
         """The result, if it can be had at once."""
@@ -103,18 +120,21 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
         task = step.task.with_options(refresh_cache=True)  # what is not whole is no hit, whatever Prefect remembers
         if pool.processes == 1:
             return pool.call(task, request)
-        future = pool.submit(task, request)
-        running[step.name] = request, future
-        future.add_done_callback(lambda _: finished.put((step.name, future)))
+        running[step.name] = pool.submit(task, request)
+        running[step.name].future.add_done_callback(lambda _: finished.put(step.name))
         return None
 
     def collect(name: str) -> StageResult:
-        request, future = running.pop(name)
+        stage = running.pop(name)
         try:
-            return future.result()
+            result: StageResult = stage.future.result()
         except BaseException as error:
-            _mark_failed(request, reason(error))
+            _mark_failed(stage.request, reason(error))
+            give_back = pool.dismiss if isinstance(error, BrokenProcessPool) else pool.release
+            give_back(stage.runner)
             raise
+        pool.release(stage.runner)
+        return result
 
     def fail(name: str, error: Exception) -> None:
         outcome.failures[name] = reason(error)
@@ -126,9 +146,7 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
             waiting.remove(ready[0])
             name, action = ready[0].name, lambda step=ready[0]: start(step)
         elif running:
-            name, future = finished.get()
-            if name not in running or running[name][1] is not future:
-                continue  # of a pool that was given up
+            name = finished.get()
             action = lambda name=name: collect(name)  # noqa: E731
         else:
             break
@@ -138,18 +156,13 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
                 outcome.results[name] = result
                 if name not in reused:
                     log.info("%s done in %.1f s (%d of %d)", name, result.seconds, len(outcome.results), len(steps))
-        except BrokenProcessPool as error:
-            # Python gives up all workers when one is killed: whatever else was running is lost as well, and any of them
-            # may be a bystander. All are tried once more.
-            lost = [name, *running]
-            running.clear()
-            pool.renew()
-            for other in lost:
-                if other in broken:
-                    fail(other, error)
-                else:
-                    broken.add(other)
-                    waiting.insert(0, steps[other])
+        except BrokenProcessPool as error:  # its worker was killed, by the system when memory ran out, or by a person
+            if name in retried:
+                fail(name, error)
+            else:
+                log.warning("warning: %s: its process was killed; tried once more", name)
+                retried.add(name)
+                waiting.insert(0, steps[name])
         except Exception as error:  # one seed's fault must not stop the others
             fail(name, error)
     if reused:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from evolora_core.config import DataConfig, SuiteConfig
@@ -38,6 +39,9 @@ def make(work: Work) -> Made:
         raise StageError("toy: asked to fail")
     if act == "bug":
         raise ZeroDivisionError("a bug")
+    if after := work.config.get("after"):
+        while executions(Path(after["log"])) < after["executions"]:
+            time.sleep(0.05)
     if act == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if act == "fault once" and not (work.folder / "tried").exists():
