@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evolora_core.config.ecology import AssimilationConfig
 from evolora_core.ecology import assimilation
 from evolora_core.ecology.ledger import SINK, micro
 from evolora_core.ecology.selection import bear
@@ -14,6 +15,7 @@ from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.population.merge import merge
 
 HOST = -1  # slot number of the bare host
+ARMS = 4  # child, two parents and host answer in a trial
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,15 @@ def assimilate(world: World, state: State) -> None:
 def propose(world: World, state: State, draw: np.random.Generator, tried: set[frozenset[int]]) -> Proposal | None:
     """Two organelles that have learned different families: an elite of the archive, and the best at what it lacks.
 
-    Both must be able to pay half an endowment, and each be ahead of the host in its family, beyond a standard error:
-    a trial costs too much to be spent on luck. Two with a living child are not tried again. Skills are judged by the
-    family, over all its depths, where there is more evidence than in one cell.
+    Each must be ahead of the host in its family, beyond a standard error, and both be able to pay for the longest trial
+    and half an endowment: who is poor after a trial has a child that cannot learn. The two that would bring most to a
+    child are taken; two with a living child are not tried again. Skills are judged by the family, over all its depths,
+    where there is more evidence than in one cell.
     """
-    half = micro(world.config.economy.endowment / 2)
+    config = world.config.assimilation
+    price = micro(world.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
     moved = state.population.delta_norms()
-    able = [o for o in state.living if state.ledger.balance(o.id) >= half and float(moved[o.slot]) > 0]
+    able = [o for o in state.living if state.ledger.balance(o.id) >= price and float(moved[o.slot]) > 0]
     elites = {elite.organelle for elite in state.archive.elites.values()}
     gain = world.gain(state) - world.doubt(state)
     known = tried | {frozenset(o.parents) for o in state.living if o.origin == "merge"}
@@ -66,10 +70,8 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
                 pairs.append((worth, first, second, own, other))
     if not pairs:
         return None
-    worths = np.array([worth for worth, *_ in pairs]) ** 2
-    _, first, second, own, other = pairs[draw.choice(len(pairs), p=worths / worths.sum())]
+    _, first, second, own, other = max(pairs, key=lambda pair: pair[0])
     families = (world.families[own], world.families[other])
-    config = world.config.assimilation
     method = config.methods[draw.integers(len(config.methods))]
     return Proposal(first, second, families, method, float(draw.choice(config.gains)))
 
@@ -130,7 +132,7 @@ def _superiority(
     Returns (verdict, looks, items answered).
     """
     config = world.config.assimilation
-    design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks, config.discordance)
+    design = _design(config)
     pools = [draw.permutation(world.members_of(family)) for family in dict.fromkeys(proposal.families)]
     sample = np.stack([pool[: min(map(len, pools))] for pool in pools], axis=1).ravel()[: design.sizes[-1]]
     trial = assimilation.Trial(design)
@@ -149,7 +151,7 @@ def _superiority(
 def _worst_drop(world: World, state: State, proposal: Proposal, slot: int, draw: np.random.Generator) -> float:
     """Bound of the accuracy lost on the union of the parents' cells, each against the parent that knows it better."""
     config = world.config.assimilation
-    design = assimilation.plan(config.alpha, config.power, config.uplift, config.looks, config.discordance)
+    design = _design(config)
     practice = state.practice[[proposal.first.slot, proposal.second.slot], :, 0]
     union = np.flatnonzero(practice.max(axis=0) >= world.config.samples)
     per_cell = max(1, design.sizes[-1] // len(union))
@@ -162,6 +164,10 @@ def _worst_drop(world: World, state: State, proposal: Proposal, slot: int, draw:
         child.append(answers[0])
         reference.append(answers[1])
     return assimilation.worst_drop(np.concatenate(child), np.concatenate(reference), config.alpha)
+
+
+def _design(config: AssimilationConfig) -> assimilation.Plan:
+    return assimilation.plan(config.alpha, config.power, config.uplift, config.looks, config.discordance)
 
 
 def _answers(world: World, state: State, proposal: Proposal, sample: np.ndarray, arms: list[int]) -> np.ndarray:

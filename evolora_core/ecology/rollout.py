@@ -14,7 +14,7 @@ from evolora_core.evaluation.grading import Outcome, answer_items, charge
 from evolora_core.plasticity import Memory
 from evolora_core.plasticity.search import ALTERNATIVES, ROOT, Tree, next_branches
 
-LEARNER = 4.0  # weight of a learner in the share-out of episodes
+LEARNER = 12.0  # weight of a learner in the share-out of episodes
 
 
 @dataclass(frozen=True)

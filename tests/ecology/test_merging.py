@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from evolora_core.ecology import merging
+from evolora_core.ecology import merging, selection
+from evolora_core.ecology.ledger import micro
 from evolora_core.ecology.world import World, found
 from evolora_core.families import gold
 from evolora_core.population.adapter import Adapter
@@ -88,6 +89,29 @@ def test_a_copy_of_a_parent_is_refused(small, skill):
     (row,) = state.events["assimilations"]
     assert not row["accepted"] and row["reason"] == "not ahead" and row["child"] is None
     assert len(state.organelles) == small.config.population
+
+
+def test_mates_bring_different_skills_and_can_pay_for_the_longest_trial(small, skill):
+    world = world_of(small)
+    state = found(world)
+    json_cell, math_cell = world.cells.index(("json_repair", "short")), world.cells.index(("math", "short"))
+    for slot, cell in ((0, json_cell), (1, math_cell), (2, math_cell)):
+        state.population.put(slot, skill)
+        state.practice[slot, cell] = (100, 99)
+        state.ledger.post(0, "reward", "sun", str(slot), 10**12)
+    state.practice[2, math_cell] = (100, 98)
+    selection.archive(world, state)
+    draw = np.random.default_rng(0)
+
+    def mates():
+        proposal = merging.propose(world, state, draw, set())
+        return proposal and {proposal.first.id, proposal.second.id}
+
+    assert mates() == {0, 1}
+    state.ledger.post(0, "answer", "1", "sink", state.ledger.balance(1) - micro(200))  # a newborn's purse
+    assert mates() == {0, 2}
+    state.ledger.post(0, "answer", "0", "sink", state.ledger.balance(0) - micro(200))
+    assert mates() is None
 
 
 def try_first_two(world, state):
