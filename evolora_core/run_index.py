@@ -2,6 +2,7 @@
 without a store.
 
 runs/NAME/index/HASH/suite.json                    the resolved suite, written before the first stage
+runs/NAME/index/HASH/plan.json                     names of all its stages, in the order in which they are made
 runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 """
 
@@ -75,6 +76,19 @@ def write_suite(home: Path, suite: SuiteId, document: dict[str, Any]) -> None:
     index.mkdir(parents=True, exist_ok=True)
     if not (index / "suite.json").exists():
         write_json(index / "suite.json", document)
+
+
+def write_plan(home: Path, suite: SuiteId, names: Sequence[str]) -> None:
+    """Write the names, CONDITION.sSEED.STAGE, of all stages that a suite will have."""
+    write_json(suite.index(home) / "plan.json", list(names))
+
+
+def waiting(home: Path, suite: SuiteId) -> list[str]:
+    """Names of the planned stages that were never begun, in the order of the plan."""
+    path = suite.index(home) / "plan.json"
+    planned = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    begun = {f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home, suite)}
+    return [name for name in planned if name not in begun]
 
 
 def write_entry(home: Path, suite: SuiteId, entry: Entry) -> None:

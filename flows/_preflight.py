@@ -1,15 +1,29 @@
 """What can be known to be wrong with a suite before any compute is spent. Loads neither Prefect nor torch."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evolora_core.config import SuiteConfig
+from evolora_core.config import SuiteConfig, load_suite
 from evolora_core.errors import PackError
 from evolora_core.home import home_path
 from evolora_core.hosts import fetch_host, find_host, load_host
 from evolora_core.identity import host_files_hash
+from evolora_core.run_index import suites
 
+OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
 PACK_STAMP = "provenance.json"  # a folder with this file is a pack
+
+
+def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds: Sequence[int] = ()) -> SuiteConfig:
+    """The suite that the parameters of a run name: a file, or one that EVOLORA_HOME knows by its id. Raises
+    ConfigError."""
+    path = Path(suite)
+    if not path.exists():
+        known = [own for own in suites(home_path()) if str(own) == suite]
+        path = known[0].index(home_path()) / "suite.json" if known else path
+    changes = [*overrides, *([f"host={host}"] if host else []), *([f"seeds={list(seeds)}"] if seeds else [])]
+    return load_suite(path, changes)
 
 
 def check_suite(config: SuiteConfig, out: Path) -> None:

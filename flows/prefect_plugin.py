@@ -1,27 +1,94 @@
-"""Lets `prefect deployment run paper-suite` be said with the bare name, and keeps Prefect's telemetry off.
+"""Makes `prefect deployment run paper-suite` work as it stands: with the bare name, with the server of `evolora serve`,
+and with parameters that are checked before they are sent. Keeps Prefect's telemetry off.
 
 Prefect wants FLOW/DEPLOYMENT and has no option for less; ours are named alike. The hook runs while Prefect is
 imported, before its command line is read. Prefect enables plugins by `[tool.prefect.plugins]` of the working
 directory's pyproject.toml.
 """
 
+import json
+import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from prefect.plugins import HookContext, SetupResult, register_hook
+
+from evolora_core.errors import EvoloraError
+from evolora_core.home import environment, home_path
+from flows._server import known_server
 
 
 @register_hook
 def setup_environment(*, ctx: HookContext) -> SetupResult:
-    """Complete a bare deployment name in the arguments; set what Prefect reads only from its environment."""
+    """Set what Prefect reads from its environment; for Prefect's own command line, complete a bare deployment name and
+    refuse parameters with which the run would fail at once.
+    """
+    if Path(sys.argv[0]).name != "prefect":
+        return SetupResult(env={"DO_NOT_TRACK": "1"})
     sys.argv[:] = full_name(sys.argv)
-    return SetupResult(env={"DO_NOT_TRACK": "1"})
+    if sys.argv[1:4] == ["deployment", "run", "paper-suite/paper-suite"] and (why := refusal(sys.argv[4:])):
+        print(f"error: {why}", file=sys.stderr)
+        sys.exit(1)
+    home = home_path()
+    server = {"PREFECT_API_URL": url} if (url := known_server(home)) else {}
+    return SetupResult(env={name: os.environ.get(name, value) for name, value in (environment(home) | server).items()})
 
 
-def full_name(arguments: list[str]) -> list[str]:
+def full_name(arguments: Sequence[str]) -> list[str]:
     """`… deployment run NAME …` with NAME/NAME in place of a bare name."""
-    if arguments[1:3] != ["deployment", "run"] or len(arguments) < 4:
-        return arguments
+    if list(arguments[1:3]) != ["deployment", "run"] or len(arguments) < 4:
+        return list(arguments)
     name = arguments[3]
     if name.startswith("-") or "/" in name:
-        return arguments
+        return list(arguments)
     return [*arguments[:3], f"{name}/{name}", *arguments[4:]]
+
+
+def refusal(options: Sequence[str]) -> str:
+    """Why a suite with these options of `prefect deployment run` cannot run, in one line; "" if it can.
+
+    What is not of the right type is left to Prefect, which knows the parameters.
+    """
+    given = parameters(options)
+    from flows._preflight import asked_suite, check_suite
+
+    try:
+        suite = asked_suite(
+            given.get("suite", "configs/suites/quickstart.yaml"),
+            given.get("overrides", []),
+            given.get("host", ""),
+            given.get("seeds", []),
+        )
+        check_suite(suite, Path(given.get("packs", "packs")) / suite.name)
+    except EvoloraError as error:
+        return str(error)
+    except (TypeError, ValueError):
+        return ""
+    return ""
+
+
+def parameters(options: Sequence[str]) -> dict[str, Any]:
+    """The parameters in `-p NAME=VALUE`, `--param NAME=VALUE` and `--params JSON`, as Prefect reads them."""
+    given: dict[str, Any] = {}
+    words = iter(options)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in ("-p", "--param", "--params"):
+            value = value if equals else next(words, "")
+            if option == "--params":
+                whole = _json(value)
+                given |= whole if isinstance(whole, dict) else {}
+            else:
+                name, _, text = value.partition("=")
+                given[name] = _json(text)
+    return given
+
+
+def _json(text: str) -> Any:
+    """A JSON value, or the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -45,35 +46,33 @@ def assimilate(world: World, state: State) -> None:
 
 
 def propose(world: World, state: State, draw: np.random.Generator, tried: set[frozenset[int]]) -> Proposal | None:
-    """Two organelles that have learned different families: an elite of the archive, and the best at what it lacks.
+    """The two learners of different niches that would bring most to a child: each its lead over the other in the family
+    of its niche.
 
-    Each must be ahead of the host in its family, beyond a standard error, and both be able to pay for the longest trial
-    and half an endowment: who is poor after a trial has a child that cannot learn. The two that would bring most to a
-    child are taken; two with a living child are not tried again. Skills are judged by the family, over all its depths,
-    where there is more evidence than in one cell.
+    The smaller lead counts, since the child is on average half of it ahead of the better parent. It must be beyond half
+    a standard error, over the bare host too: a trial costs too much to be spent on luck. Both must be able to pay for
+    the longest trial and half an endowment: who is poor after a trial has a child that cannot learn. Two with a living
+    child are not tried again.
     """
     config = world.config.assimilation
     price = micro(world.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
-    moved = state.population.delta_norms()
-    able = [o for o in state.living if state.ledger.balance(o.id) >= price and float(moved[o.slot]) > 0]
-    elites = {elite.organelle for elite in state.archive.elites.values()}
-    gain = world.gain(state) - world.doubt(state)
+    learners = [o for o in state.living if o.learned == state.generation and state.ledger.balance(o.id) >= price]
+    gain, ahead = world.gain(state), world.gain(state) - world.doubt(state) / 2
     known = tried | {frozenset(o.parents) for o in state.living if o.origin == "merge"}
     pairs = []
-    for first in (organelle for organelle in able if organelle.id in elites):
-        own = int(gain[first.slot].argmax())
-        for second in able:
-            lacking = gain[second.slot] - gain[first.slot]
-            other = int(lacking.argmax())
-            worth = min(gain[first.slot, own], gain[second.slot, other], lacking[other])
-            if own != other and worth > 0 and frozenset((first.id, second.id)) not in known:
-                pairs.append((worth, first, second, own, other))
+    for first, second in permutations(learners, 2):
+        own, other = world.families.index(first.niche), world.families.index(second.niche)
+        leads = (
+            ahead[first.slot, own] - max(gain[second.slot, own], 0.0),
+            ahead[second.slot, other] - max(gain[first.slot, other], 0.0),
+        )
+        if min(leads) > 0 and leads[0] >= leads[1] and frozenset((first.id, second.id)) not in known:
+            pairs.append((min(leads), first, second))
     if not pairs:
         return None
-    _, first, second, own, other = max(pairs, key=lambda pair: pair[0])
-    families = (world.families[own], world.families[other])
+    _, first, second = max(pairs, key=lambda pair: pair[0])
     method = config.methods[draw.integers(len(config.methods))]
-    return Proposal(first, second, families, method, float(draw.choice(config.gains)))
+    return Proposal(first, second, (first.niche, second.niche), method, float(draw.choice(config.gains)))
 
 
 def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Generator) -> None:

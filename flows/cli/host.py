@@ -62,7 +62,7 @@ def pretrain(
     from evolora_core.home import prepare_home
 
     home = prepare_home()
-    from flows._embedded import embedded_prefect
+    from flows._server import embedded_prefect
 
     with embedded_prefect(home):
         from flows.pretrain_host import pretrain_host_flow

@@ -1,9 +1,13 @@
 """`evolora run`."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+
+if TYPE_CHECKING:
+    from evolora_core.config import SuiteConfig
 
 
 def register(app: App) -> None:
@@ -24,20 +28,31 @@ def run(
     resumes.
     """
     from evolora_core.config import load_suite
+
+    run_suite(load_suite(suite, settings or []))
+
+
+def run_suite(config: "SuiteConfig", only: Sequence[str] = ()) -> None:
+    """Run a suite, or some of its runs and stages, and print what it found."""
     from evolora_core.home import prepare_home
 
-    config = load_suite(suite, settings or [])
     home = prepare_home()
-    from flows._embedded import embedded_prefect
+    from evolora_core.config import config_hash
+    from evolora_core.run_index import SuiteId, write_suite
     from flows._preflight import check_suite
+    from flows._server import embedded_prefect
 
     check_suite(config, Path("packs") / config.name)
+    suite = SuiteId(config.name, config_hash(config))
+    write_suite(home, suite, config.model_dump(mode="json"))  # from here on `evolora retry` knows it
     with embedded_prefect(home):
         from flows.paper_suite import paper_suite
         from tasks._worker import show_log
 
         show_log()
-        done = paper_suite(str(suite), settings or [])
+        done = paper_suite(str(suite), only=list(only))
+    if not done["pack"]:
+        return
 
     from evolora_core.report.tables import comparison_table, paper_table
 

@@ -6,6 +6,8 @@ from cyclopts import App, Parameter
 
 from flows.cli._app import Json, show
 
+UNKNOWN = ("seconds", "flops", "finished", "reason")  # of a stage that was not begun
+
 
 def register(app: App) -> None:
     """Add the command."""
@@ -18,10 +20,10 @@ def status(
     *,
     json: Json = False,
 ) -> None:
-    """Show the stages of each run: done, cached, running or failed (with the reason), their time and FLOPs."""
+    """Show the stages of each run: done, cached, running, failed (with the reason) or waiting; their time and FLOPs."""
     from evolora_core.errors import ConfigError
     from evolora_core.home import home_path
-    from evolora_core.run_index import entries, find_suite, suites
+    from evolora_core.run_index import entries, find_suite, suites, waiting
 
     home = home_path()
     if suite is None and not suites(home):
@@ -38,5 +40,9 @@ def status(
             "reason": entry.reason,
         }
         for entry in sorted(entries(home, found), key=lambda entry: entry.started or "")
+    ]
+    rows += [
+        {"run": f"{found}.{run}", "stage": stage, "state": "waiting"} | dict.fromkeys(UNKNOWN)
+        for run, _, stage in (name.rpartition(".") for name in waiting(home, found))
     ]
     show(rows, json)

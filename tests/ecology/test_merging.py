@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from evolora_core.ecology import merging, selection
+from evolora_core.ecology import merging
 from evolora_core.ecology.ledger import micro
 from evolora_core.ecology.world import World, found
 from evolora_core.families import gold
@@ -91,26 +91,28 @@ def test_a_copy_of_a_parent_is_refused(small, skill):
     assert len(state.organelles) == small.config.population
 
 
-def test_mates_bring_different_skills_and_can_pay_for_the_longest_trial(small, skill):
+def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longest_trial(small, skill):
     world = world_of(small)
     state = found(world)
-    json_cell, math_cell = world.cells.index(("json_repair", "short")), world.cells.index(("math", "short"))
-    for slot, cell in ((0, json_cell), (1, math_cell), (2, math_cell)):
+    for slot in range(4):
         state.population.put(slot, skill)
-        state.practice[slot, cell] = (100, 99)
+        niche = world.families.index(state.change(state.organelles[slot], learned=0).niche)
+        state.practice[slot, world.inside[niche]] = (100, 99)
         state.ledger.post(0, "reward", "sun", str(slot), 10**12)
-    state.practice[2, math_cell] = (100, 98)
-    selection.archive(world, state)
+    json, math = [[o.id for o in state.organelles if o.niche == niche] for niche in ("json_repair", "math")]
+    state.practice[json[1], :] -= (0, 1)  # the weaker one
     draw = np.random.default_rng(0)
 
     def mates():
         proposal = merging.propose(world, state, draw, set())
         return proposal and {proposal.first.id, proposal.second.id}
 
-    assert mates() == {0, 1}
-    state.ledger.post(0, "answer", "1", "sink", state.ledger.balance(1) - micro(200))  # a newborn's purse
-    assert mates() == {0, 2}
-    state.ledger.post(0, "answer", "0", "sink", state.ledger.balance(0) - micro(200))
+    assert mates() in ({json[0], math[0]}, {json[0], math[1]})
+    state.ledger.post(
+        0, "answer", str(json[0]), "sink", state.ledger.balance(json[0]) - micro(200)
+    )  # a newborn's purse
+    assert mates() in ({json[1], math[0]}, {json[1], math[1]})
+    state.change(state.organelles[json[1]], learned=-1)
     assert mates() is None
 
 

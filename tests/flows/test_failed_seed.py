@@ -33,7 +33,7 @@ def test_the_pack_has_the_complete_seeds_and_the_next_run_the_rest(home):
     obstacle = home / "runs" / "tiny" / "ecology-s1"
     obstacle.parent.mkdir(parents=True)
     obstacle.write_text("a file where a folder must be")
-    with pytest.raises(StageError, match=r"train ecology s1: .*the pack is without seed 1"):
+    with pytest.raises(StageError, match=r"ecology.s1.evolve: .*the pack is without seed 1"):
         run()
     summary = json.loads(Path("packs/tiny/summary.json").read_text())
     assert summary["seeds"] == [0]

@@ -64,8 +64,8 @@ def test_the_host_answers_where_nobody_is_better():
 
 
 def test_a_lead_within_chance_is_left_to_the_host():
-    """Eight items better and four worse: ahead, but 4 < 1.645 √12."""
-    lucky = answered(host="11000000", s0="10101000")
+    """Twelve items better and eight worse: ahead, but 4 < √20."""
+    lucky = answered(host="11000000", s0="00111000")
     assert choose_routes(lucky, "single").table == {"": HOST}
     assert choose_routes(answered(host="11000000", s0="11110000"), "single").table == {"": 0}
 

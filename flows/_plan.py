@@ -1,0 +1,157 @@
+"""The stages of a suite and what each needs: tuning first, since every seed uses its learning rates; then, for each
+seed, datasets, calibration, evolution, the rivals that spend what it spent, and evaluation; at the end comparisons and
+the pack, from the seeds that every condition has.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from evolora_core.config import SuiteConfig
+from evolora_core.errors import ConfigError
+from flows._execute import Results, Step
+from tasks import calibrate, compare, datasets, evaluate, evolve, pack, sft, tune
+from tasks._stage import StageResult, Suite
+
+ARMS = ("ecology", "single", "sft")
+COMPARISON, PACK = "suite.s0.compare", "suite.s0.pack"
+
+
+def name(condition: str, seed: int, stage: str) -> str:
+    """How a stage is called within its suite, by people too: `ecology.s0.evolve`."""
+    return f"{condition}.s{seed}.{stage}"
+
+
+def training(arm: str, seed: int) -> str:
+    """Name of the stage that trains an arm."""
+    return name(arm, seed, "sft" if arm == "sft" else "evolve")
+
+
+def plan(suite: Suite) -> list[Step]:
+    """Every stage up to the evaluations. The order is that of urgency: what most others wait for comes first."""
+    seeds, conditions = suite.config.seeds, suite.config.conditions
+    arms = [arm for arm in ARMS if arm in conditions]
+    tuned = bool(arms) and len(suite.config.sft.learning_rates) > 1
+    steps = tuning(suite, arms) if tuned else []
+    for seed in seeds:
+        steps += prepared(suite, seed, calibrated=bool(arms))
+    for arm in arms:
+        steps += [trained(suite, arm, seed, tuned) for seed in seeds]
+    for condition in conditions:
+        steps += [evaluated(suite, condition, seed) for seed in seeds]
+    return steps
+
+
+def prepared(suite: Suite, seed: int, calibrated: bool = True) -> list[Step]:
+    """Datasets and calibration of a seed."""
+
+    def calibration(results: Results) -> Any:
+        return calibrate.request(suite, seed, results[name("shared", seed, "datasets")])
+
+    data = name("shared", seed, "datasets")
+    steps = [Step(data, datasets.datasets, lambda _: datasets.request(suite, seed))]
+    if calibrated:
+        steps += [Step(name("shared", seed, "calibrate"), calibrate.calibrate, calibration, (data,))]
+    return steps
+
+
+def trained(suite: Suite, arm: str, seed: int, tuned: bool) -> Step:
+    """Evolution or fine-tuning of a seed; the rivals wait for the ecology, whose compute is their budget."""
+    data, calibration = name("shared", seed, "datasets"), name("shared", seed, "calibrate")
+    choice, measured = name("tuning", suite.config.tuning.seed, "choose"), training("ecology", seed)
+    needs = [data, calibration]
+    needs += [choice] if tuned else []
+    needs += [measured] if arm != "ecology" else []
+
+    def request(results: Results) -> Any:
+        grid = suite.config.sft.learning_rates if arm == "sft" else suite.config.ecology.plasticity.learning_rates
+        given: dict[str, Any] = {
+            "datasets": results[data],
+            "calibration": results[calibration],
+            "learning_rate": results[choice].summary[arm] if tuned else grid[0],
+        }
+        if arm != "ecology":
+            given["budget"] = results[measured]
+        return sft.request(suite, seed, **given) if arm == "sft" else evolve.request(suite, arm, seed, **given)
+
+    return Step(training(arm, seed), sft.sft if arm == "sft" else evolve.evolve, request, tuple(needs))
+
+
+def evaluated(suite: Suite, condition: str, seed: int) -> Step:
+    """The holdouts of a condition and seed."""
+    needs = [name("shared", seed, "datasets")] + ([training(condition, seed)] if condition != "frozen" else [])
+
+    def request(results: Results) -> Any:
+        found = [results[need] for need in needs]
+        return evaluate.request(suite, condition, seed, datasets=found[0], trained=(found + [None])[1])
+
+    return Step(name(condition, seed, "evaluate"), evaluate.evaluate, request, tuple(needs))
+
+
+def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
+    """The trials of every arm on the tuning seed, and the choice."""
+    seed = suite.config.tuning.seed
+    numbers = range(len(suite.config.sft.learning_rates))
+    base = (name("shared", seed, "datasets"), name("shared", seed, "calibrate"))
+    measured = tuple(name("tuning", seed, f"try-ecology-{trial}") for trial in numbers)
+
+    def attempt(arm: str, trial: int) -> Step:
+        needs = base if arm == "ecology" else (*base, *measured)
+
+        def request(results: Results) -> Any:
+            given = [results[need] for need in needs]
+            return tune.trial_request(
+                suite, arm, trial, datasets=given[0], calibration=given[1], ecology_trials=given[2:]
+            )
+
+        return Step(name("tuning", seed, f"try-{arm}-{trial}"), tune.try_learning_rate, request, needs)
+
+    trials = [attempt(arm, trial) for arm in arms for trial in numbers]
+    tried = tuple(step.name for step in trials)
+
+    def choice(results: Results) -> Any:
+        return tune.choice_request(suite, [results[own] for own in tried])
+
+    last = Step(name("tuning", seed, "choose"), tune.choose_learning_rates, choice, tried)
+    return [*prepared(suite, seed), *trials, last]
+
+
+def complete_seeds(config: SuiteConfig, results: Results) -> list[int]:
+    """Seeds that were evaluated in every condition."""
+    return [seed for seed in config.seeds if all(name(own, seed, "evaluate") in results for own in config.conditions)]
+
+
+def closing(suite: Suite, seeds: Sequence[int], results: Results) -> list[Step]:
+    """Comparisons of the complete seeds, and the pack."""
+    evaluations: dict[tuple[str, int], StageResult] = {
+        (condition, seed): results[name(condition, seed, "evaluate")]
+        for condition in suite.config.conditions
+        for seed in seeds
+    }
+    return [
+        Step(COMPARISON, compare.compare, lambda _: compare.request(suite, evaluations)),
+        Step(PACK, pack.pack, lambda own: pack.request(suite, seeds, {**results, **own}), (COMPARISON,)),
+    ]
+
+
+def wanted(steps: Sequence[Step], only: Sequence[str], suite: Suite) -> list[Step]:
+    """The steps of the named runs and stages and all that they need, in the order of the plan; all if none is named.
+
+    Raises ConfigError for a name that is none.
+    """
+    if not only:
+        return list(steps)
+    needs = {step.name: step.needs for step in steps}
+    waiting: list[str] = []
+    for word in only:
+        short = word.removeprefix(f"{suite.id}.").removeprefix(f"{suite.config.name}.")
+        named = [own for own in needs if own == short or own.startswith(f"{short}.")]
+        if not named:
+            raise ConfigError(f"{word}: {suite.id} has no such run or stage; `evolora status {suite.id}` lists them")
+        waiting += named
+    chosen: set[str] = set()
+    while waiting:
+        own = waiting.pop()
+        if own not in chosen:
+            chosen.add(own)
+            waiting += needs[own]
+    return [step for step in steps if step.name in chosen]

@@ -1,0 +1,166 @@
+"""The Prefect server that flows report to: the user's own, the one that `evolora serve` keeps, or a private one for as
+long as a command runs.
+
+Ours are child processes, so that worker processes can reach them too, and end with their parent, however that ends:
+they watch the pipe that ties them together. Import this before Prefect.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+from evolora_core.artifacts import write_json
+from evolora_core.errors import StageError
+
+START_SECONDS = 120.0
+USUAL_PORT = 4200
+ADDRESS = "prefect/server.json"  # in EVOLORA_HOME: where the server of `evolora serve` is
+
+
+@contextmanager
+def embedded_prefect(home: Path) -> Iterator[None]:
+    """Serve Prefect's API to the flows run inside: by the server that is known, or by a private one without UI.
+
+    Prefect's own lines stay off the console; the server's go to EVOLORA_HOME/prefect/server.log. Raises StageError if
+    it does not start.
+    """
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    url = known_server(home)
+    with _connected(url) if url else _started(home, _free_port(), private=True):
+        yield
+
+
+@contextmanager
+def shared_prefect(home: Path) -> Iterator[str]:
+    """The address of a whole server, with UI and schedules: the one that is known, or one of our own, whose address
+    other shells find in EVOLORA_HOME. Raises StageError if it does not start.
+    """
+    if url := known_server(home):
+        with _connected(url):
+            yield url
+        return
+    with _started(home, _free_port(USUAL_PORT), private=False) as url:
+        write_json(home / ADDRESS, {"url": url})
+        try:
+            yield url
+        finally:
+            (home / ADDRESS).unlink(missing_ok=True)
+
+
+def known_server(home: Path) -> str | None:
+    """The address of the server to use: PREFECT_API_URL, else that of `evolora serve` if it answers."""
+    if url := os.environ.get("PREFECT_API_URL"):
+        return url
+    try:
+        url = str(json.loads((home / ADDRESS).read_text(encoding="utf-8"))["url"])
+    except (OSError, ValueError, KeyError):
+        return None
+    return url if _healthy(url) else None
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[None]:
+    """Flows run inside report to `url`."""
+    before = os.environ.get("PREFECT_API_URL")
+    os.environ["PREFECT_API_URL"] = url  # for this process, if it has not imported Prefect yet, and for its workers
+    try:
+        from prefect.settings import PREFECT_API_URL, temporary_settings
+
+        with temporary_settings({PREFECT_API_URL: url}):  # where Prefect was imported before
+            yield
+            _send_last_lines()
+    finally:
+        if before is None:
+            del os.environ["PREFECT_API_URL"]
+
+
+@contextmanager
+def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
+    """A server of our own, to which flows run inside report."""
+    url, log = f"http://127.0.0.1:{port}/api", home / "prefect" / "server.log"
+    with open(log, "w") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "flows._server", str(port), "private" if private else "shared"],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            env=os.environ | {"PREFECT_PLUGINS_ENABLED": "false"},
+            start_new_session=True,  # Ctrl-C is for its parent, which still has something to report then
+        )
+    try:
+        _wait_until_healthy(server, url, log)
+        with _connected(url):
+            yield url
+    finally:
+        server.communicate()
+
+
+def _free_port(wanted: int = 0) -> int:
+    """`wanted` if nobody listens there, else any."""
+    for port in (wanted, 0):
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(free.getsockname()[1])
+    raise StageError("no port of 127.0.0.1 is free for Prefect's server")
+
+
+def _healthy(url: str, seconds: float = 5.0) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=seconds):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        if _healthy(url):
+            return
+        time.sleep(0.1)
+    raise StageError(f"{log}: Prefect's server did not start; its log says why")
+
+
+def _send_last_lines() -> None:
+    """Prefect sends log lines in the background, and would complain if the server were gone by then."""
+    from prefect.logging.handlers import APILogWorker
+
+    APILogWorker.drain_all(timeout=5)
+
+
+def serve(port: int, *, private: bool) -> None:
+    """The child: serve until standard input ends."""
+    os.environ |= {"PREFECT__SERVER_FINAL": "1", "PREFECT_SERVER_API_HOST": "127.0.0.1"}
+    os.environ |= {"PREFECT_SERVER_API_PORT": str(port)}
+    if private:
+        os.environ |= {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1"}
+    import uvicorn
+
+    app = "prefect.server.api.server:create_app"
+    server = uvicorn.Server(uvicorn.Config(app, factory=True, host="127.0.0.1", port=port, log_level="error"))
+
+    def end_with_parent() -> None:
+        sys.stdin.read()
+        server.should_exit = True
+        time.sleep(20)  # a browser that holds its connection open must not keep the server
+        os._exit(0)
+
+    Thread(target=end_with_parent, daemon=True).start()
+    server.run()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), private=sys.argv[2] == "private")

@@ -1,0 +1,38 @@
+"""`evolora retry`."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from flows.cli.run import run_suite
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(retry, help_epilogue="Example: `evolora retry`, `evolora retry quickstart.ecology.s0.evolve`")
+
+
+def retry(
+    *names: Annotated[
+        str,
+        Parameter(
+            name="RUN or STAGE",
+            help="Suites, runs (SUITE.CONDITION.sSEED) or stages (RUN.STAGE); all of the latest suite by default.",
+        ),
+    ],
+) -> None:
+    """Run again only what failed or is missing, of suites that were begun. Needs no suite file."""
+    from evolora_core.errors import ConfigError
+    from evolora_core.home import home_path
+    from evolora_core.run_index import SuiteId, find_suite, suites
+    from flows._preflight import asked_suite
+
+    home = home_path()
+    if not suites(home):
+        raise ConfigError(f"{home}: no suite has been run yet; start one with `evolora run SUITE.yaml`")
+    wanted: dict[SuiteId, list[str]] = {}
+    for name in names or [str(suites(home)[-1])]:
+        word, _, rest = name.partition(".")
+        wanted.setdefault(find_suite(home, word), []).append(rest)
+    for suite, only in wanted.items():
+        run_suite(asked_suite(str(suite)), only if all(only) else [])

@@ -1,0 +1,28 @@
+"""`evolora serve`."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(serve, help_epilogue="Example: `evolora serve --nightly`, then `prefect deployment run paper-suite`")
+
+
+def serve(
+    *,
+    nightly: Annotated[bool, Parameter(help="Run the default suite every night at 02:00 UTC.")] = False,
+    limit: Annotated[int, Parameter(help="Flow runs at a time; a suite has several processes already.")] = 1,
+) -> None:
+    """Serve all deployments until stopped, with a Prefect server if none answers."""
+    from evolora_core.home import prepare_home
+
+    home = prepare_home()
+    from flows._server import shared_prefect
+
+    with shared_prefect(home) as url:
+        from flows.serve import serve_deployments
+
+        print(f"Prefect: {url.removesuffix('/api')}", flush=True)
+        serve_deployments(nightly=nightly, limit=limit)

@@ -1,0 +1,33 @@
+"""The deployments of this project, and how they are served."""
+
+from prefect import serve
+from prefect.deployments.runner import RunnerDeployment
+from prefect.flows import EntrypointType, Flow
+from prefect.schedules import Cron
+
+from flows.paper_suite import paper_suite
+from flows.pretrain_host import pretrain_host_flow
+
+FLOWS: tuple[Flow, ...] = (paper_suite, pretrain_host_flow)
+NIGHTLY = "0 2 * * *"
+
+
+def deployments(nightly: bool) -> list[RunnerDeployment]:
+    """One for each flow, of the same name; `paper-suite` has a schedule, which fires only if `nightly`."""
+    schedules = {"paper-suite": Cron(NIGHTLY, timezone="UTC", active=nightly, slug="nightly")}
+    return [
+        RunnerDeployment.from_flow(
+            flow,
+            flow.name,
+            schedule=schedules.get(flow.name),
+            description=flow.description,
+            entrypoint_type=EntrypointType.MODULE_PATH,
+        )
+        for flow in FLOWS
+    ]
+
+
+def serve_deployments(*, nightly: bool, limit: int) -> None:
+    """Register all deployments and execute their runs, `limit` at a time, until a signal. Schedules stay as they are
+    when it ends."""
+    serve(*deployments(nightly), limit=limit, pause_on_shutdown=False)
