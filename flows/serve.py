@@ -1,5 +1,7 @@
 """The deployments of this project, and how they are served."""
 
+import warnings
+
 from prefect import serve
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import EntrypointType, Flow
@@ -30,4 +32,5 @@ def deployments(nightly: bool) -> list[RunnerDeployment]:
 def serve_deployments(*, nightly: bool, limit: int) -> None:
     """Register all deployments and execute their runs, `limit` at a time, until a signal. Schedules stay as they are
     when it ends."""
+    warnings.filterwarnings("ignore", message="coroutine 'Runner.astop' was never awaited")  # Prefect's, at SIGTERM
     serve(*deployments(nightly), limit=limit, pause_on_shutdown=False)

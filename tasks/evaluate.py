@@ -1,5 +1,8 @@
-"""Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite."""
+"""Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite.
 
+A killed one keeps its answers."""
+
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +70,7 @@ def make(work: Work) -> Made:
             [slot for _, slot in asked],
             decoding=decoding,
             progress=_share(work.report, done, len(items), total),
+            folder=work.folder / "answered" / split,
         )
         done += len(items)
         charge(meter, "evaluation", outcomes, time.perf_counter() - started)
@@ -77,6 +81,7 @@ def make(work: Work) -> Made:
             rows += evaluation_rows(split, arm, answers, organelles)
             if number == 0:
                 accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in answers) / len(answers)
+    shutil.rmtree(work.folder / "answered", ignore_errors=True)
     write_table(work.folder, "evaluations", rows)
     write_table(work.folder, "compute", meter.rows())
     return Made(meter.total(), accuracies | {"comparable": comparable(work, host)})

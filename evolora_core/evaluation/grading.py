@@ -5,11 +5,13 @@ The same function serves every arm, in training and in evaluation; it knows noth
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from evolora_core.compute import FlopModel, Meter
+from evolora_core.evaluation.answered import keep, kept
 from evolora_core.families import Grade, Item, grade
 from evolora_core.hosts import Host
 from evolora_core.population.generate import Alternatives, generate
@@ -68,13 +70,15 @@ def answer_items(
     prefixes: Sequence[Sequence[int]] | None = None,
     alternatives: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    folder: Path | None = None,
 ) -> list[Outcome]:
     """Answer `items[i]` with `slots[i]`, grade, and count; the outcomes keep the order of `items`.
 
     `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
     prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
     nothing. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
-    `alternatives` is passed on to `generate`. `progress(done, total)` is called now and then.
+    `alternatives` is passed on to `generate`. `progress(done, total)` is called now and then. Greedy answers are kept
+    in `folder`, if one is given, and not asked for again.
     """
     slots = np.asarray(slots, dtype=np.int64)
     if len(slots) != len(items):
@@ -97,6 +101,13 @@ def answer_items(
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
         rows = order[start : start + chunk]
+        path = folder / f"{start:08d}.jsonl" if folder else None
+        questions = [(int(row), items[row].task_id, int(slots[row])) for row in rows]
+        if path and (before := kept(path, questions)):
+            for row, known in zip(rows, before, strict=True):
+                outcomes[row] = Outcome(item=items[row], **known)
+            done += len(rows)
+            continue
         answers = generate(
             host,
             population,
@@ -132,6 +143,8 @@ def answer_items(
                 logprob=given.logprob,
                 alternatives=given.alternatives,
             )
+        if path:
+            keep(path, {row: outcome for row in rows.tolist() if (outcome := outcomes[row])})
         done += len(rows)
         if progress is not None:
             progress(done, len(items))

@@ -8,8 +8,8 @@ import pytest
 from flows.cli import app, main
 
 COMMANDS = [
-    ["run"], ["serve"], ["status"], ["retry"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"], ["evaluate"], ["host", "list"],
-    ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
+    ["run"], ["serve"], ["status"], ["retry"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"],
+    ["evaluate"], ["host", "list"], ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
 ]  # fmt: skip
 HEAVY = {"torch", "prefect", "transformers", "duckdb", "pandas", "matplotlib", "datasets", "scipy"}
 

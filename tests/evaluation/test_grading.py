@@ -106,3 +106,23 @@ def test_an_answer_continued_from_its_own_beginning_is_the_same_answer(host, pop
             assert second.answer == first.answer and second.grade == first.grade
         assert second.prompt_tokens == first.prompt_tokens + len(prefix)
         assert second.flops > 0
+
+
+def test_a_killed_evaluation_keeps_its_answers(host, population, items, tmp_path):
+    many, slots = items * 4, [-1, 0, 1, 0] * 16  # two chunks
+    whole = answer_items(host, population, many, slots, decoding=DECODING)
+
+    def killed(done, total):
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        answer_items(host, population, many, slots, decoding=DECODING, progress=killed, folder=tmp_path)
+    (chunk,) = tmp_path.iterdir()
+    written = chunk.stat().st_mtime_ns
+    resumed = answer_items(host, population, many, slots, decoding=DECODING, folder=tmp_path)
+    assert resumed == whole
+    assert chunk.stat().st_mtime_ns == written and len(list(tmp_path.iterdir())) == 2
+    other = answer_items(host, population, many[1:], slots[1:], decoding=DECODING, folder=tmp_path)
+    # What answered other questions is no answer.
+    assert [(o.item, o.slot, o.answer) for o in other] == [(o.item, o.slot, o.answer) for o in whole[1:]]
