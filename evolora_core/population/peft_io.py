@@ -73,6 +73,10 @@ def import_peft(folder: Path, host: Host) -> Adapter:
                 f"{host.name!r} is {wanted[0]} x {wanted[1]} (out x in); {own_host}"
             )
     rank = max(len(A) for A, _ in factors.values())
+    if not config.get("rank_pattern") and rank != config["r"]:
+        raise AdapterError(
+            f"{folder / CONFIG}: r: {config['r']}, but the weights have rank {rank}; save the adapter anew"
+        )
     scale = _scale(config, "", int(config["r"]))
     device = host.model.device
     padded_A, padded_B = {}, {}

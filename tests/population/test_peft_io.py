@@ -128,6 +128,7 @@ def without_weights(folder):
         (lambda f: edited(f, peft_type="LOHA"), "peft_type: 'LOHA' is not supported"),
         (lambda f: edited(f, use_dora=True), "use_dora: not supported"),
         (lambda f: edited(f, r=0), "r: 0 is not a positive number"),
+        (lambda f: edited(f, r=8), "r: 8, but the weights have rank 4"),
         (lambda f: edited(f, lora_alpha="big"), "lora_alpha: 'big' is not a positive number"),
         (lambda f: renamed(f, "q_proj", "c_attn"), "self_attn.c_attn': host 'tiny-qwen3' has no such linear layer"),
         (lambda f: renamed(f, "lora_A", "lora_E"), "is no factor of a linear layer"),
