@@ -1,5 +1,6 @@
 # make paper-suite   the default suite end to end: SUITE=configs/suites/quickstart.yaml
 # make test          all tests
+# make test-distributed  the same suite on local Dask and Ray clusters, with the extras that they need
 # make check         formatting, lint and types
 # Each sets up .venv in this checkout when it is missing or older than the requirements. Needs Python 3.11+ and a package index.
 
@@ -10,7 +11,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: paper-suite test check install clean
+.PHONY: paper-suite test test-distributed check install clean
 .DEFAULT_GOAL := paper-suite
 
 paper-suite: $(STAMP)
@@ -18,6 +19,10 @@ paper-suite: $(STAMP)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-distributed: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf,dask,ray]'
+	$(BIN)/python -m pytest -m distributed
 
 check: $(STAMP)
 	$(BIN)/ruff format --check

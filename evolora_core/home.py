@@ -54,6 +54,7 @@ def environment(home: Path) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "HF_HOME": str(home / "cache" / "huggingface"),
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        "RAY_USAGE_STATS_ENABLED": "0",
         "MPLCONFIGDIR": str(home / "cache" / "matplotlib"),
         "TOKENIZERS_PARALLELISM": "false",  # its threads and our processes would fight, and it warns at every fork
     }

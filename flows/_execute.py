@@ -9,9 +9,10 @@ import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from prefect.futures import PrefectFuture
-from prefect.task_runners import ProcessPoolTaskRunner
+from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 
 from evolora_core.home import home_path
 from evolora_core.run_index import now, read_entry, write_entry
@@ -41,8 +42,11 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
 
 
+Runner = TaskRunner[Any]
+
+
 class Pool:
-    """Up to `processes` workers of `threads` torch threads each; started when a stage first needs one.
+    """Where stages run: up to `processes` workers of `threads` torch threads each, hired when a stage first needs one.
 
     Every worker has a task runner to itself: Python gives up all workers of a runner when one is killed. With one
     process everything runs in this one, which has no workers then.
@@ -50,8 +54,9 @@ class Pool:
 
     def __init__(self, processes: int, threads: int) -> None:
         self.processes, self.threads = processes, threads
-        self._open: list[ProcessPoolTaskRunner] = []
-        self._idle: list[ProcessPoolTaskRunner] = []
+        self.here = processes == 1
+        self._open: list[Runner] = []
+        self._idle: list[Runner] = []
         self._prepared = False
 
     def __enter__(self) -> "Pool":
@@ -66,11 +71,11 @@ class Pool:
         runner = self._idle.pop() if self._idle else self._hire()
         return Running(request, runner, runner.submit(task, {"request": request}))
 
-    def release(self, runner: ProcessPoolTaskRunner) -> None:
+    def release(self, runner: Runner) -> None:
         """The worker of `runner` is done and may be used again."""
         self._idle.append(runner)
 
-    def dismiss(self, runner: ProcessPoolTaskRunner) -> None:
+    def dismiss(self, runner: Runner) -> None:
         """End a worker, which may be dead."""
         self._open.remove(runner)
         runner.__exit__(None, None, None)
@@ -83,10 +88,33 @@ class Pool:
         result: StageResult = task(request)
         return result
 
-    def _hire(self) -> ProcessPoolTaskRunner:
+    def _hire(self) -> Runner:
         runner = ProcessPoolTaskRunner(1, initializer=start_worker, initargs=(self.threads,))
         self._open.append(runner.__enter__())
         return runner
+
+
+class ClusterPool(Pool):
+    """Where stages run: a cluster with one runner for all, which looks after its own workers."""
+
+    def __init__(self, processes: int, threads: int, runner: Runner) -> None:
+        super().__init__(processes, threads)
+        self.here = False
+        self._runner = runner
+
+    def submit(self, task: StageTask, request: StageRequest) -> "Running":
+        """Start a stage somewhere."""
+        if not self._open:
+            self._open.append(self._runner.__enter__())
+        return Running(request, self._runner, self._runner.submit(task, {"request": request}))
+
+    def release(self, runner: Runner) -> None:
+        """The cluster knows."""
+
+    def dismiss(self, runner: Runner) -> None:
+        """End the cluster, if it is ours."""
+        self._open.clear()
+        runner.__exit__(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -94,7 +122,7 @@ class Running:
     """A stage in a worker."""
 
     request: StageRequest
-    runner: ProcessPoolTaskRunner
+    runner: Runner
     future: PrefectFuture
 
 
@@ -118,7 +146,7 @@ def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None
             step.task(request)  # a hit of Prefect's cache, so that its record is complete
             return reuse(request)
         task = step.task.with_options(refresh_cache=True)  # what is not whole is no hit, whatever Prefect remembers
-        if pool.processes == 1:
+        if pool.here:
             return pool.call(task, request)
         running[step.name] = pool.submit(task, request)
         running[step.name].future.add_done_callback(lambda _: finished.put(step.name))

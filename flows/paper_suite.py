@@ -13,7 +13,7 @@ from evolora_core.config import SuiteConfig, config_hash
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
 from evolora_core.run_index import SuiteId, write_plan, write_suite
-from flows._execute import Outcome, Pool, execute
+from flows._execute import ClusterPool, Outcome, Pool, execute
 from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
 from flows._preflight import OVERRIDE, asked_suite, check_suite, identify_host
 from tasks import pack
@@ -64,7 +64,7 @@ def paper_suite(
     def load(result: StageResult) -> None:
         record(str(made.id), result)
 
-    with Pool(config.processes, config.threads) as pool:
+    with pool_of(config) as pool:
         outcome = execute(wanted(steps, only, made), pool, load)
         complete = complete_seeds(config, outcome.results)
         closed = execute(closing(made, complete, outcome.results), pool, load) if complete else Outcome()
@@ -74,6 +74,15 @@ def paper_suite(
     if failures := outcome.failures | closed.failures:
         raise StageError(why(failures, config, complete))
     return {"suite": str(made.id), "pack": str(out) if PACK in closed.results else ""}
+
+
+def pool_of(config: SuiteConfig) -> Pool:
+    """The processes of this machine, or the cluster that the suite names."""
+    if config.workers == "processes":
+        return Pool(config.processes, config.threads)
+    from flows._cluster import cluster_runner
+
+    return ClusterPool(config.processes, config.threads, cluster_runner(config.workers, config.processes))
 
 
 def suite_id(config: SuiteConfig) -> SuiteId:

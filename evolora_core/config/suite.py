@@ -91,6 +91,11 @@ class SuiteConfig(Strict):
     )
     processes: int = Field(2, ge=1, description="runs that execute at the same time")
     threads: int = Field(1, ge=1, description="torch threads of each process")
+    workers: str = Field(
+        "processes",
+        description="where the processes are: `processes` of this machine, a local cluster by `dask` or `ray`, or a "
+        "running one by its address, tcp://HOST:PORT (Dask) or ray://HOST:PORT",
+    )
     data: DataConfig = Field(description="families and splits")
     decoding: DecodingConfig = Field(DecodingConfig(), description="decoding, the same for every arm")
     ecology: EcologyConfig = Field(EcologyConfig(), description="the ecology, and `single`, which shares its rule")

@@ -1,0 +1,38 @@
+"""Stages on many machines: Prefect's runners for Dask and Ray, chosen by the suite's key `workers`.
+
+All machines must see the same EVOLORA_HOME and Prefect server, and have this project installed.
+"""
+
+from typing import Any
+
+from prefect.task_runners import TaskRunner
+
+from evolora_core.errors import ConfigError
+
+
+def cluster_runner(workers: str, processes: int) -> TaskRunner[Any]:
+    """The runner for `dask` or `ray` (`processes` local workers), or for the address of a running cluster.
+
+    Raises ConfigError for another word, and where the extra that it needs is not installed.
+    """
+    kind, _, place = workers.partition("://")
+    try:
+        if kind in ("dask", "tcp", "tls"):
+            from prefect_dask import DaskTaskRunner
+
+            if place:
+                return DaskTaskRunner(address=workers if kind != "dask" else f"tcp://{place}")
+            local = {"n_workers": processes, "threads_per_worker": 1, "dashboard_address": None}
+            return DaskTaskRunner(cluster_kwargs=local)
+        if kind == "ray":
+            from prefect_ray import RayTaskRunner
+
+            if place:
+                return RayTaskRunner(address=workers)
+            return RayTaskRunner(init_kwargs={"num_cpus": processes, "include_dashboard": False})
+    except ModuleNotFoundError as error:
+        extra = "ray" if kind == "ray" else "dask"
+        raise ConfigError(
+            f"workers: {workers}: {error.name} is not installed; `pip install 'evolora[{extra}]'`"
+        ) from None
+    raise ConfigError(f"workers: {workers}: unknown; use processes, dask, ray, tcp://HOST:PORT or ray://HOST:PORT")
