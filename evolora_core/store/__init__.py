@@ -3,6 +3,7 @@
 It is a copy: the truth is the Parquet tables in the run folders, from which `rebuild` makes it anew.
 """
 
+from evolora_core.store.benchmarks import record_benchmark
 from evolora_core.store.connection import store_path
 from evolora_core.store.fingerprints import fingerprints
 from evolora_core.store.query import Result, frame, query
@@ -10,4 +11,15 @@ from evolora_core.store.rebuild import Rebuilt, rebuild
 from evolora_core.store.record import record
 from evolora_core.store.slices import Slice
 
-__all__ = ["Rebuilt", "Result", "Slice", "fingerprints", "frame", "query", "rebuild", "record", "store_path"]
+__all__ = [
+    "Rebuilt",
+    "Result",
+    "Slice",
+    "fingerprints",
+    "frame",
+    "query",
+    "rebuild",
+    "record",
+    "record_benchmark",
+    "store_path",
+]

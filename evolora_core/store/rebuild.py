@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evolora_core.errors import StageError
+from evolora_core.store.benchmarks import insert_benchmark
 from evolora_core.store.connection import held, opened, store_path
 from evolora_core.store.record import write
 from evolora_core.store.slices import Slice, finished_slices, read_artefact
@@ -40,6 +41,8 @@ def rebuild(home: Path) -> Rebuilt:
                     result.left_out.append((part, str(error)))
                 else:
                     result.recorded.append(part)
+            for file in sorted((home / "bench").glob("*.json")):
+                insert_benchmark(connection, file)
         # The log of a damaged store must not be replayed on the new one.
         _log(path).unlink(missing_ok=True)
         os.replace(new, path)

@@ -162,3 +162,4 @@ CREATE OR REPLACE VIEW tuning AS FROM data.tuning;
 CREATE OR REPLACE VIEW evaluations AS FROM data.evaluations;
 CREATE OR REPLACE VIEW accuracies AS FROM data.accuracies;
 CREATE OR REPLACE VIEW comparisons AS FROM data.comparisons;
+CREATE OR REPLACE VIEW benchmarks AS FROM data.benchmarks;

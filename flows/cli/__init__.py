@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from cyclopts import CycloptsError
 
 from evolora_core.errors import EvoloraError
-from flows.cli import doctor, evaluate, export, host, pack, retry, run, serve, sql, status, store
+from flows.cli import bench, doctor, evaluate, export, host, pack, retry, run, serve, sql, status, store
 from flows.cli._app import app
 
 __all__ = ["app", "main"]
 
-for module in (run, serve, status, retry, sql, store, pack, evaluate, host, export, doctor):
+for module in (run, serve, status, retry, sql, store, pack, evaluate, host, export, bench, doctor):
     module.register(app)
 
 

@@ -1,0 +1,35 @@
+"""Tables of benchmarks: a file each in EVOLORA_HOME/bench, and the store's copy of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from evolora_core.artifacts import write_json
+from evolora_core.store.connection import opened, store_path
+
+COLUMNS = ("measure", "ours", "other", "ratio", "unit", "note")
+
+
+def record_benchmark(home: Path, bench: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write the rows of a benchmark to a file and to the store; returns the file."""
+    measured = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    path = home / "bench" / f"{bench}-{measured}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"bench": bench, "measured": measured, "rows": [dict(row) for row in rows]})
+    with opened(store_path(home)) as connection:
+        insert_benchmark(connection, path)
+    return path
+
+
+def insert_benchmark(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Load one file into an open store."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for row in document["rows"]:
+        connection.execute(
+            "INSERT INTO data.benchmarks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [document["bench"], document["measured"], *(row.get(name) for name in COLUMNS)],
+        )

@@ -1,0 +1,1 @@
+"""Benchmarks, a module each: what `evolora bench NAME` measures."""

@@ -1,0 +1,127 @@
+"""What orchestration costs: a suite through Prefect against the same stage functions called in a plain loop.
+
+Both run in a fresh process and home, stage after stage in that process, and record what they make. Also the program
+that such a process runs: `python -m flows.bench.orchestration prefect|plain SUITE.json`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from evolora_core.artifacts import write_json
+from evolora_core.config import SuiteConfig
+from evolora_core.errors import StageError
+
+Row = dict[str, str | float | None]
+
+
+def measure(config: SuiteConfig, repeats: int) -> list[Row]:
+    """Wall seconds of both, medians over `repeats`, one after the other each time."""
+    config = config.model_copy(update={"processes": 1, "workers": "processes"})
+    times: dict[str, list[dict[str, float]]] = {"prefect": [], "plain": []}
+    for repeat in range(repeats):
+        for way in ("prefect", "plain") if repeat % 2 == 0 else ("plain", "prefect"):
+            times[way].append(_run(way, config))
+    ours, other = (median(run["seconds"] for run in times[way]) for way in ("prefect", "plain"))
+    stages = int(times["plain"][0]["stages"])
+    start_ours, start_other = (median(run["start"] for run in times[way]) for way in ("prefect", "plain"))
+    return [
+        row("suite", ours, other, "s", f"{config.name}, {stages} stages, start-up aside; median of {repeats}"),
+        row("start-up", start_ours, start_other, "s", "server and imports, until the first stage"),
+        row("a stage", (ours - other) / stages, None, "s", "what Prefect adds to each"),
+    ]
+
+
+def row(measure: str, ours: float, other: float | None, unit: str, note: str) -> Row:
+    """One line of a benchmark's table."""
+    return {
+        "measure": measure,
+        "ours": round(ours, 4),
+        "other": None if other is None else round(other, 4),
+        "ratio": round(ours / other, 4) if other else None,
+        "unit": unit,
+        "note": note,
+    }
+
+
+def _run(way: str, config: SuiteConfig) -> dict[str, float]:
+    """One run in a home of its own; its clock."""
+    with tempfile.TemporaryDirectory(prefix="evolora-bench-") as folder:
+        suite = Path(folder) / "suite.json"
+        write_json(suite, config.model_dump(mode="json"))
+        done = subprocess.run(
+            [sys.executable, "-m", "flows.bench.orchestration", way, str(suite)],
+            cwd=folder,
+            env=os.environ | {"EVOLORA_HOME": str(Path(folder) / "home")},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if done.returncode:
+            raise StageError(f"bench orchestration: the suite failed ({way}); its own error is above")
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
+    from flows._server import embedded_prefect
+
+    with embedded_prefect(home):
+        from flows.paper_suite import paper_suite
+
+        started = time.perf_counter()
+        paper_suite(str(suite))
+        return {"started": started, "ended": time.perf_counter()}
+
+
+def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
+    from evolora_core.config import load_suite
+    from evolora_core.run_index import write_suite
+    from flows._plan import PACK, closing, complete_seeds, plan
+    from flows._preflight import identify_host
+    from flows.paper_suite import suite_id
+    from tasks import pack
+    from tasks._stage import StageResult, Suite
+    from tasks._worker import start_worker
+    from tasks.record import record
+
+    config = load_suite(suite)
+    start_worker(config.threads)
+    started = time.perf_counter()
+    host, identity = identify_host(config)
+    made = Suite(config, suite_id(config), host, identity)
+    write_suite(home, made.id, config.model_dump(mode="json"))
+    results: dict[str, StageResult] = {}
+    steps = plan(made)
+    for part in (lambda: steps, lambda: closing(made, complete_seeds(config, results), results)):
+        for step in part():
+            results[step.name] = step.task.fn(step.request(results))
+            record.fn(str(made.id), results[step.name])
+    pack.publish(results[PACK], Path("packs") / config.name)
+    return {"started": started, "ended": time.perf_counter(), "stages": len(results)}
+
+
+def main() -> None:
+    """Run one way; the last line of the output is its clock as JSON."""
+    from evolora_core.home import prepare_home
+
+    way, suite = sys.argv[1:]
+    begun = time.perf_counter()
+    run = _through_prefect if way == "prefect" else _in_a_loop
+    clock = run(Path(suite), prepare_home())
+    print(
+        json.dumps(
+            {
+                "seconds": clock["ended"] - clock["started"],
+                "start": clock["started"] - begun,
+                "stages": clock.get("stages", 0),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
