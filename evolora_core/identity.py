@@ -12,7 +12,6 @@ stage runs and never what it computes.
 
 import ast
 import hashlib
-import importlib.util
 import json
 import sys
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from typing import Any
 from evolora_core.errors import HostError
 
 PROJECT = ("evolora_core", "tasks")
+ROOT = Path(__file__).parents[1]  # where they are; asking Python would find any folder `tasks` on its path
 ORCHESTRATION = "tasks._"
 DIGITS = 16
 # Libraries that compute for another one without being imported by our code.
@@ -63,6 +63,8 @@ def stage_identity(
 
 def import_closure(entry: str) -> frozenset[str]:
     """Modules of this project that `entry` can reach by import statements, wherever they stand, itself included."""
+    if _source(entry) is None:
+        raise ValueError(f"{entry}: no module of this project; its code would not count")
     found: set[str] = set()
     waiting = [entry]
     while waiting:
@@ -153,11 +155,7 @@ def _tree(module: str) -> ast.Module:
 @cache
 def _source(module: str) -> Path | None:
     """The file of a module of this project, found without importing it; None if there is no such module."""
-    top, *rest = module.split(".")
-    spec = importlib.util.find_spec(top)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    base = Path(spec.submodule_search_locations[0], *rest)
+    base = ROOT.joinpath(*module.split("."))
     for candidate in (base / "__init__.py", base.with_suffix(".py")):
         if candidate.is_file():
             return candidate

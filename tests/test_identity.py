@@ -1,7 +1,5 @@
 """What is and what is not part of a stage's identity."""
 
-import sys
-
 import pytest
 
 from evolora_core import identity
@@ -15,7 +13,7 @@ def project(tmp_path, monkeypatch):
     root = tmp_path / "walked"
     root.mkdir()
     (root / "__init__.py").write_text("")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(identity, "ROOT", tmp_path)
     monkeypatch.setattr(identity, "PROJECT", ("walked",))
 
     def write(name, text):
@@ -25,8 +23,7 @@ def project(tmp_path, monkeypatch):
         for cached in (identity._code_hash, identity._imports, identity._tree, identity._source):
             cached.cache_clear()
 
-    yield write
-    sys.modules.pop("walked", None)
+    return write
 
 
 def of(**changes):
@@ -88,3 +85,8 @@ def test_a_host_is_its_files_without_the_card(tmp_path):
 def test_a_host_without_files_is_refused(tmp_path):
     with pytest.raises(HostError, match="no files"):
         identity.host_files_hash(tmp_path / "absent")
+
+
+def test_an_entry_without_code_is_refused():
+    with pytest.raises(ValueError, match="tasks.nope: no module of this project"):
+        identity.import_closure("tasks.nope")

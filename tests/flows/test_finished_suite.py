@@ -4,16 +4,20 @@ then.
 
 import json
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from evolora_core import identity
+from evolora_core.errors import ConfigError
 from evolora_core.run_index import entries, find_suite
 from evolora_core.store import query
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
+STAGES = ("datasets", "calibrate", "tune", "evolve", "sft", "evaluate", "compare", "pack")
 TINY = str(ROOT / "configs" / "suites" / "tiny.yaml")
 
 
@@ -121,6 +125,43 @@ def test_a_second_run_computes_nothing_and_changes_no_row(finished):
     assert {path: path.stat().st_mtime_ns for path in finished.pack.rglob("*")} == pack
     assert {path: path.stat().st_mtime_ns for path in finished.home.glob("runs/**/manifest.json")} == manifests
     assert {entry.state for entry in entries(finished.home, find_suite(finished.home, "tiny"))} == {"cached"}
+
+
+def test_a_named_stage_is_made_again_from_the_suite_s_id_alone(finished):
+    from flows.paper_suite import paper_suite
+
+    rows = every_row(finished.home)
+    shutil.rmtree(next(finished.home.glob("runs/tiny/sft-s1/evaluate/*/manifest.json")).parent)
+    assert paper_suite(finished.suite, only=[f"{finished.suite}.sft.s1.evaluate"]) == {
+        "suite": finished.suite,
+        "pack": "",
+    }
+    states = {
+        f"{e.condition}.s{e.seed}.{e.stage}": e.state for e in entries(finished.home, find_suite(finished.home, "tiny"))
+    }
+    assert [name for name, state in states.items() if state != "cached"] == ["sft.s1.evaluate"]
+    assert {table: every_row(finished.home)[table] for table in ("evaluations", "accuracies", "comparisons")} == {
+        table: rows[table] for table in ("evaluations", "accuracies", "comparisons")
+    }
+    with pytest.raises(ConfigError, match="sft.s7: tiny-.* has no such run or stage"):
+        paper_suite(finished.suite, only=["sft.s7"])
+
+
+def test_a_plot_s_code_changes_the_pack_alone(finished, monkeypatch):
+    from flows.paper_suite import paper_suite
+
+    paper_suite(TINY, ["processes=1"])
+    hashed = identity._code_hash
+    monkeypatch.setattr(identity, "_code_hash", lambda name: hashed(name) + "x" * (name == "evolora_core.report.plots"))
+    paper_suite(TINY, ["processes=1"])
+    states = {entry.stage: entry.state for entry in entries(finished.home, find_suite(finished.home, "tiny"))}
+    assert {stage for stage, state in states.items() if state != "cached"} == {"pack"}
+
+
+def test_a_verifier_s_code_counts_wherever_answers_are_made_or_shown():
+    verifier = "evolora_core.families.string_sort"
+    stages = {stage: verifier in identity.import_closure(f"tasks.{stage}") for stage in STAGES}
+    assert {stage for stage, depends in stages.items() if not depends} == {"compare"}
 
 
 def test_rebuilding_the_store_gives_the_same_rows(finished, capsys):

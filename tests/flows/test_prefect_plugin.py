@@ -1,8 +1,12 @@
-"""The bare name of a deployment."""
+"""The bare name of a deployment, and what is refused before it is submitted."""
+
+from pathlib import Path
 
 import pytest
 
-from flows.prefect_plugin import full_name
+from flows.prefect_plugin import full_name, parameters, refusal
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -18,3 +22,24 @@ from flows.prefect_plugin import full_name
 )
 def test_only_a_bare_name_is_completed(line, meant):
     assert full_name(line.split()) == meant.split()
+
+
+def test_parameters_are_read_as_prefect_reads_them():
+    options = ["-p", "suite=a.yaml", "--param=seeds=[1, 2]", "--params", '{"host": "nano"}', "--watch"]
+    assert parameters(options) == {"suite": "a.yaml", "seeds": [1, 2], "host": "nano"}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["-p", "suite=nofile.yaml"], "nofile.yaml: cannot be read"),
+        (["-p", 'overrides=["ecology.generatons=4"]'], "unknown key 'ecology.generatons'"),
+        (["-p", "host=nohost"], "host 'nohost': no such name"),
+        (["-p", 'seeds=["x"]'], "should be a valid integer"),
+        (["-p", "seeds=[0]"], ""),
+    ],
+)
+def test_what_would_fail_at_once_is_refused(options, why, monkeypatch, home):
+    monkeypatch.chdir(ROOT)
+    found = refusal([*options, "-p", f"packs={home}"])
+    assert (why in found) if why else not found

@@ -1,0 +1,107 @@
+"""`evolora serve` as people use it: from two shells, with a busy port, until SIGTERM."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from flows._server import ADDRESS, known_server
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+FROZEN = ["processes=1", "conditions=[frozen]", "seeds=[0]", "evaluation.comparisons=[]"]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A server with its deployments, the nightly schedule on; (its process, the environment of another shell)."""
+    home = tmp_path_factory.mktemp("serve")
+    dropped = ("PREFECT_", "EVOLORA_", "HF_")
+    shell = {name: value for name, value in os.environ.items() if not name.startswith(dropped)} | {
+        "EVOLORA_HOME": str(home)
+    }
+    with socket.socket() as busy:
+        try:
+            busy.bind(("127.0.0.1", 4200))
+            busy.listen()
+        except OSError:
+            pass  # somebody else keeps it busy
+        process = subprocess.Popen(
+            [BIN / "evolora", "serve", "--nightly"],
+            cwd=ROOT,
+            env=shell | {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2", "PREFECT_RUNNER_POLL_FREQUENCY": "2"},
+        )
+        wait_for(lambda: (home / ADDRESS).exists(), 120)
+        url = json.loads((home / ADDRESS).read_text())["url"]
+        wait_for(lambda: len(post(url, "deployments/filter", {})) == 2, 60)
+        yield process, shell, url
+    process.kill()
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.5)
+
+
+def post(url, path, body):
+    request = urllib.request.Request(
+        f"{url}/{path}", json.dumps(body).encode(), headers={"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def prefect(shell, *words):
+    return subprocess.run([BIN / "prefect", *words], cwd=ROOT, env=shell, capture_output=True, text=True, timeout=300)
+
+
+def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served):
+    _, _, url = served
+    assert ":4200/" not in url
+    names = {deployment["name"] for deployment in post(url, "deployments/filter", {})}
+    assert names == {"paper-suite", "pretrain-host"}
+
+
+def test_the_nightly_run_is_scheduled(served):
+    _, _, url = served
+    scheduled = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
+    wait_for(lambda: post(url, "flow_runs/filter", scheduled), 60)
+    assert all(run["auto_scheduled"] for run in post(url, "flow_runs/filter", scheduled))
+
+
+def test_parameters_are_described_and_checked_by_the_server(served):
+    _, shell, url = served
+    (deployment,) = [d for d in post(url, "deployments/filter", {}) if d["name"] == "paper-suite"]
+    assert all(field["description"] for field in deployment["parameter_openapi_schema"]["properties"].values())
+    wrong = prefect(shell, "deployment", "run", "paper-suite", "-p", 'only="no list"')
+    assert wrong.returncode == 1
+    assert "is not of type 'array'" in wrong.stdout + wrong.stderr
+
+
+def test_the_bare_name_runs_from_another_shell(served, tmp_path):
+    _, shell, _ = served
+    given = {"suite": "configs/suites/tiny.yaml", "overrides": FROZEN, "packs": str(tmp_path)}
+    done = prefect(shell, "deployment", "run", "paper-suite", "--params", json.dumps(given), "--watch")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "tiny" / "README.md").exists()
+
+
+def test_sigterm_ends_the_server_too(served, monkeypatch):
+    process, shell, url = served
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    home = Path(shell["EVOLORA_HOME"])
+    assert known_server(home) == url
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    assert known_server(home) is None
+    with pytest.raises(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
+        pass
