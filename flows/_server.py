@@ -6,6 +6,7 @@ they watch the pipe that ties them together. Import this before Prefect.
 """
 
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -16,12 +17,15 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from evolora_core.artifacts import write_json
 from evolora_core.errors import StageError
 
+log = logging.getLogger("evolora_core.stages")
+
 START_SECONDS = 120.0
+REVIVALS = 5  # times that a server is started again
 USUAL_PORT = 4200
 ADDRESS = "prefect/server.json"  # in EVOLORA_HOME: where the server of `evolora serve` is
 
@@ -85,10 +89,37 @@ def _connected(url: str) -> Iterator[None]:
 
 @contextmanager
 def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
-    """A server of our own, to which flows run inside report."""
-    url, log = f"http://127.0.0.1:{port}/api", home / "prefect" / "server.log"
-    with open(log, "w") as output:
-        server = subprocess.Popen(
+    """A server of our own, to which flows run inside report. One that is killed is started again: what it knows is in
+    its database."""
+    url, log_file = f"http://127.0.0.1:{port}/api", home / "prefect" / "server.log"
+    log_file.write_text("")
+    servers = [_spawn(port, log_file, private)]
+    closing = Event()
+
+    def revive() -> None:
+        while servers[-1].wait() is not None and not closing.is_set() and len(servers) <= REVIVALS:
+            log.warning("warning: Prefect's server ended (exit code %d) and is started again", servers[-1].returncode)
+            servers.append(_spawn(port, log_file, private))
+            if closing.is_set():
+                _end(servers[-1])
+
+    keeper = Thread(target=revive, daemon=True)
+    try:
+        _wait_until_healthy(servers[0], url, log_file)
+        keeper.start()
+        with _connected(url):
+            yield url
+    finally:
+        closing.set()
+        if keeper.is_alive():
+            _end(servers[-1])
+            keeper.join()
+        _end(servers[-1])
+
+
+def _spawn(port: int, log_file: Path, private: bool) -> subprocess.Popen:
+    with open(log_file, "a") as output:
+        return subprocess.Popen(
             [sys.executable, "-m", "flows._server", str(port), "private" if private else "shared"],
             stdin=subprocess.PIPE,
             stdout=output,
@@ -96,12 +127,13 @@ def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
             env=os.environ | {"PREFECT_PLUGINS_ENABLED": "false"},
             start_new_session=True,  # Ctrl-C is for its parent, which still has something to report then
         )
-    try:
-        _wait_until_healthy(server, url, log)
-        with _connected(url):
-            yield url
-    finally:
-        server.communicate()
+
+
+def _end(server: subprocess.Popen) -> None:
+    """Close the pipe that a server watches, and wait for it."""
+    if server.stdin:
+        server.stdin.close()
+    server.wait()
 
 
 def _free_port(wanted: int = 0) -> int:

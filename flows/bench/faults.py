@@ -256,7 +256,7 @@ def _disk_full(config: SuiteConfig) -> Strike:
 
     def strike(folder: Path, draw: np.random.Generator) -> Victim:
         victim = Victim.make(folder, config)
-        with _disk(victim.home, "6m"):
+        with _disk(victim.home, "24m"):
             victim.start().wait()
             subprocess.run(["mount", "-o", "remount,size=2g", str(victim.home)], check=True)
             victim.finish()
