@@ -1,16 +1,21 @@
-"""Progress of a long stage: a bar with rate and time left on a terminal, a line now and then in a log."""
+"""Progress of a long stage: a bar with rate and time left on a terminal, a line now and then in a log, and a progress
+artifact of its task run in Prefect's UI.
+"""
 
 import logging
 import multiprocessing
+import re
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Protocol, cast
+from uuid import UUID
 
 log = logging.getLogger("evolora_core.stages")
 
 LOG_SECONDS = 30.0
+PUBLISH_SECONDS = 5.0
 
 
 class Report(Protocol):
@@ -21,12 +26,16 @@ class Report(Protocol):
 
 @contextmanager
 def progress(label: str) -> Iterator[Report]:
-    """A reporter for one stage. Its bar appears with the first report."""
-    if sys.stderr.isatty():
-        with _bar(label) as report:
-            yield report
-    else:
-        yield _lines(label)
+    """A reporter for one stage. Its bar appears with the first report, its artifact when it has taken a while."""
+    publish = _artifact(label)
+    with _bar(label) if sys.stderr.isatty() else nullcontext(_lines(label)) as show:
+
+        def report(done: float, total: float, text: str = "") -> None:
+            show(done, total, text)
+            publish(done, total)
+
+        yield report
+        publish(1, 1)
 
 
 @contextmanager
@@ -49,6 +58,33 @@ def _bar(label: str) -> Iterator[Report]:
     finally:
         if bar is not None:
             bar.close()
+
+
+def _artifact(label: str) -> Callable[[float, float], None]:
+    """Keeps a progress artifact in Prefect, if a task runs here. A server that does not answer is no reason to stop."""
+    last = time.monotonic()
+    known: UUID | None = None
+
+    def publish(done: float, total: float) -> None:
+        nonlocal last, known
+        from prefect.artifacts import create_progress_artifact, update_progress_artifact
+        from prefect.context import TaskRunContext
+
+        over = done >= total
+        if time.monotonic() - last < PUBLISH_SECONDS and not (over and known) or TaskRunContext.get() is None:
+            return
+        last = time.monotonic()
+        percent = 100 * done / total
+        try:
+            if known is None:
+                key = "progress-" + re.sub("[^a-z0-9]+", "-", label.lower())
+                known = cast(UUID, create_progress_artifact(percent, key=key, description=label))
+            else:
+                update_progress_artifact(known, percent)
+        except Exception as error:
+            log.debug("no progress artifact: %s", error)
+
+    return publish
 
 
 def _lines(label: str) -> Report:

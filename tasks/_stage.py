@@ -26,6 +26,7 @@ from evolora_core.home import home_path
 from evolora_core.identity import digest, stage_identity
 from evolora_core.run_index import Entry, SuiteId, now, write_entry
 from evolora_core.run_index import State as RunState
+from tasks._log import run_log
 from tasks._progress import Report, progress
 
 log = logging.getLogger("evolora_core.stages")
@@ -247,7 +248,8 @@ def perform(request: StageRequest, body: Body) -> StageResult:
     home = home_path()
     folder = home / request.folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f".{folder.name}.lock")):
+    run = folder.parent.parent
+    with FileLock(folder.with_name(f".{folder.name}.lock")), run_log(run, request.stage):
         if artifacts.damage(folder) is None:
             return reuse(request)
         started, clock = now(), time.perf_counter()
@@ -255,6 +257,7 @@ def perform(request: StageRequest, body: Body) -> StageResult:
         try:
             partial = artifacts.partial_folder(folder)
             with progress(request.label) as report:
+                log.info("%s started", request.label)
                 made = body(_work(request, partial, report))
             manifest = artifacts.commit(
                 folder,

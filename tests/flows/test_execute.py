@@ -1,14 +1,17 @@
 """A plan of stages on real Prefect: order, reuse, failures, damage, killed workers."""
 
+import json
 import os
 import shutil
 
 import pytest
 from prefect import flow
+from prefect.client.orchestration import get_client
 from toy_stages import count, executions, toy_request, toy_suite
 
 from evolora_core.run_index import entries
 from flows._execute import Outcome, Pool, Step, execute
+from tasks import _progress
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -94,6 +97,26 @@ def test_a_failure_takes_only_those_with_it_that_need_it(home, capsys):
     failed = {entry.seed: entry.reason for entry in entries(home, toy_suite().id)}
     assert failed[1] == "toy: asked to fail"
     assert not list(home.glob("runs/toy/shared-s1/count/*/manifest.json"))
+
+
+def test_each_run_has_a_log_with_levels(home):
+    run([step("bad", 1, act="fail"), step("bug", 1, act="bug", other=1)])
+    lines = [json.loads(line) for line in (home / "runs/toy/shared-s1/log.jsonl").read_text().splitlines()]
+    assert [(line["level"], line["stage"], line["message"]) for line in lines] == [
+        ("INFO", "count", "count s1 started"),
+        ("ERROR", "count", "toy: asked to fail"),
+        ("INFO", "count", "count s1 started"),
+        ("ERROR", "count", "count s1 failed"),
+    ]
+    assert "ZeroDivisionError: a bug" in lines[3]["traceback"]
+
+
+def test_progress_is_shown_in_prefect(home, monkeypatch):
+    monkeypatch.setattr(_progress, "PUBLISH_SECONDS", 0)
+    run([step("a", 77)])
+    with get_client(sync_client=True) as client:
+        shown = {artifact.key: artifact.data for artifact in client.read_artifacts()}
+    assert shown["progress-count-s77"] == 100.0
 
 
 def test_only_faults_are_tried_again(home, tmp_path):
