@@ -14,9 +14,9 @@ LOG = "log.jsonl"
 
 
 @contextmanager
-def run_log(folder: Path, stage: str) -> Iterator[None]:
+def run_log(folder: Path, stage: str) -> Iterator[list[str]]:
     """Append what the project logs inside to `folder/log.jsonl`: time (UTC), level, stage, process, message, and the
-    traceback of an error.
+    traceback of an error. The list that it gives fills with the warnings.
     """
     logger = logging.getLogger("evolora_core")
     if logger.level == logging.NOTSET:
@@ -24,7 +24,7 @@ def run_log(folder: Path, stage: str) -> Iterator[None]:
     handler = _Json(folder / LOG, stage)
     logger.addHandler(handler)
     try:
-        yield
+        yield handler.warnings
     except EvoloraError as error:  # said on the console by whoever asked for the stage
         handler.handle(logger.makeRecord(logger.name, logging.ERROR, __file__, 0, "%s", (error,), None))
         raise
@@ -37,6 +37,13 @@ class _Json(logging.FileHandler):
     def __init__(self, path: Path, stage: str) -> None:
         super().__init__(path, encoding="utf-8", delay=True)
         self.stage = stage
+        self.warnings: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write, and remember a warning."""
+        if record.levelno == logging.WARNING:
+            self.warnings.append(record.getMessage())
+        super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
         """One line: short enough to be appended at once, also by two processes."""

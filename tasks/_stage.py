@@ -249,7 +249,7 @@ def perform(request: StageRequest, body: Body) -> StageResult:
     folder = home / request.folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     run = folder.parent.parent
-    with FileLock(folder.with_name(f".{folder.name}.lock")), run_log(run, request.stage):
+    with FileLock(folder.with_name(f".{folder.name}.lock")), run_log(run, request.stage) as warnings:
         if artifacts.damage(folder) is None:
             return reuse(request)
         started, clock = now(), time.perf_counter()
@@ -273,6 +273,7 @@ def perform(request: StageRequest, body: Body) -> StageResult:
                     "seconds": round(time.perf_counter() - clock, 3),
                     "flops": made.flops,
                     "summary": made.summary,
+                    "warnings": warnings,
                 },
             )
         except BaseException as error:
@@ -330,7 +331,7 @@ def _relatives(request: StageRequest) -> list[Relative]:
 
 def _finished(request: StageRequest, manifest: dict[str, Any], state: RunState) -> Entry:
     known = {key: manifest[key] for key in ("seconds", "flops", "started", "finished")}
-    return request.entry(state, **known)
+    return request.entry(state, reason="; ".join(manifest.get("warnings", [])), **known)
 
 
 def _result(request: StageRequest, manifest: dict[str, Any]) -> StageResult:

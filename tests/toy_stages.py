@@ -1,5 +1,6 @@
 """Stages that do next to nothing, for tests of how stages are run. A module of its own, since workers import it."""
 
+import logging
 import os
 import signal
 import time
@@ -37,6 +38,8 @@ def make(work: Work) -> Made:
     work.report(1, 2, "half way")
     if act == "fail":
         raise StageError("toy: asked to fail")
+    if act == "warn":
+        logging.getLogger("evolora_core.toy").warning("half as many")
     if act == "bug":
         raise ZeroDivisionError("a bug")
     if after := work.config.get("after"):

@@ -3,19 +3,23 @@
 The same function serves every arm, in training and in evaluation; it knows nothing of energy, splits or stores.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import torch
 
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.evaluation.answered import keep, kept
 from evolora_core.families import Grade, Item, grade
 from evolora_core.hosts import Host
-from evolora_core.population.generate import Alternatives, generate
+from evolora_core.population.generate import Alternatives, Answer, generate
 from evolora_core.population.stack import Population
+
+log = logging.getLogger(__name__)
 
 TOO_LONG = Grade(0.0, False, "too long")
 CHUNK = 8  # batches between two progress reports
@@ -78,7 +82,8 @@ def answer_items(
     prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
     nothing. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
     `alternatives` is passed on to `generate`. `progress(done, total)` is called now and then. Greedy answers are kept
-    in `folder`, if one is given, and not asked for again.
+    in `folder`, if one is given, and not asked for again. When memory runs out, half as many are answered together,
+    with a warning: floating point then differs in the last digits.
     """
     slots = np.asarray(slots, dtype=np.int64)
     if len(slots) != len(items):
@@ -97,7 +102,8 @@ def answer_items(
     order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
     model = FlopModel.from_model(host.model)
     ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
-    chunk = CHUNK * decoding.batch_rows
+    together = decoding.batch_rows
+    chunk = CHUNK * together
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
         rows = order[start : start + chunk]
@@ -108,17 +114,25 @@ def answer_items(
                 outcomes[row] = Outcome(item=items[row], **known)
             done += len(rows)
             continue
-        answers = generate(
-            host,
-            population,
-            [prompts[row] for row in rows],
-            slots[rows],
-            max_new_tokens=decoding.max_new_tokens,
-            temperatures=heat[rows].tolist(),
-            keys=None if keys is None else np.asarray(keys)[rows],
-            batch_rows=decoding.batch_rows,
-            alternatives=alternatives,
-        )
+        answers: list[Answer] = []
+        while not answers:
+            try:
+                answers = generate(
+                    host,
+                    population,
+                    [prompts[row] for row in rows],
+                    slots[rows],
+                    max_new_tokens=decoding.max_new_tokens,
+                    temperatures=heat[rows].tolist(),
+                    keys=None if keys is None else np.asarray(keys)[rows],
+                    batch_rows=together,
+                    alternatives=alternatives,
+                )
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error) or together == 1:
+                    raise
+                together = max(1, together // 2)
+                log.warning("out of memory: going on with %d answers together", together)
         new_tokens = [given.new_tokens for given in answers]
         rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
         flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
@@ -149,6 +163,11 @@ def answer_items(
         if progress is not None:
             progress(done, len(items))
     return [outcome for outcome in outcomes if outcome is not None]
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an allocator had nothing left: CUDA's has an error of its own, the CPU's says so in words."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def charge(meter: Meter, purpose: str, outcomes: Sequence[Outcome], seconds: float) -> None:

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 from evolora_core import rng
 from evolora_core.compute import FlopModel
@@ -126,3 +127,34 @@ def test_a_killed_evaluation_keeps_its_answers(host, population, items, tmp_path
     other = answer_items(host, population, many[1:], slots[1:], decoding=DECODING, folder=tmp_path)
     # What answered other questions is no answer.
     assert [(o.item, o.slot, o.answer) for o in other] == [(o.item, o.slot, o.answer) for o in whole[1:]]
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError("CUDA"), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_out_of_memory_halves_the_batch_and_says_so(host, items, caplog, error):
+    expected = answer_items(host, None, items, [-1] * 16, decoding=DECODING)
+
+    def full(module, arguments, options):
+        if len(options["input_ids"] if "input_ids" in options else arguments[0]) > 2:
+            raise error
+
+    hook = host.model.register_forward_pre_hook(full, with_kwargs=True)
+    try:
+        found = answer_items(host, None, items, [-1] * 16, decoding=DECODING)
+    finally:
+        hook.remove()
+    assert [outcome.answer for outcome in found] == [outcome.answer for outcome in expected]
+    assert [record.message for record in caplog.records] == ["out of memory: going on with 2 answers together"]
+
+
+def test_another_error_is_not_taken_for_want_of_memory(host, items):
+    def broken(module, arguments, options):
+        raise RuntimeError("shape mismatch")
+
+    hook = host.model.register_forward_pre_hook(broken, with_kwargs=True)
+    try:
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            answer_items(host, None, items[:2], [-1] * 2, decoding=DECODING)
+    finally:
+        hook.remove()

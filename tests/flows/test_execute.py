@@ -9,6 +9,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from toy_stages import count, executions, toy_request, toy_suite
 
+from evolora_core import artifacts
 from evolora_core.run_index import entries
 from flows._execute import Outcome, Pool, Step, execute
 from tasks import _progress
@@ -109,6 +110,13 @@ def test_each_run_has_a_log_with_levels(home):
         ("ERROR", "count", "count s1 failed"),
     ]
     assert "ZeroDivisionError: a bug" in lines[3]["traceback"]
+
+
+def test_a_warning_marks_the_stage(home):
+    outcome, _ = run([step("a", 1, act="warn")])
+    (entry,) = entries(home, toy_suite().id)
+    assert (entry.state, entry.reason) == ("done", "half as many")
+    assert artifacts.read_manifest(outcome.results["a"].path)["warnings"] == ["half as many"]
 
 
 def test_progress_is_shown_in_prefect(home, monkeypatch):
