@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
 import numpy as np
 
 from evolora_core import rng
@@ -24,6 +23,7 @@ from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
 from evolora_core.run_index import entries, suites
 from evolora_core.store import fingerprints, store_path
+from evolora_core.store.connection import opened
 
 RETRIES = 3
 Row = dict[str, str | float | None]
@@ -110,7 +110,7 @@ def _faults(config: SuiteConfig, kills: int, span: float) -> Iterator[tuple[str,
         yield f"kill -9 of the {name}", _kill(config, span, find), kills
     yield "same suite started twice", _twice(config), 1
     yield "two suites on one store", _two_suites(config), 1
-    yield "store locked for 30 s", _locked(config, span), 1
+    yield "store locked for 30 s", _locked(config), 1
     for pattern in ("population.safetensors", "evaluations.parquet", "adapter_model.safetensors"):
         yield f"truncated {pattern}", _truncated(config, pattern), 1
     if os.geteuid() == 0 and sys.platform == "linux":
@@ -217,19 +217,14 @@ def _two_suites(config: SuiteConfig) -> Strike:
     return strike
 
 
-def _locked(config: SuiteConfig, span: float) -> Strike:
+def _locked(config: SuiteConfig) -> Strike:
     def strike(folder: Path, draw: np.random.Generator) -> Victim:
         victim = Victim.make(folder, config)
         process = victim.start()
         while not store_path(victim.home).exists() and process.poll() is None:
             time.sleep(0.1)
-        while process.poll() is None:
-            try:
-                with duckdb.connect(store_path(victim.home)):
-                    time.sleep(30)
-                break
-            except duckdb.Error:
-                time.sleep(0.05)
+        with opened(store_path(victim.home)):
+            time.sleep(30)
         return victim
 
     return strike
