@@ -40,7 +40,13 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     url = known_server(home)
     with _connected(url) if url else _started(home, _free_port(), private=True):
-        yield
+        try:
+            yield
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("prefect", "httpx"):
+                raise
+            reason = str(error).split("\n")[0]
+            raise StageError(f"Prefect: {reason}; {home / 'prefect' / 'server.log'} may say why") from error
 
 
 @contextmanager
@@ -80,8 +86,10 @@ def _connected(url: str) -> Iterator[None]:
         from prefect.settings import PREFECT_API_URL, temporary_settings
 
         with temporary_settings({PREFECT_API_URL: url}):  # where Prefect was imported before
-            yield
-            _send_last_lines()
+            try:
+                yield
+            finally:
+                _send_last_lines()
     finally:
         if before is None:
             del os.environ["PREFECT_API_URL"]
@@ -167,10 +175,12 @@ def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
 
 
 def _send_last_lines() -> None:
-    """Prefect sends log lines in the background, and would complain if the server were gone by then."""
+    """Prefect sends log lines and events in the background, and would complain if the server were gone by then."""
+    from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
     APILogWorker.drain_all(timeout=5)
+    EventsWorker.drain_all(timeout=5)
 
 
 def serve(port: int, *, private: bool) -> None:

@@ -81,8 +81,8 @@ class Victim:
         return next((line for line in reversed(lines) if line.startswith("error")), "no error line")
 
 
-def measure(config: SuiteConfig, kills: int, seed: int) -> list[Row]:
-    """Every fault; a row each: how often tried (`other`) and survived (`ours`)."""
+def measure(config: SuiteConfig, kills: int, seed: int, only: str = "") -> list[Row]:
+    """Every fault whose name has `only` in it; a row each: how often tried (`other`) and survived (`ours`)."""
     with tempfile.TemporaryDirectory(prefix="evolora-faults-") as folder:
         calm = Victim.make(Path(folder) / "calm", config)
         started = time.monotonic()
@@ -92,6 +92,8 @@ def measure(config: SuiteConfig, kills: int, seed: int) -> list[Row]:
         span, expected = time.monotonic() - started, calm.contents()
         rows = []
         for name, strike, times in _faults(config, kills, span):
+            if only not in name:
+                continue
             outcomes = []
             for number in range(times):
                 draw = rng.stream(seed, 0, number, f"fault.{name}")

@@ -1,7 +1,9 @@
 """The console script `evolora`. Commands import torch and Prefect only when they need them."""
 
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from cyclopts import CycloptsError
 
@@ -9,13 +11,13 @@ from evolora_core.errors import EvoloraError
 from flows.cli import bench, doctor, evaluate, export, host, pack, retry, run, serve, sql, status, store
 from flows.cli._app import app
 
-__all__ = ["app", "main"]
+__all__ = ["app", "console", "main"]
 
 for module in (run, serve, status, retry, sql, store, pack, evaluate, host, export, bench, doctor):
     module.register(app)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and exit: 0 done, 1 it could not be done, 2 it was asked wrongly, 130 interrupted."""
     try:
         code = app(
@@ -34,3 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("interrupted; the same command goes on from here", file=sys.stderr)
         code = 130
     sys.exit(code)
+
+
+def console() -> NoReturn:
+    """The console script: `main`, and out at once where it failed. Prefect would stay for minutes, to tell a server
+    that may be gone what happened.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(int(end.code))
+        raise
