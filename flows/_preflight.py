@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evolora_core.config import SuiteConfig, load_suite
+from evolora_core.config import SuiteConfig, config_hash, load_suite
 from evolora_core.errors import PackError
 from evolora_core.home import home_path
 from evolora_core.hosts import fetch_host, find_host, load_host
 from evolora_core.identity import host_files_hash
-from evolora_core.run_index import suites
+from evolora_core.run_index import SuiteId, suites
 
 OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
 PACK_STAMP = "provenance.json"  # a folder with this file is a pack
@@ -24,6 +24,11 @@ def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds
         path = known[0].index(home_path()) / "suite.json" if known else path
     changes = [*overrides, *([f"host={host}"] if host else []), *([f"seeds={list(seeds)}"] if seeds else [])]
     return load_suite(path, changes)
+
+
+def suite_id(config: SuiteConfig) -> SuiteId:
+    """Name and hash of a configuration."""
+    return SuiteId(config.name, config_hash(config))
 
 
 def check_suite(config: SuiteConfig, out: Path) -> None:

@@ -9,13 +9,13 @@ from prefect.artifacts import create_table_artifact
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from evolora_core.config import SuiteConfig, config_hash
+from evolora_core.config import SuiteConfig
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
-from evolora_core.run_index import SuiteId, write_plan, write_suite
+from evolora_core.run_index import write_plan, write_suite
 from flows._execute import ClusterPool, Outcome, Pool, execute
 from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
-from flows._preflight import OVERRIDE, asked_suite, check_suite, identify_host
+from flows._preflight import OVERRIDE, asked_suite, check_suite, identify_host, suite_id
 from tasks import pack
 from tasks._stage import StageResult, Suite
 from tasks.record import record
@@ -83,11 +83,6 @@ def pool_of(config: SuiteConfig) -> Pool:
     from flows._cluster import cluster_runner
 
     return ClusterPool(config.processes, config.threads, cluster_runner(config.workers, config.processes))
-
-
-def suite_id(config: SuiteConfig) -> SuiteId:
-    """Name and hash of a configuration."""
-    return SuiteId(config.name, config_hash(config))
 
 
 def show_table(suite: str, out: Path) -> None:

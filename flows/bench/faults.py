@@ -156,9 +156,9 @@ def _kill(config: SuiteConfig, span: float, find: Callable[[Victim], list[int]])
         while process.poll() is None:
             if time.monotonic() >= moment and (found := find(victim)):
                 os.kill(int(draw.choice(found)), signal.SIGKILL)
-                break
+                return victim
             time.sleep(0.1)
-        return victim
+        raise StageError("not struck: the suite ended before")
 
     return strike
 

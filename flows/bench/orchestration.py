@@ -81,8 +81,7 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     from evolora_core.config import load_suite
     from evolora_core.run_index import write_suite
     from flows._plan import PACK, closing, complete_seeds, plan
-    from flows._preflight import identify_host
-    from flows.paper_suite import suite_id
+    from flows._preflight import identify_host, suite_id
     from tasks import pack
     from tasks._stage import StageResult, Suite
     from tasks._worker import start_worker

@@ -37,13 +37,12 @@ def run_suite(config: "SuiteConfig", only: Sequence[str] = ()) -> None:
     from evolora_core.home import prepare_home
 
     home = prepare_home()
-    from evolora_core.config import config_hash
-    from evolora_core.run_index import SuiteId, write_suite
-    from flows._preflight import check_suite
+    from evolora_core.run_index import write_suite
+    from flows._preflight import check_suite, suite_id
     from flows._server import embedded_prefect
 
     check_suite(config, Path("packs") / config.name)
-    suite = SuiteId(config.name, config_hash(config))
+    suite = suite_id(config)
     write_suite(home, suite, config.model_dump(mode="json"))  # from here on `evolora retry` knows it
     with embedded_prefect(home):
         from flows.paper_suite import paper_suite
