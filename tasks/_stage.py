@@ -26,6 +26,7 @@ from evolora_core.home import home_path
 from evolora_core.identity import digest, stage_identity
 from evolora_core.run_index import Entry, SuiteId, now, write_entry
 from evolora_core.run_index import State as RunState
+from tasks._accelerator import accelerator
 from tasks._log import run_log
 from tasks._progress import Report, progress
 
@@ -244,12 +245,17 @@ def stands(request: StageRequest) -> bool:
 
 def perform(request: StageRequest, body: Body) -> StageResult:
     """Run a stage unless its artefact stands already; write index and manifest. Two processes that want the same
-    stage take turns."""
+    stage take turns, and so do two that want the same accelerator."""
     home = home_path()
     folder = home / request.folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     run = folder.parent.parent
-    with FileLock(folder.with_name(f".{folder.name}.lock")), run_log(run, request.stage) as warnings:
+    device = request.host["device"] if request.host else "cpu"
+    with (
+        FileLock(folder.with_name(f".{folder.name}.lock")),
+        run_log(run, request.stage) as warnings,
+        accelerator(device),
+    ):
         if artifacts.damage(folder) is None:
             return reuse(request)
         started, clock = now(), time.perf_counter()

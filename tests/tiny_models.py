@@ -14,6 +14,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from evolora_core.hosts.host import Room
 from evolora_core.population.stack import Population
 
 VOCABULARY = 48
@@ -62,6 +63,7 @@ def tiny_host(architecture: str, **changes: object) -> SimpleNamespace:
         pad_id=0,
         max_context=256,
         device="cpu",
+        room=Room(),
         dtype=model.dtype,
     )
 

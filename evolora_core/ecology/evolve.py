@@ -1,13 +1,12 @@
 """The generation loop, its commits, and what a finished run leaves.
 
 A commit is a folder `checkpoints/gNNNNNN` written beside its final name and moved into place, weights, state and
-events together; the last two are kept. A run that dies resumes from the last one and is the same run, byte for byte
-but for wall-clock columns.
+events together, with their hashes; the last two are kept. A run that dies resumes from the last whole one and is the
+same run, byte for byte but for wall-clock columns.
 """
 
 import json
 import logging
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors.torch import load_file, save_file
 
+from evolora_core import artifacts
 from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
@@ -179,9 +179,20 @@ def _summarise(world: World, state: State, before: int, deaths_before: int, seco
     )
 
 
+def _commits(checkpoints: Path) -> list[Path]:
+    """All commits, oldest first."""
+    return sorted(folder for folder in checkpoints.glob("g*") if folder.suffix != ".partial")
+
+
 def _latest(checkpoints: Path) -> Path | None:
-    found_folders = sorted(checkpoints.glob("g[0-9]*"))
-    return found_folders[-1] if found_folders else None
+    """The last commit that is whole; damaged ones are removed."""
+    for folder in reversed(_commits(checkpoints)):
+        reason = artifacts.damage(folder)
+        if reason is None:
+            return folder
+        log.warning("checkpoint %s: %s; going on from before it", folder.name, reason)
+        shutil.rmtree(folder)
+    return None
 
 
 def _commit(state: State, checkpoints: Path) -> None:
@@ -189,12 +200,9 @@ def _commit(state: State, checkpoints: Path) -> None:
     target = checkpoints / f"g{state.generation:06d}"
     if target.exists():
         return
-    partial = checkpoints / f"writing-{target.name}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    save_state(state, partial)
-    os.replace(partial, target)
-    for old in sorted(checkpoints.glob("g[0-9]*"))[:-2]:
+    save_state(state, artifacts.partial_folder(target))
+    artifacts.commit(target, {"generation": state.generation})
+    for old in _commits(checkpoints)[:-2]:
         shutil.rmtree(old)
 
 

@@ -5,6 +5,7 @@ answered.
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,8 @@ from evolora_core.families import Grade
 
 if TYPE_CHECKING:
     from evolora_core.evaluation.grading import Outcome
+
+log = logging.getLogger(__name__)
 
 LEFT_OUT = ("item", "alternatives")  # what the question says already, and what an evaluation does not ask for
 
@@ -32,11 +35,15 @@ def keep(path: Path, outcomes: Mapping[int, "Outcome"]) -> None:
 def kept(path: Path, questions: Sequence[tuple[int, str, int]]) -> list[dict[str, Any]] | None:
     """Arguments of the outcomes that `keep` wrote, items apart, in the order of `questions` (row, task id, slot).
 
-    None if these were not answered yet.
+    None if these were not answered yet, or what was written is damaged.
     """
-    if not path.exists():
+    try:
+        found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
         return None
-    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError:
+        log.warning("%s is damaged: its questions are asked again", path.name)
+        return None
     if [tuple(asked) for asked, _ in found] != list(questions):
         return None
     return [said | {"grade": Grade(**said["grade"])} for _, said in found]

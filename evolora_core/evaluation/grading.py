@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import torch
 
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.evaluation.answered import keep, kept
 from evolora_core.families import Grade, Item, grade
 from evolora_core.hosts import Host
 from evolora_core.population.generate import Alternatives, Answer, generate
+from evolora_core.population.passes import out_of_memory
 from evolora_core.population.stack import Population
 
 log = logging.getLogger(__name__)
@@ -163,11 +163,6 @@ def answer_items(
         if progress is not None:
             progress(done, len(items))
     return [outcome for outcome in outcomes if outcome is not None]
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an allocator had nothing left: CUDA's has an error of its own, the CPU's says so in words."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def charge(meter: Meter, purpose: str, outcomes: Sequence[Outcome], seconds: float) -> None:

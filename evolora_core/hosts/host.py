@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16")
 
 
+@dataclass
+class Room:
+    """What the machine's memory leaves for a host's activations, as a share of what a pass usually takes."""
+
+    share: float = 1.0
+
+
 @dataclass(frozen=True)
 class Host:
     """A causal language model in evaluation mode, without gradients, and how to talk to it."""
@@ -34,6 +41,7 @@ class Host:
     pad_id: int
     max_context: int  # tokens of prompt and answer together
     _special: frozenset[int] = field(repr=False)
+    room: Room = field(default_factory=Room, compare=False)
 
     def encode_prompts(self, prompts: list[str]) -> list[list[int]]:
         """Token ids of each prompt in the model's template, up to where the answer begins."""

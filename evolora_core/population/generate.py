@@ -18,7 +18,7 @@ from evolora_core.compute import FlopModel
 from evolora_core.hosts import Host
 from evolora_core.population.cache import cache_for, keep_rows, place
 from evolora_core.population.lora import BARE, Attachment, attached
-from evolora_core.population.passes import passes
+from evolora_core.population.passes import pass_tokens, passes
 from evolora_core.population.stack import Population
 
 ABSENT = -1  # in place of a token, left of a prompt
@@ -211,7 +211,7 @@ class _Decoding:
         lengths, width = (prompts != ABSENT).sum(axis=1), prompts.shape[1]
         samples = np.bincount(which)
         logits, cache = torch.empty(0), DynamicCache()
-        for chosen in passes(lengths, self.device):
+        for chosen in passes(lengths, pass_tokens(self.host)):
             own = int(lengths[chosen].max())
             columns = prompts[chosen, width - own :]
             real = torch.from_numpy(columns != ABSENT).to(self.device)

@@ -16,7 +16,7 @@ from torch.nn import functional
 from evolora_core.errors import AdapterError
 from evolora_core.hosts import Host
 from evolora_core.population.lora import attached
-from evolora_core.population.passes import passes
+from evolora_core.population.passes import halve_passes, out_of_memory, pass_tokens, passes
 from evolora_core.population.stack import Population
 
 IGNORED = -100  # label of positions that are not trained on
@@ -157,7 +157,17 @@ def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tens
     """Slots in the batch `[G]`, their losses `[G]` and the gradients of their weights `[G, D]`.
 
     Rows go through the model in passes of like length, whose gradients add up: little padding, and bounded memory.
+    When memory runs out all the same, it is done again in smaller passes.
     """
+    while True:
+        try:
+            return _gradients(host, population, batch)
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error) or not halve_passes(host, batch.lengths):
+                raise
+
+
+def _gradients(host: Host, population: Population, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     if int(batch.slots.min()) < 0:
         raise ValueError("the bare host (slot -1) does not learn")
     present, group = torch.unique(batch.slots, return_inverse=True)
@@ -166,7 +176,7 @@ def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tens
     leaf = population.weights[present].requires_grad_()
     losses, gradients = torch.zeros_like(share[: len(present)]), torch.zeros_like(leaf)
     with torch.enable_grad(), attached(host.model, population) as adapters:
-        for rows in passes(batch.lengths, leaf.device):
+        for rows in passes(batch.lengths, pass_tokens(host)):
             chosen = torch.from_numpy(rows).to(leaf.device)
             own, place = torch.unique(group[chosen], return_inverse=True)
             adapters.rows(batch.slots[chosen], leaf[own])

@@ -5,7 +5,7 @@ schedule is planned from the known budget (rivals.plan) and decays to zero where
 is charged to the same budget.
 """
 
-import json
+import logging
 import math
 import shutil
 import sys
@@ -34,20 +34,22 @@ from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import Decoding
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.population.passes import out_of_memory
+from evolora_core.rivals import resume
 from evolora_core.rivals.checkpoints import (
     Checkpoint,
     choose_checkpoint,
     interleave,
     is_finite,
     question_costs,
-    tidy_adapter,
 )
 from evolora_core.rivals.isolation import isolated
 from evolora_core.rivals.plan import Plan, make_plan
 from evolora_core.rivals.rows import TrainingRows, tokenise
 
+log = logging.getLogger(__name__)
+
 SAVE_SECONDS = 60.0  # of training that a kill may cost
-MARKER = "evolora.json"  # written last into a Trainer checkpoint: without it the checkpoint is incomplete
 
 Progress = Callable[[int, int], None]
 
@@ -113,12 +115,22 @@ def train_sft(
     )
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
-    meter = Meter()
-    steps, diverged_at = _fit(host, rows, config, plan, learning_rate, seed, work, meter, progress)
+    parts = micro_batches(config.batch_rows)
+    while True:
+        meter = Meter()
+        try:
+            steps, diverged_at = _fit(host, rows, config, plan, parts, learning_rate, seed, work, meter, progress)
+            break
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error) or parts == config.batch_rows:
+                raise
+            parts = next(more for more in range(parts + 1, config.batch_rows + 1) if config.batch_rows % more == 0)
+            log.warning("out of memory: going on with batches in %d parts", parts)
 
     # The loss of a step is that of the weights after the step before: those are no checkpoint either.
     sound = [step for step in plan.keep if diverged_at is None or step < diverged_at - 1]
-    kept = {step: _adapter_folder(work, step) for step in sound if is_finite(_adapter_folder(work, step))}
+    folders = {step: resume.adapter_folder(work, step) for step in sound}
+    kept = {step: own for step, own in folders.items() if is_finite(own)}
     if not kept:
         raise Diverged(f"sft: training diverged at learning rate {learning_rate:g}; lower sft.learning_rates", meter)
     checkpoints = choose_checkpoint(
@@ -152,6 +164,7 @@ def _fit(
     rows: TrainingRows,
     config: SftConfig,
     plan: Plan,
+    parts: int,
     learning_rate: float,
     seed: int,
     work: Path,
@@ -171,7 +184,7 @@ def _fit(
         trainer = _PlannedTrainer(
             plan=plan,
             model=model,
-            args=_arguments(host, config, plan, learning_rate, seed, work),
+            args=_arguments(host, config, plan, parts, learning_rate, seed, work),
             train_dataset=Dataset.from_dict({"input_ids": rows.input_ids, "completion_mask": rows.completion_mask}),
             processing_class=host.tokenizer,
             data_collator=DataCollatorForLanguageModeling(pad_token_id=host.pad_id),
@@ -188,7 +201,7 @@ def _fit(
         run = f"{plan.fingerprint} {config_hash(config)} {learning_rate!r} {seed}"
         watch = _Watch(trainer, plan, run, meter, work, report)
         trainer.add_callback(watch)
-        trainer.train(resume_from_checkpoint=_last_checkpoint(work, run, meter))
+        trainer.train(resume_from_checkpoint=resume.last_checkpoint(work, run, meter))
     steps = [
         {
             "step": int(entry["step"]),
@@ -203,10 +216,11 @@ def _fit(
     return steps, watch.diverged_at
 
 
-def _arguments(host: Host, config: SftConfig, plan: Plan, learning_rate: float, seed: int, work: Path) -> TrlConfig:
+def _arguments(
+    host: Host, config: SftConfig, plan: Plan, parts: int, learning_rate: float, seed: int, work: Path
+) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_PlannedTrainer`'s own."""
     on_cpu = torch.device(host.device).type == "cpu"
-    parts = micro_batches(config.batch_rows)
     return TrlConfig(
         output_dir=str(work),
         max_steps=plan.steps,
@@ -340,7 +354,7 @@ class _Watch(TrainerCallback):
         if self.meter.total() >= self.limit:
             control.should_training_stop = True
         if step in self.plan.keep:
-            _keep_adapter(trainer, _adapter_folder(self.work, step))
+            resume.keep_adapter(trainer, self.work, step)
         if step in self.plan.keep or now - self.saved > SAVE_SECONDS:
             control.should_save = True
 
@@ -354,37 +368,5 @@ class _Watch(TrainerCallback):
         self.report(state.global_step, logs["loss"])
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        marker = {"run": self.run, "meter": self.meter.state()}
-        checkpoint = self.work / f"checkpoint-{state.global_step}"
-        (checkpoint / MARKER).write_text(json.dumps(marker), encoding="utf-8")
+        resume.mark(self.work, state.global_step, self.run, self.meter)
         self.saved = time.perf_counter()
-
-
-def _adapter_folder(work: Path, step: int) -> Path:
-    return work / f"adapter-{step}"
-
-
-def _keep_adapter(trainer: SFTTrainer, folder: Path) -> None:
-    """Save the adapter as it is now; the folder appears only when complete."""
-    draft = folder.with_name(folder.name + ".part")
-    shutil.rmtree(draft, ignore_errors=True)
-    trainer.save_model(str(draft))
-    tidy_adapter(draft)
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
-
-
-def _last_checkpoint(work: Path, run: str, meter: Meter) -> str | None:
-    """The newest complete Trainer checkpoint of this very run, its compute put on the meter; others are deleted."""
-    found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
-    for path in found:
-        marker = path / MARKER
-        if marker.exists():
-            document = json.loads(marker.read_text(encoding="utf-8"))
-            if document["run"] == run:
-                meter.merge(Meter.from_state(document["meter"]))
-                return str(path)
-        shutil.rmtree(path)
-    for path in work.glob("adapter-*"):  # of another run, or without a checkpoint to go on from
-        shutil.rmtree(path)
-    return None

@@ -5,289 +5,141 @@ then every table must hold what the tables of an undisturbed run hold.
 """
 
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
-
 from evolora_core import rng
-from evolora_core.artifacts import write_json
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
-from evolora_core.run_index import entries, suites
-from evolora_core.store import fingerprints, store_path
-from evolora_core.store.connection import opened
+from evolora_core.store import query
+from flows.bench import strikes
+from flows.bench.strikes import Strike
+from flows.bench.victim import Victim
 
-RETRIES = 3
+TOLERANCE = 0.05  # of an accuracy over some dozens of items, where smaller batches round otherwise
 Row = dict[str, str | float | None]
+Check = Callable[[Victim, Victim], list[str]]  # (struck and finished, undisturbed) -> what is wrong
 
 
-@dataclass
-class Victim:
-    """One suite in a home of its own, and the processes that run it."""
+@dataclass(frozen=True)
+class Fault:
+    """What happens, how often it is tried, and what must hold afterwards; no strike if this machine cannot do it."""
 
-    folder: Path
-    home: Path
-    log: Path
-    running: list[subprocess.Popen] = field(default_factory=list)
-
-    @classmethod
-    def make(cls, folder: Path, config: SuiteConfig, home: Path | None = None) -> "Victim":
-        """A suite file in `folder`; the home is beside it unless given."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "suite.json", config.model_dump(mode="json"))
-        return cls(folder, home or folder / "home", folder / "log.txt")
-
-    def start(self, *arguments: str) -> subprocess.Popen:
-        """Start `evolora` with these arguments, `run` of the suite by default."""
-        words = arguments or ("run", "suite.json")
-        with open(self.log, "a") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flows.cli", *words],
-                cwd=self.folder,
-                env=os.environ | {"EVOLORA_HOME": str(self.home)},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.running.append(process)
-        return process
-
-    def finish(self) -> int:
-        """Wait for what runs, then retry until it succeeds; how often that was needed. Raises StageError."""
-        codes = [process.wait() for process in self.running]
-        self.running.clear()
-        if not any(codes):
-            return 0
-        for attempt in range(1, RETRIES + 1):
-            words = ("retry",) if suites(self.home) else ()  # killed before it could be known
-            if self.start(*words).wait() == 0:
-                return attempt
-        raise StageError(f"{self.log}: {RETRIES} retries did not finish the suite: {self._last_line()}")
-
-    def contents(self) -> dict[str, str]:
-        """Fingerprints of all tables."""
-        return fingerprints(self.home, str(suites(self.home)[-1]))
-
-    def _last_line(self) -> str:
-        lines = self.log.read_text(errors="replace").split("\n")
-        return next((line for line in reversed(lines) if line.startswith("error")), "no error line")
+    name: str
+    strike: Strike | None
+    times: int
+    check: Check
+    needs: str = ""
 
 
-def measure(config: SuiteConfig, kills: int, seed: int, only: str = "") -> list[Row]:
-    """Every fault whose name has `only` in it; a row each: how often tried (`other`) and survived (`ours`)."""
+def measure(config: SuiteConfig, kills: int, seed: int, only: Sequence[str] = ()) -> list[Row]:
+    """Every fault whose name has one of `only` in it, or all; a row each: how often tried (`other`) and survived (`ours`)."""
     with tempfile.TemporaryDirectory(prefix="evolora-faults-") as folder:
         calm = Victim.make(Path(folder) / "calm", config)
         started = time.monotonic()
         calm.start()
         if calm.finish():
             raise StageError(f"{calm.log}: the undisturbed suite failed; mend that first")
-        span, expected = time.monotonic() - started, calm.contents()
         rows = []
-        for name, strike, times in _faults(config, kills, span):
-            if only not in name:
-                continue
-            outcomes = []
-            for number in range(times):
-                draw = rng.stream(seed, 0, number, f"fault.{name}")
-                outcomes.append(_try(Path(folder) / f"{name}-{number}".replace(" ", "-"), strike, draw, expected))
-                print(f"{name} {number + 1}/{times}: {outcomes[-1] or 'survived'}", file=sys.stderr, flush=True)
-            rows.append(_row(name, outcomes))
+        for fault in _faults(config, kills, time.monotonic() - started):
+            if not only or any(part in fault.name for part in only):
+                rows.append(_row(fault, _tries(fault, Path(folder), seed, calm)))
     return rows
 
 
-Strike = Callable[[Path, np.random.Generator], Victim]
+def _tries(fault: Fault, folder: Path, seed: int, calm: Victim) -> list[str]:
+    """For each try why it was not survived; "" if it was."""
+    outcomes = []
+    for number in range(fault.times if fault.strike else 0):
+        draw = rng.stream(seed, 0, number, f"fault.{fault.name}")
+        started = time.monotonic()
+        try:
+            victim = fault.strike(folder / f"{fault.name}-{number}".replace(" ", "-"), draw)  # type: ignore[misc]
+            retries = victim.finish()
+            wrong = [f"{stage} is not done" for stage in victim.unfinished()] + fault.check(victim, calm)
+            outcomes.append("; ".join(wrong))
+            said = outcomes[-1] or f"survived, {retries} retries"
+        except Exception as error:
+            outcomes.append(" ".join(str(error).split()))
+            said = outcomes[-1]
+        seconds = time.monotonic() - started
+        print(f"{fault.name} {number + 1}/{fault.times}: {said}, {seconds:.0f} s", file=sys.stderr, flush=True)
+    return outcomes
 
 
-def _faults(config: SuiteConfig, kills: int, span: float) -> Iterator[tuple[str, Strike, int]]:
-    """(name, what happens, how often)."""
-    for name, find in (("flow process", _flow), ("worker process", _worker), ("server process", _server)):
-        yield f"kill -9 of the {name}", _kill(config, span, find), kills
-    yield "same suite started twice", _twice(config), 1
-    yield "two suites on one store", _two_suites(config), 1
-    yield "store locked for 30 s", _locked(config), 1
+def _faults(config: SuiteConfig, kills: int, span: float) -> Iterator[Fault]:
+    """All of them; an undisturbed run takes `span` seconds."""
+    for name, find in (
+        ("flow process", strikes.flow_process),
+        ("worker process", strikes.worker_process),
+        ("server process", strikes.server_process),
+    ):
+        yield Fault(f"kill -9 of the {name}", strikes.kill(config, span, find), kills, same_tables)
+    yield Fault("same suite started twice", strikes.twice(config), 1, same_tables)
+    yield Fault("two suites on one store", strikes.two_suites(config), 1, same_tables)
+    yield Fault("store locked for 30 s", strikes.locked(config), 1, same_tables)
     for pattern in ("population.safetensors", "evaluations.parquet", "adapter_model.safetensors"):
-        yield f"truncated {pattern}", _truncated(config, pattern), 1
-    if os.geteuid() == 0 and sys.platform == "linux":
-        yield "disk full", _disk_full(config), 1
-        yield "home read-only for a while", _read_only(config, span), 1
+        yield Fault(f"truncated {pattern}", strikes.truncated(config, pattern), 1, same_tables)
+    yield Fault("truncated checkpoint", strikes.sabotaged(config, "truncated_checkpoint", -9), 1, same_tables)
+    yield Fault("NaN organelle", strikes.sabotaged(config, "not_a_number", 0), 1, retired_and_repeatable)
+    yield Fault("out of memory", strikes.sabotaged(config, "out_of_memory", 0), 1, close_and_marked)
+    jumps = strikes.clock_jumps(config, span) if find_spec("time_machine") else None
+    yield Fault("clock jumps", jumps, 1, same_tables_of_another_day, "needs the extra dev (time-machine)")
+    mounts = os.geteuid() == 0 and sys.platform == "linux"
+    why = "needs root on Linux"
+    yield Fault("disk full", strikes.disk_full(config) if mounts else None, 1, same_tables, why)
+    yield Fault("home read-only for a while", strikes.read_only(config, span) if mounts else None, 1, same_tables, why)
 
 
-def _try(folder: Path, strike: Strike, draw: np.random.Generator, expected: dict[str, str]) -> str:
-    """Why the fault was not survived; "" if it was."""
-    try:
-        victim = strike(folder, draw)
-        victim.finish()
-        found = victim.contents()
-    except Exception as error:
-        return " ".join(str(error).split())
-    wrong = sorted(table for table, content in expected.items() if found[table] != content)
-    left = [f"{entry.run_id}.{entry.stage}" for entry in entries(victim.home, suites(victim.home)[-1])
-            if entry.state not in ("done", "cached")]  # fmt: skip
-    return " ".join([*(f"{table} differs" for table in wrong), *(f"{stage} is not done" for stage in left)])
+def same_tables(victim: Victim, calm: Victim) -> list[str]:
+    """Every table holds what it holds in an undisturbed run."""
+    found = victim.contents()
+    return [f"{table} differs" for table, content in sorted(calm.contents().items()) if found[table] != content]
 
 
-def _row(name: str, outcomes: Sequence[str]) -> Row:
+def same_tables_of_another_day(victim: Victim, calm: Victim) -> list[str]:
+    """The same tables, though their stages say that they were made on several days."""
+    days = {
+        day for (day,) in query(victim.home, "SELECT DISTINCT date_trunc('day', started::TIMESTAMP) FROM stages").rows
+    }
+    return same_tables(victim, calm) + ([] if len(days) > 1 else ["not struck: all stages are of one day"])
+
+
+def retired_and_repeatable(victim: Victim, calm: Victim) -> list[str]:
+    """The organelles went, nothing of theirs is left, and a second suite struck alike has the same tables."""
+    fates = query(victim.home, "SELECT cause, delta_norm FROM organelles WHERE cause = 'not finite'").rows
+    twin = Victim.make(victim.folder / "twin", _config_of(victim))
+    twin.start("not_a_number", "suite.json", module="flows.bench.sabotage")
+    if twin.finish():
+        return ["the same again failed"]
+    return ([] if fates else ["no organelle was retired for it"]) + same_tables(victim, twin)
+
+
+def close_and_marked(victim: Victim, calm: Victim) -> list[str]:
+    """The accuracies are those of an undisturbed run within a tolerance, and the stages say what happened."""
+    accuracies = "SELECT condition, seed, split, acc FROM split_accuracy ORDER BY ALL"
+    pairs = zip(query(victim.home, accuracies).rows, query(calm.home, accuracies).rows, strict=True)
+    wrong = [f"{own[:3]}: {own[3]}, not {other[3]}" for own, other in pairs if abs(own[3] - other[3]) > TOLERANCE]
+    marked = {reason.split(": going on")[0] for reason in victim.marks()}
+    return wrong + ([] if marked == {"out of memory"} else [f"marks: {sorted(marked)}"])
+
+
+def _config_of(victim: Victim) -> SuiteConfig:
+    return SuiteConfig.model_validate_json((victim.folder / "suite.json").read_text())
+
+
+def _row(fault: Fault, outcomes: Sequence[str]) -> Row:
     survived = sum(not outcome for outcome in outcomes)
     return {
-        "measure": name,
+        "measure": fault.name,
         "ours": survived,
         "other": len(outcomes),
-        "ratio": survived / len(outcomes),
+        "ratio": survived / len(outcomes) if outcomes else None,
         "unit": "survived of tried",
-        "note": next(filter(None, outcomes), ""),
+        "note": next(filter(None, outcomes), "") if outcomes else f"not tried: {fault.needs}",
     }
-
-
-def _kill(config: SuiteConfig, span: float, find: Callable[[Victim], list[int]]) -> Strike:
-    """Start, and at a random moment kill what `find` finds (or the next thing that it finds)."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        process = victim.start()
-        moment = time.monotonic() + span * draw.random()
-        while process.poll() is None:
-            if time.monotonic() >= moment and (found := find(victim)):
-                os.kill(int(draw.choice(found)), signal.SIGKILL)
-                return victim
-            time.sleep(0.1)
-        raise StageError("not struck: the suite ended before")
-
-    return strike
-
-
-def _flow(victim: Victim) -> list[int]:
-    return [process.pid for process in victim.running]
-
-
-def _worker(victim: Victim) -> list[int]:
-    return [pid for pid in _children(victim) if "spawn_main" in _command(pid)]
-
-
-def _server(victim: Victim) -> list[int]:
-    return [pid for pid in _children(victim) if "flows._server" in _command(pid)]
-
-
-def _children(victim: Victim) -> list[int]:
-    """Direct children of the victim's processes."""
-    parents = {process.pid for process in victim.running}
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) in parents and fields[0] != "Z":
-            found.append(int(entry.parent.name))
-    return found
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
-
-
-def _twice(config: SuiteConfig) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        victim.start()
-        victim.start()
-        return victim
-
-    return strike
-
-
-def _two_suites(config: SuiteConfig) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        other = Victim.make(folder / "other", config.model_copy(update={"name": "other"}), victim.home)
-        other.start()
-        time.sleep(1)  # the suite that is asked about is the latest
-        victim.start()
-        other.finish()
-        return victim
-
-    return strike
-
-
-def _locked(config: SuiteConfig) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        process = victim.start()
-        while not store_path(victim.home).exists() and process.poll() is None:
-            time.sleep(0.1)
-        with opened(store_path(victim.home)):
-            time.sleep(30)
-        return victim
-
-    return strike
-
-
-def _truncated(config: SuiteConfig, pattern: str) -> Strike:
-    """Run to the end, cut one finished file in half, and run again."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        victim.start()
-        victim.finish()
-        files = sorted(victim.home.glob(f"runs/**/{pattern}"))
-        damaged = files[int(draw.integers(len(files)))]
-        os.truncate(damaged, damaged.stat().st_size // 2)
-        victim.start("retry")
-        return victim
-
-    return strike
-
-
-def _disk_full(config: SuiteConfig) -> Strike:
-    """A disk that is too small for the suite, until it is made larger."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        with _disk(victim.home, "24m"):
-            victim.start().wait()
-            subprocess.run(["mount", "-o", "remount,size=2g", str(victim.home)], check=True)
-            victim.finish()
-            subprocess.run(["cp", "-a", f"{victim.home}/.", f"{folder}/kept"], check=True)
-        victim.home = folder / "kept"
-        return victim
-
-    return strike
-
-
-def _read_only(config: SuiteConfig, span: float) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        with _disk(victim.home, "2g"):
-            process = victim.start()
-            time.sleep(span * (0.3 + 0.4 * draw.random()))
-            # A mount that has files open for writing cannot be switched; one laid over it can.
-            subprocess.run(["mount", "--bind", str(victim.home), str(victim.home)], check=True)
-            subprocess.run(["mount", "-o", "remount,ro,bind", str(victim.home)], check=True)
-            process.wait()
-            subprocess.run(["umount", str(victim.home)], check=True)
-            victim.finish()
-            subprocess.run(["cp", "-a", f"{victim.home}/.", f"{folder}/kept"], check=True)
-        victim.home = folder / "kept"
-        return victim
-
-    return strike
-
-
-@contextmanager
-def _disk(place: Path, size: str) -> Iterator[None]:
-    place.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=False)

@@ -39,14 +39,16 @@ def faults(
     settings: Settings = None,
     kills: Annotated[int, Parameter(help="Random moments at which each kind of process is killed.")] = 10,
     seed: Annotated[int, Parameter(help="Seed of the random moments.")] = 0,
-    only: Annotated[str, Parameter(help="Part of the names of the faults to try; all by default.")] = "",
+    only: Annotated[
+        list[str] | None, Parameter(help="Part of the names of the faults to try; may be repeated.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Do to a suite what a night can do to it; afterwards its tables must be those of an undisturbed run."""
     from evolora_core.config import load_suite
     from flows.bench.faults import measure
 
-    _keep("faults", measure(load_suite(suite, settings or []), kills, seed, only), json)
+    _keep("faults", measure(load_suite(suite, settings or []), kills, seed, only or []), json)
 
 
 def _keep(bench: str, rows: list[dict], as_json: bool) -> None:

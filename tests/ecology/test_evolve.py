@@ -1,11 +1,15 @@
 """The generation loop on the shipped nano host."""
 
+import logging
 import math
+import os
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 
+from evolora_core import artifacts
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
@@ -53,6 +57,17 @@ def test_a_resumed_run_is_the_same_run(small, straight, tmp_path):
     for name in ("population.safetensors", "population.json", "routes-family.json", "routes-single.json"):
         assert (tmp_path / name).read_bytes() == (straight.folder / name).read_bytes()
     assert resumed.meter.total() == straight.meter.total()
+
+
+def test_a_damaged_checkpoint_is_not_gone_on_from(small, straight, tmp_path, caplog):
+    run(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
+    run(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
+    os.truncate(tmp_path / "checkpoints" / "g000002" / "state.safetensors", 1000)
+    with caplog.at_level(logging.INFO):
+        run(small, tmp_path)
+    assert "checkpoint g000002: state.safetensors was changed; going on from before it" in caplog.text
+    assert "resumed ecology s0 at generation 1" in caplog.text
+    assert without_clock(tmp_path) == without_clock(straight.folder)
 
 
 def test_every_ledger_entry_balances(straight):
@@ -153,11 +168,14 @@ def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small, 
     run(small, tmp_path, config=first)
     from safetensors.torch import load_file, save_file
 
-    checkpoint = sorted((tmp_path / "checkpoints").iterdir())[-1] / "state.safetensors"
+    commit = sorted((tmp_path / "checkpoints").iterdir())[-1]
+    checkpoint = artifacts.partial_folder(commit) / "state.safetensors"
+    shutil.copytree(commit, checkpoint.parent, dirs_exist_ok=True)
     tensors = load_file(checkpoint)
     name = next(k for k in tensors if k.startswith("population.") and "A" in k and tensors[k].dim() == 3)
     tensors[name][0] = torch.nan
     save_file(tensors, checkpoint)
+    artifacts.commit(commit, {})
     done = run(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
     fates = {row["organelle"]: row["cause"] for row in rows(tmp_path, "organelles")}
     assert fates[0] == "not finite"

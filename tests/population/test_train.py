@@ -202,6 +202,29 @@ def test_a_reset_slot_starts_anew(qwen):
     assert not optimizer.first[0].any() and not optimizer.second[0].any() and optimizer.first[1].any()
 
 
+def test_out_of_memory_halves_the_passes_and_says_so(caplog):
+    host = tiny_host("qwen3")
+    population = tiny_population(host, [4, 2])
+    prompts, answers, weights = random_rows(24)
+    batch = build_batch(host, prompts, answers, np.arange(24) % 2, weights)
+    expected = gradients_of(host, population, batch)
+
+    def full(module, arguments, options):
+        if options["input_ids"].numel() > 64:
+            torch.empty(2**60)  # more than any machine has
+
+    hook = host.model.register_forward_pre_hook(full, with_kwargs=True)
+    try:
+        found = gradients_of(host, population, batch)
+        said = len(caplog.records)
+        gradients_of(host, population, batch)  # does not try what failed
+    finally:
+        hook.remove()
+    assert "out of memory: going on with" in caplog.text and len(caplog.records) == said
+    for mine, whole in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, whole)
+
+
 def test_the_bare_host_does_not_learn(qwen):
     batch = build_batch(qwen, [[5]], [[6]], [-1], [1.0])
     with pytest.raises(ValueError, match="does not learn"):
@@ -221,7 +244,7 @@ def test_a_batch_holds_its_rows_sorted_by_slot():
 
 @given(lengths=st.lists(st.integers(1, 6000), min_size=1, max_size=40))
 def test_every_row_is_in_one_pass_of_bounded_size(lengths):
-    parts = passes.passes(np.array(lengths), torch.device("cpu"))
+    parts = passes.passes(np.array(lengths), passes.CPU_TOKENS)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
     for part in parts:
         assert (np.diff(part) > 0).all()

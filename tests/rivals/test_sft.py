@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 import random
 from contextlib import suppress
 
@@ -15,7 +16,7 @@ from evolora_core.families import Item, gold
 from evolora_core.population.lora import attached
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population
-from evolora_core.rivals import plan, sft
+from evolora_core.rivals import plan, resume, sft
 from evolora_core.rivals.rows import tokenise
 from evolora_core.rivals.sft import Diverged
 
@@ -122,7 +123,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
             patch.setattr(sft, "choose_checkpoint", lambda *arguments, **options: kill_at(0)(0, 0))
             train(host, train_items, folder, **options)
     newest = max((folder / "work").glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
-    (newest / sft.MARKER).unlink()  # as if killed while writing it
+    (newest / resume.MARKER).unlink()  # as if killed while writing it
     resumed = train(host, train_items, folder, **options)
     assert equal(weights(whole), weights(resumed))
     assert whole.steps == resumed.steps
@@ -222,3 +223,38 @@ def test_trl_must_not_change_the_rows(host, train_items):
     cut = {"input_ids": rows.input_ids[1:], "labels": [[-100]] * (len(rows.input_ids) - 1)}
     with pytest.raises(RuntimeError, match="TRL changed the training rows"):
         sft._check_rows(cut, rows)
+
+
+@pytest.mark.parametrize("pattern", ["checkpoint-*/adapter_model.safetensors", "adapter-*/adapter_model.safetensors"])
+def test_a_damaged_checkpoint_is_not_gone_on_from(host, train_items, tmp_path, monkeypatch, caplog, pattern):
+    whole = train(host, train_items, tmp_path / "whole")
+    monkeypatch.setattr(sft, "SAVE_SECONDS", 0.0)
+
+    def die(done, total):
+        if done == total - 1:
+            raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        train(host, train_items, tmp_path / "cut", progress=die)
+    damaged = sorted((tmp_path / "cut" / "work").glob(pattern), key=lambda path: path.stat().st_mtime)[-1]
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    resumed = train(host, train_items, tmp_path / "cut")
+    assert "is damaged; going on from before it" in caplog.text
+    assert equal(weights(whole), weights(resumed)) and whole.steps == resumed.steps
+
+
+def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, train_items, tmp_path, monkeypatch, caplog):
+    whole = train(host, train_items, tmp_path / "whole")
+    parts = sft.micro_batches(CONFIG.batch_rows)
+
+    def full(trainer, model, inputs, *arguments, **options):
+        if len(inputs["input_ids"]) > CONFIG.batch_rows // parts // 2:
+            torch.empty(2**60)  # more than any machine has
+        return compute_loss(trainer, model, inputs, *arguments, **options)
+
+    compute_loss = sft.SFTTrainer.compute_loss
+    monkeypatch.setattr(sft.SFTTrainer, "compute_loss", full)
+    small = train(host, train_items, tmp_path / "small")
+    assert f"out of memory: going on with batches in {2 * parts} parts" in caplog.text
+    assert [row["loss"] for row in small.steps] == pytest.approx([row["loss"] for row in whole.steps], rel=1e-4)
+    assert small.meter.total() == whole.meter.total()

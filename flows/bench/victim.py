@@ -1,0 +1,82 @@
+"""A suite in a home of its own, run by real commands, that something is done to."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evolora_core.artifacts import write_json
+from evolora_core.config import SuiteConfig
+from evolora_core.errors import StageError
+from evolora_core.run_index import entries, suites
+from evolora_core.store import fingerprints
+
+RETRIES = 3
+
+
+@dataclass
+class Victim:
+    """One suite, and the processes that run it, with `environment` on top of ours."""
+
+    folder: Path
+    home: Path
+    log: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    running: list[subprocess.Popen] = field(default_factory=list)
+
+    @classmethod
+    def make(cls, folder: Path, config: SuiteConfig, home: Path | None = None) -> "Victim":
+        """A suite file in `folder`; the home is beside it unless given."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "suite.json", config.model_dump(mode="json"))
+        return cls(folder, home or folder / "home", folder / "log.txt")
+
+    def start(self, *arguments: str, module: str = "flows.cli") -> subprocess.Popen:
+        """Start `evolora` with these arguments, `run` of the suite by default."""
+        words = arguments or ("run", "suite.json")
+        with open(self.log, "a") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *words],
+                cwd=self.folder,
+                env=os.environ | self.environment | {"EVOLORA_HOME": str(self.home)},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.running.append(process)
+        return process
+
+    def finish(self) -> int:
+        """Wait for what runs, then retry until it succeeds; how often that was needed. Raises StageError."""
+        codes = [process.wait() for process in self.running]
+        self.running.clear()
+        if not any(codes):
+            return 0
+        for attempt in range(1, RETRIES + 1):
+            words = ("retry",) if suites(self.home) else ()  # killed before it could be known
+            if self.start(*words).wait() == 0:
+                self.running.clear()
+                return attempt
+        raise StageError(f"{self.log}: {RETRIES} retries did not finish the suite: {self._last_error()}")
+
+    def contents(self) -> dict[str, str]:
+        """Fingerprints of all tables."""
+        return fingerprints(self.home, str(suites(self.home)[-1]))
+
+    def unfinished(self) -> list[str]:
+        """Stages that are not done."""
+        listed = entries(self.home, suites(self.home)[-1])
+        return [f"{entry.run_id}.{entry.stage}" for entry in listed if entry.state not in ("done", "cached")]
+
+    def marks(self) -> list[str]:
+        """Warnings that stages carry."""
+        return [entry.reason for entry in entries(self.home, suites(self.home)[-1]) if entry.reason]
+
+    def said(self, words: str) -> bool:
+        """Whether the log of the processes has these words."""
+        return words.lower() in self.log.read_text(errors="replace").lower()
+
+    def _last_error(self) -> str:
+        lines = self.log.read_text(errors="replace").split("\n")
+        return next((line for line in reversed(lines) if line.startswith("error")), "no error line")

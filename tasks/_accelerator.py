@@ -1,0 +1,57 @@
+"""One stage at a time on an accelerator, whichever process or suite of this user it belongs to."""
+
+import getpass
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+log = logging.getLogger("evolora_core.stages")
+
+
+@contextmanager
+def accelerator(device: str) -> Iterator[None]:
+    """Wait for the turn on `device` (cuda, cuda:1, ...) and leave its memory to the next. The CPU needs no turns: its
+    threads are counted.
+    """
+    if device == "cpu":
+        yield
+        return
+    lock = FileLock(_lock_file(device))
+    if not _taken(lock):
+        log.info("waiting for %s, which another stage uses", device)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        _release_memory()
+        lock.release()
+
+
+def _taken(lock: FileLock) -> bool:
+    """Take the lock if nobody has it."""
+    try:
+        lock.acquire(blocking=False)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _lock_file(device: str) -> Path:
+    """`cuda` is `cuda:0`, and which device that is depends on those that the process sees."""
+    kind, _, number = device.partition(":")
+    seen = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    index = int(number or 0)
+    own = seen[index] if index < len(seen) else index
+    return Path(tempfile.gettempdir()) / f"evolora-{getpass.getuser()}-{kind}-{own}.lock"
+
+
+def _release_memory() -> None:
+    import torch
+
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
