@@ -38,7 +38,7 @@ class Fault:
 
 
 def measure(config: SuiteConfig, kills: int, seed: int, only: Sequence[str] = ()) -> list[Row]:
-    """Every fault whose name has one of `only` in it, or all; a row each: how often tried (`other`) and survived (`ours`)."""
+    """Every fault whose name has one of `only` in it, or all: how often it was tried (`other`) and survived (`ours`)."""
     with tempfile.TemporaryDirectory(prefix="evolora-faults-") as folder:
         calm = Victim.make(Path(folder) / "calm", config)
         started = time.monotonic()
@@ -104,9 +104,7 @@ def same_tables(victim: Victim, calm: Victim) -> list[str]:
 
 def same_tables_of_another_day(victim: Victim, calm: Victim) -> list[str]:
     """The same tables, though their stages say that they were made on several days."""
-    days = {
-        day for (day,) in query(victim.home, "SELECT DISTINCT date_trunc('day', started::TIMESTAMP) FROM stages").rows
-    }
+    days = {(entry.started or "")[:10] for entry in victim.entries()}
     return same_tables(victim, calm) + ([] if len(days) > 1 else ["not struck: all stages are of one day"])
 
 
@@ -125,7 +123,7 @@ def close_and_marked(victim: Victim, calm: Victim) -> list[str]:
     accuracies = "SELECT condition, seed, split, acc FROM split_accuracy ORDER BY ALL"
     pairs = zip(query(victim.home, accuracies).rows, query(calm.home, accuracies).rows, strict=True)
     wrong = [f"{own[:3]}: {own[3]}, not {other[3]}" for own, other in pairs if abs(own[3] - other[3]) > TOLERANCE]
-    marked = {reason.split(": going on")[0] for reason in victim.marks()}
+    marked = {entry.reason.split(": going on")[0] for entry in victim.entries() if entry.reason}
     return wrong + ([] if marked == {"out of memory"} else [f"marks: {sorted(marked)}"])
 
 

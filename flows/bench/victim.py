@@ -9,7 +9,7 @@ from pathlib import Path
 from evolora_core.artifacts import write_json
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
-from evolora_core.run_index import entries, suites
+from evolora_core.run_index import Entry, entries, suites
 from evolora_core.store import fingerprints
 
 RETRIES = 3
@@ -64,14 +64,13 @@ class Victim:
         """Fingerprints of all tables."""
         return fingerprints(self.home, str(suites(self.home)[-1]))
 
+    def entries(self) -> list[Entry]:
+        """What the index says of the stages."""
+        return list(entries(self.home, suites(self.home)[-1]))
+
     def unfinished(self) -> list[str]:
         """Stages that are not done."""
-        listed = entries(self.home, suites(self.home)[-1])
-        return [f"{entry.run_id}.{entry.stage}" for entry in listed if entry.state not in ("done", "cached")]
-
-    def marks(self) -> list[str]:
-        """Warnings that stages carry."""
-        return [entry.reason for entry in entries(self.home, suites(self.home)[-1]) if entry.reason]
+        return [f"{entry.run_id}.{entry.stage}" for entry in self.entries() if entry.state not in ("done", "cached")]
 
     def said(self, words: str) -> bool:
         """Whether the log of the processes has these words."""
