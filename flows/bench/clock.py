@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 OFFSET = "EVOLORA_BENCH_CLOCK"  # names a file with the seconds that the clock is ahead
@@ -30,10 +30,9 @@ def follow() -> None:
         if wanted == ahead:
             return
         ahead = wanted
-        now = time_machine.escape_hatch.datetime.datetime.now(UTC)
         if traveller:
             traveller.stop()
-        traveller = time_machine.travel(now + timedelta(seconds=ahead), tick=True)
+        traveller = time_machine.travel(datetime.now(UTC) + timedelta(seconds=ahead), tick=True)
         traveller.start()
 
     def watch() -> None:

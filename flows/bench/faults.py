@@ -38,7 +38,7 @@ class Fault:
 
 
 def measure(config: SuiteConfig, kills: int, seed: int, only: Sequence[str] = ()) -> list[Row]:
-    """Every fault whose name has one of `only` in it, or all: how often it was tried (`other`) and survived (`ours`)."""
+    """Every fault whose name has one of `only` in it, or all: how often tried (`other`) and survived (`ours`)."""
     with tempfile.TemporaryDirectory(prefix="evolora-faults-") as folder:
         calm = Victim.make(Path(folder) / "calm", config)
         started = time.monotonic()
