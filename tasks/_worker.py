@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def start_worker(threads: int) -> None:
     """Prepare a process before it computes: its log, its end, and the number of threads of whatever it imports."""
-    show_log(worker=True)
+    if os.environ.get("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL") == "CRITICAL":  # else Prefect shows our lines too
+        show_log(worker=True)
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -35,9 +36,10 @@ def show_log(*, worker: bool = False) -> None:
     """Send the project's own log to stderr. On a terminal a worker has a bar, and says only what the bar cannot."""
     terminal = sys.stderr.isatty()
     logger = logging.getLogger("evolora_core")
-    logger.setLevel(logging.WARNING if terminal and worker else logging.INFO)
+    logger.setLevel(logging.INFO)
     if not any(isinstance(handler, _Lines) for handler in logger.handlers):
         handler = _Lines()
+        handler.setLevel(logging.WARNING if terminal and worker else logging.INFO)
         clear = "\r\x1b[K" if terminal else ""  # a line may hold what is left of a bar
         handler.setFormatter(logging.Formatter(clear + "%(asctime)s %(message)s", datefmt="%H:%M:%S"))
         logger.addHandler(handler)

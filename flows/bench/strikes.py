@@ -1,4 +1,4 @@
-"""What is done to a suite. A strike gives back the victim once it has really been struck, else raises StageError."""
+"""What is done to a suite. A strike gives back the victim once it has really been struck, else raises NotStruck."""
 
 import os
 import signal
@@ -19,6 +19,12 @@ from flows.bench.clock import jumping
 from flows.bench.victim import Victim
 
 LOCKED_SECONDS = 30
+
+
+class NotStruck(StageError):
+    """The suite was faster than the fault; what happened to it says nothing."""
+
+
 Strike = Callable[[Path, np.random.Generator], Victim]
 
 
@@ -34,7 +40,7 @@ def kill(config: SuiteConfig, span: float, find: Callable[[Victim], list[int]]) 
                 os.kill(int(draw.choice(found)), signal.SIGKILL)
                 return victim
             time.sleep(0.1)
-        raise StageError("not struck: the suite ended before")
+        raise NotStruck("the suite ended before")
 
     return strike
 
@@ -104,7 +110,7 @@ def locked(config: SuiteConfig) -> Strike:
         with opened(store_path(victim.home)):
             time.sleep(LOCKED_SECONDS)
         if process.poll() is not None:
-            raise StageError("not struck: the suite ended before")
+            raise NotStruck("the suite ended before")
         return victim
 
     return strike
@@ -170,7 +176,7 @@ def sabotaged(config: SuiteConfig, fault: str, code: int) -> Strike:
         victim = Victim.make(folder, config.model_copy(update={"processes": 1}))
         found = victim.start(fault, "suite.json", module="flows.bench.sabotage").wait()
         if found != code:
-            raise StageError(f"not struck: the suite ended with {found}, not {code}")
+            raise NotStruck(f"the suite ended with {found}, not {code}")
         return victim
 
     return strike
@@ -189,7 +195,7 @@ def clock_jumps(config: SuiteConfig, span: float) -> Strike:
             time.sleep(span * (0.2 + 0.2 * draw.random()))
             write_atomic(ahead, str(days * 86400))
         if process.poll() is not None:
-            raise StageError("not struck: the suite ended before")
+            raise NotStruck("the suite ended before")
         return victim
 
     return strike
@@ -197,7 +203,7 @@ def clock_jumps(config: SuiteConfig, span: float) -> Strike:
 
 def _check_struck(victim: Victim, words: str) -> None:
     if not victim.said(words):
-        raise StageError(f"not struck: {victim.log} does not say {words!r}")
+        raise NotStruck(f"{victim.log} does not say {words!r}")
 
 
 @contextmanager
