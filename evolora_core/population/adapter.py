@@ -31,9 +31,13 @@ class Adapter:
         total = sum(squared_norms(self.A[name], self.B[name]).item() for name in self.A)
         return abs(self.scale) * total**0.5
 
+    def shape(self, name: str) -> tuple[int, int]:
+        """(out features, in features) of one module."""
+        return self.B[name].shape[0], self.A[name].shape[1]
+
     def shapes(self) -> dict[str, tuple[int, int]]:
         """Module name -> (out features, in features)."""
-        return {name: (self.B[name].shape[0], self.A[name].shape[1]) for name in self.A}
+        return {name: self.shape(name) for name in self.A}
 
 
 def adapted_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:

@@ -2,14 +2,15 @@
 
 Averaging A and B apart is not averaging ΔW = s·B@A, and cutting the rank of A or B alone keeps the wrong part; so
 everything here acts on the product. It stays factored where it can: the stacked factors [B₁ … Bₙ] and [A₁; …; Aₙ] have
-at most Σrᵢ columns and rows, their QR decompositions leave a core of that size, and its singular value decomposition is
-the product's.
+R = Σrᵢ columns and rows, and the product's singular vectors come out of R x R matrices. Modules of one shape go
+together.
 
 Every result has one form: the rows of A are orthogonal and of the norm that they have at initialisation, and B carries
 the singular values. So a merged adapter learns on like a fresh one, and a component of ΔW that is zero can still grow.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -34,9 +35,9 @@ def merge(
 ) -> Adapter:
     """One adapter of `rank` whose ΔW is the merge of the parents' with these weights; their ranks may differ.
 
-    weighted   Σ wᵢΔWᵢ, never dense: O((in + out)·R²) a module with R = Σ ranks; exact when rank ≥ R ties       each
-    parent keeps its largest entries (a share `density`), every entry elects a sign and takes the weighted
-               mean of those that agree, times Σw (Yadav et al. 2023, arXiv 2306.01708)
+    weighted   Σ wᵢΔWᵢ, never dense: O((in + out)·R²) a module with R = Σ ranks; exact when rank ≥ R
+    ties       each parent keeps its largest entries (a share `density`), every entry elects a sign and takes
+               the weighted mean of those that agree, times Σw (Yadav et al. 2023, arXiv 2306.01708)
     dare       each parent keeps entries at random with probability `density`, divided by it; then weighted (Yu et al.
                2023, arXiv 2311.03099)
 
@@ -48,29 +49,29 @@ def merge(
         raise ValueError(f"merge method {method!r} is none of {', '.join(METHODS)}")
     if not adapters or len(adapters) != len(weights):
         raise ValueError(f"{len(adapters)} adapters but {len(weights)} weights")
+    _check_finite(adapters)
     draw = stream(seed, 0, 0, "merge")
     scale = adapters[0].scale
     A: dict[str, Tensor] = {}
     B: dict[str, Tensor] = {}
-    for name in dict.fromkeys(name for adapter in adapters for name in adapter.A):
-        parents = [(adapter, weight) for adapter, weight in zip(adapters, weights, strict=True) if name in adapter.A]
-        _check_parents(name, [adapter for adapter, _ in parents])
+    for (present, _), names in _alike(adapters).items():
+        parents = [adapters[number] for number in present]
+        shares = [weights[number] * adapters[number].scale / scale for number in present]
         if method == "weighted":
-            left = torch.cat([adapter.B[name].double() * (adapter.scale / scale * w) for adapter, w in parents], dim=1)
-            right = torch.cat([adapter.A[name].double() for adapter, _ in parents])
-        else:
-            deltas = torch.stack(
-                [
-                    adapter.B[name].double() @ adapter.A[name].double() * (adapter.scale / scale)
-                    for adapter, _ in parents
-                ]
+            left = torch.cat(
+                [_stack(parent.B, names) * share for parent, share in zip(parents, shares, strict=True)], dim=2
             )
-            shares = torch.tensor([weight for _, weight in parents], dtype=torch.float64, device=deltas.device)
-            dense = _ties(deltas, shares, density) if method == "ties" else _dare(deltas, shares, density, draw)
-            left, right = _leading(dense, rank)
-        like = parents[0][0].A[name]
-        A[name], B[name] = (factor.to(like) for factor in _truncate(left, right, rank, draw))
-    return Adapter(rank, scale, A, B)
+            right = torch.cat([_stack(parent.A, names) for parent in parents], dim=1)
+        else:
+            own = [weights[number] for number in present]
+            pairs = [_dense_merge(parents, own, name, scale, rank, method, density, draw) for name in names]
+            left, right = (torch.stack(factors) for factors in zip(*pairs, strict=True))
+        like = parents[0].A[names[0]]
+        rows, columns = (factor.to(like) for factor in _truncate(left, right, rank, draw))
+        A |= dict(zip(names, rows, strict=True))
+        B |= dict(zip(names, columns, strict=True))
+    order = dict.fromkeys(name for adapter in adapters for name in adapter.A)
+    return Adapter(rank, scale, {name: A[name] for name in order}, {name: B[name] for name in order})
 
 
 def resize(adapter: Adapter, rank: int) -> Adapter:
@@ -101,20 +102,64 @@ def _ratio(target: Tensor, norm: Tensor) -> Tensor:
     return torch.where(target > 0, target / norm, 0.0)
 
 
+def _alike(adapters: Sequence[Adapter]) -> dict[tuple[tuple[int, ...], tuple[int, int]], list[str]]:
+    """Modules of one shape and the same parents (by number), which can be merged at once."""
+    groups: dict[tuple[tuple[int, ...], tuple[int, int]], list[str]] = {}
+    for name in dict.fromkeys(name for adapter in adapters for name in adapter.A):
+        present = tuple(number for number, adapter in enumerate(adapters) if name in adapter.A)
+        shape = _check_parents(name, [adapters[number] for number in present])
+        groups.setdefault((present, shape), []).append(name)
+    return groups
+
+
+def _stack(factors: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
+    """`[modules, ...]` in float64."""
+    return torch.stack([factors[name] for name in names]).double()
+
+
 def _truncate(left: Tensor, right: Tensor, rank: int, draw: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """A `[rank, in]` and B `[out, rank]` with B @ A the best approximation of left `[out, R]` @ right `[R, in]`."""
-    out_basis, out_core = torch.linalg.qr(left)
-    in_basis, in_core = torch.linalg.qr(right.mT)
-    U, sigma, Vh = torch.linalg.svd(out_core @ in_core.mT, full_matrices=False)
-    kept = min(rank, len(sigma))
-    A = (in_basis @ Vh[:kept].mT).mT * ROW_NORM
-    B = (out_basis @ U[:, :kept]) * (sigma[:kept] / ROW_NORM)
+    """A `[m, rank, in]`, B `[m, out, rank]`: B @ A is the nearest to left `[m, out, R]` @ right `[m, R, in]`.
+
+    With right = C Q, the rows of Q orthonormal and C the Cholesky factor of right's Gram matrix, the right singular
+    vectors of the product are Qᵀ times those of left C: everything but the last QR happens in R x R. Squaring costs
+    singular values below 1e-8 of the largest, which float32 does not hold.
+    """
+    inner = left.mT @ left
+    gram = right @ right.mT
+    size = gram.shape[1]
+    trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1).clamp(min=torch.finfo(gram.dtype).tiny)
+    jitter = 1e-14 * trace[:, None, None] * torch.eye(size, dtype=gram.dtype, device=gram.device)
+    C = torch.linalg.cholesky(gram + jitter)  # parents that share a row space leave the Gram matrix singular
+    kept = min(rank, size, left.shape[1], right.shape[2])
+    vectors = torch.linalg.eigh(C.mT @ inner @ C).eigenvectors.flip(dims=[2])[:, :, :kept]  # eigenvalues ascend
+    directions = right.mT @ torch.linalg.solve_triangular(C.mT, vectors, upper=True)
+    basis, _ = torch.linalg.qr(directions)
+    A = basis.mT * ROW_NORM
+    B = left @ (right @ basis) / ROW_NORM
     if kept < rank:  # room for more than the parents have: fresh rows, as in a new adapter
-        bound = right.shape[1] ** -0.5
-        fresh = torch.from_numpy(draw.uniform(-bound, bound, size=(rank - kept, right.shape[1])))
-        A = torch.cat([A, fresh.to(A)])
-        B = torch.cat([B, B.new_zeros(len(B), rank - kept)], dim=1)
+        bound = right.shape[2] ** -0.5
+        fresh = torch.from_numpy(draw.uniform(-bound, bound, size=(len(A), rank - kept, right.shape[2])))
+        A = torch.cat([A, fresh.to(A)], dim=1)
+        B = torch.cat([B, B.new_zeros(len(B), B.shape[1], rank - kept)], dim=2)
     return A, B
+
+
+def _dense_merge(
+    parents: Sequence[Adapter],
+    weights: Sequence[float],
+    name: str,
+    scale: float,
+    rank: int,
+    method: str,
+    density: float,
+    draw: np.random.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Factors of one module's merge by entries."""
+    deltas = torch.stack(
+        [parent.B[name].double() @ parent.A[name].double() * (parent.scale / scale) for parent in parents]
+    )
+    shares = torch.tensor(weights, dtype=torch.float64, device=deltas.device)
+    return _leading(_ties(deltas, shares, density) if method == "ties" else _dare(deltas, shares, density, draw), rank)
 
 
 def _leading(dense: Tensor, rank: int) -> tuple[Tensor, Tensor]:
@@ -144,15 +189,28 @@ def _dare(deltas: Tensor, weights: Tensor, density: float, draw: np.random.Gener
     return torch.einsum("n,noi->oi", weights, torch.where(kept, deltas / density, 0.0))
 
 
-def _check_parents(name: str, adapters: Sequence[Adapter]) -> None:
-    first = adapters[0].shapes()[name]
+def _check_finite(adapters: Sequence[Adapter]) -> None:
+    """One look at everything; only what is broken is looked through."""
     for adapter in adapters:
-        shape = adapter.shapes()[name]
+        factors = [*adapter.A.items(), *adapter.B.items()]
+        if math.isfinite(float(torch.stack([factor.sum() for _, factor in factors]).sum())):
+            continue
+        broken = [name for name, factor in factors if not factor.isfinite().all()]
+        if broken:
+            raise AdapterError(
+                f"merge: module {broken[0]!r}: an adapter of rank {adapter.rank} is not finite; leave it out"
+            )
+
+
+def _check_parents(name: str, adapters: Sequence[Adapter]) -> tuple[int, int]:
+    """The module's shape, the same in all."""
+    first = adapters[0].shape(name)
+    for adapter in adapters:
+        shape = adapter.shape(name)
         if shape != first:
             ranks = f"ranks {adapters[0].rank} and {adapter.rank}"
             raise AdapterError(
                 f"merge: module {name!r}: {first[0]} x {first[1]} and {shape[0]} x {shape[1]} (out x in; {ranks}) "
                 "are of different hosts; merge adapters of one host"
             )
-        if not (adapter.A[name].isfinite().all() and adapter.B[name].isfinite().all()):
-            raise AdapterError(f"merge: module {name!r}: an adapter of rank {adapter.rank} is not finite; leave it out")
+    return first
