@@ -19,11 +19,11 @@ from evolora_core.errors import StageError
 from evolora_core.store import query
 from flows.bench import strikes
 from flows.bench.strikes import NotStruck, Strike
+from flows.bench.timing import Row
 from flows.bench.victim import Victim
 
 ATTEMPTS = 5  # to strike
 TOLERANCE = 0.05  # of an accuracy over some dozens of items, where smaller batches round otherwise
-Row = dict[str, str | float | None]
 Check = Callable[[Victim, Victim], list[str]]  # (struck and finished, undisturbed) -> what is wrong
 
 

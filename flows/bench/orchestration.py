@@ -16,8 +16,7 @@ from statistics import median
 from evolora_core.artifacts import write_json
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
-
-Row = dict[str, str | float | None]
+from flows.bench.timing import Row, row
 
 
 def measure(config: SuiteConfig, repeats: int) -> list[Row]:
@@ -35,18 +34,6 @@ def measure(config: SuiteConfig, repeats: int) -> list[Row]:
         row("start-up", start_ours, start_other, "s", "server and imports, until the first stage"),
         row("a stage", (ours - other) / stages, None, "s", "what Prefect adds to each"),
     ]
-
-
-def row(measure: str, ours: float, other: float | None, unit: str, note: str) -> Row:
-    """One line of a benchmark's table."""
-    return {
-        "measure": measure,
-        "ours": round(ours, 4),
-        "other": None if other is None else round(other, 4),
-        "ratio": round(ours / other, 4) if other else None,
-        "unit": unit,
-        "note": note,
-    }
 
 
 def _run(way: str, config: SuiteConfig) -> dict[str, float]:

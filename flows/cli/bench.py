@@ -1,12 +1,14 @@
 """`evolora bench …`."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from flows.cli._app import Json, show
 
+Measure = Literal["generate", "transformers", "mixed", "single", "train", "prefill", "merge", "memory"]
 Suite = Annotated[Path, Parameter(help="The suite to run.")]
 Settings = Annotated[list[str] | None, Parameter(name="--set", help="KEY=VALUE of the suite; may be repeated.")]
 
@@ -15,8 +17,52 @@ def register(app: App) -> None:
     """Add the commands."""
     bench = App(name="bench", help="Benchmarks: a table, kept in the store (`evolora sql 'from benchmarks'`).")
     app.command(bench)
+    bench.command(engine, help_epilogue="Example: `evolora bench engine --host nano --population 16 --population 64`")
+    bench.command(ecology, help_epilogue="Example: `evolora bench ecology --host nano`")
     bench.command(orchestration, help_epilogue="Example: `evolora bench orchestration --set 'seeds=[0]'`")
     bench.command(faults, help_epilogue="Example: `evolora bench faults --kills 5`")
+
+
+def engine(
+    *,
+    host: Annotated[str, Parameter(help="Host: a name, a hub id or a folder.")] = "nano",
+    population: Annotated[list[int], Parameter(help="Organelles; may be repeated.")] = [16],  # noqa: B006
+    rows: Annotated[int, Parameter(help="Prompts of each organelle.")] = 16,
+    rank: Annotated[int, Parameter(help="Rank of every adapter.")] = 8,
+    prompt_tokens: Annotated[int, Parameter(help="Mean length of the prompts.")] = 64,
+    new_tokens: Annotated[int, Parameter(help="Length of the answers.")] = 16,
+    batch_rows: Annotated[int, Parameter(help="Prompts answered together, at most.")] = 256,
+    repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared.")] = 3,
+    threads: Annotated[int, Parameter(help="Torch threads; 0 = all cores.")] = 0,
+    device: Annotated[str, Parameter(help="cpu, cuda, cuda:1, ...")] = "cpu",
+    dtype: Annotated[str, Parameter(help="float32, bfloat16 or float16.")] = "float32",
+    only: Annotated[list[Measure] | None, Parameter(help="What to measure; may be repeated; all by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Generation and training of a whole population against the bare host, transformers and PEFT."""
+    from flows.bench.engine import measure
+    from flows.bench.workload import Size
+
+    sizes = [Size(count, rows, rank, prompt_tokens, new_tokens, batch_rows) for count in population]
+    _keep("engine", measure(host, device, dtype, sizes, repeats, threads, only or []), json)
+
+
+def ecology(
+    *,
+    suite: Suite = Path("configs/suites/quickstart.yaml"),
+    settings: Settings = None,
+    host: Annotated[list[str], Parameter(help="Host; may be repeated; sizes vary on the first.")] = ["nano"],  # noqa: B006
+    generations: Annotated[int, Parameter(help="Generations of each; the medians are compared.")] = 3,
+    json: Json = False,
+) -> None:
+    """Seconds of a generation by phase, and how they grow with population, episodes, rank and host."""
+    from evolora_core.config import load_suite
+    from evolora_core.report.plots import save
+    from flows.bench.ecology import measure, plot, table
+
+    points = measure(load_suite(suite, settings or []), host, generations)
+    kept = _keep("ecology", table(points), json)
+    print(f"plot: {save(plot(points), kept.parent, kept.stem)[0]}", file=sys.stderr)
 
 
 def orchestration(
@@ -51,9 +97,15 @@ def faults(
     _keep("faults", measure(load_suite(suite, settings or []), kills, seed, only or []), json)
 
 
-def _keep(bench: str, rows: list[dict], as_json: bool) -> None:
+def _keep(bench: str, rows: list[dict], as_json: bool) -> Path:
+    """Print the rows and write them to a file and the store; returns the file. A note that all share is said once."""
     from evolora_core.home import prepare_home
     from evolora_core.store import record_benchmark
 
-    show(rows, as_json)
-    record_benchmark(prepare_home(), bench, rows)
+    notes = {row["note"] for row in rows}
+    if len(notes) == 1 and not as_json:
+        print(*notes)
+        show([{key: value for key, value in row.items() if key != "note"} for row in rows], as_json)
+    else:
+        show(rows, as_json)
+    return record_benchmark(prepare_home(), bench, rows)

@@ -10,7 +10,7 @@ from flows.cli import app, main
 COMMANDS = [
     ["run"], ["serve"], ["status"], ["retry"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"],
     ["evaluate"], ["host", "list"], ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
-    ["bench", "orchestration"], ["bench", "faults"],
+    ["bench", "orchestration"], ["bench", "faults"], ["bench", "engine"], ["bench", "ecology"],
 ]  # fmt: skip
 HEAVY = {"torch", "prefect", "transformers", "duckdb", "pandas", "matplotlib", "datasets", "scipy"}
 

@@ -1,0 +1,194 @@
+"""What a generation of an ecology costs: seconds by phase, and how they grow with its size and its host."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import matplotlib
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+from tqdm import tqdm
+
+from evolora_core.config import EcologyConfig, SuiteConfig
+from evolora_core.datasets import build_splits
+from evolora_core.ecology import evolve
+from evolora_core.ecology.calibration import Calibration, calibrate
+from evolora_core.ecology.world import World, found
+from evolora_core.evaluation import grading
+from evolora_core.families import Item
+from evolora_core.hosts import Host, load_host
+from evolora_core.report.plots import STYLE
+from flows.bench.timing import Row, row
+
+STANDARD = {"population": 16, "episodes": 256, "rank": 8}
+GRID = {"population": (4, 16, 64), "episodes": (64, 256, 1024), "rank": (2, 8, 32)}
+PHASES = {
+    "generate": [(grading, "generate")],
+    "grade": [(grading, "grade")],
+    "learn": [(evolve, "learn")],
+    "merge": [(evolve, "assimilate"), (evolve, "reproduce"), (evolve, "archive")],
+    "record": [(evolve, "_summarise"), (evolve, "_commit")],
+}
+RATE = 4e-3
+
+
+@dataclass
+class Stopwatch:
+    """Seconds of each phase without those of phases inside it."""
+
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    _inner: list[float] = field(default_factory=list)
+
+    def around(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, timed."""
+
+        def timed(*arguments: Any, **options: Any) -> Any:
+            started = time.perf_counter()
+            self._inner.append(0.0)
+            try:
+                return function(*arguments, **options)
+            finally:
+                whole = time.perf_counter() - started
+                self.seconds[phase] += whole - self._inner.pop()
+                if self._inner:
+                    self._inner[-1] += whole
+
+        return timed
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Time every phase inside."""
+        patches = [
+            patch.object(module, name, self.around(phase, getattr(module, name)))
+            for phase, places in PHASES.items()
+            for module, name in places
+        ]
+        for one in patches:
+            one.start()
+        try:
+            yield
+        finally:
+            for one in patches:
+                one.stop()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One ecology: its host and sizes, median seconds of a generation, and of each phase over all generations."""
+
+    host: str
+    parameters: int
+    size: Mapping[str, int]
+    seconds: float
+    phases: Mapping[str, float]
+
+
+def measure(config: SuiteConfig, hosts: Sequence[str], generations: int) -> list[Point]:
+    """The standard ecology on each host, and on the first also those that differ from it in one size. The first
+    generation does not count.
+    """
+    torch.set_num_threads(config.threads)
+    items = build_splits(config.data, 0)["train"]
+    sizes = [(host, STANDARD) for host in hosts]
+    sizes += [
+        (hosts[0], STANDARD | {key: own}) for key, values in GRID.items() for own in values if own != STANDARD[key]
+    ]
+    points: list[Point] = []
+    loaded: dict[str, tuple[Host, Calibration]] = {}
+    for word, size in tqdm(sizes, desc="ecologies", unit="run"):
+        if word not in loaded:
+            host = load_host(word)
+            loaded[word] = host, calibrate(host, items, config.ecology, config.decoding, 0)
+        points.append(_point(config, *loaded[word], items, size, generations))
+    return points
+
+
+def _point(
+    config: SuiteConfig,
+    host: Host,
+    calibration: Calibration,
+    items: list[Item],
+    size: Mapping[str, int],
+    generations: int,
+) -> Point:
+    changes = {"population": size["population"], "episodes": size["episodes"], "ranks": [size["rank"]]}
+    ecology = EcologyConfig.model_validate(config.ecology.model_dump() | changes)
+    world = World(host, items, ecology, config.decoding, 0, calibration, RATE, "ecology")
+    state = found(world)
+    evolve.generation(world, state)
+    watch, seconds = Stopwatch(), []
+    with TemporaryDirectory(prefix="evolora-bench-") as folder, watch.running():
+        for _ in range(generations):
+            started = time.perf_counter()
+            evolve.generation(world, state)
+            evolve._commit(state, Path(folder))  # a run commits once a minute at most
+            seconds.append(time.perf_counter() - started)
+    rest = sum(seconds) - sum(watch.seconds.values())
+    return Point(host.name, host.identity["parameters"], size, median(seconds), watch.seconds | {"rest": rest})
+
+
+def table(points: Sequence[Point]) -> list[Row]:
+    """Seconds and shares of the standard ecologies, seconds of the others, and the exponent of each growth."""
+    rows = []
+    for point in points:
+        name = f"{point.host}, " + ", ".join(f"{key} {value}" for key, value in point.size.items())
+        rows.append(row(f"{name}: a generation", point.seconds, None, "s", ""))
+        if point.size == STANDARD:
+            whole = sum(point.phases.values())
+            rows += [
+                row(f"{name}: {phase}", own / whole, None, "of its time", "") for phase, own in point.phases.items()
+            ]
+    for key, line in growth(points).items():
+        rows.append(row(f"seconds grow as {key} to the power of", exponent(line), None, "", ""))
+    return rows
+
+
+def growth(points: Sequence[Point]) -> dict[str, list[tuple[float, float]]]:
+    """For each size that varies, (size, seconds) of the ecologies that are standard otherwise."""
+    same = [point for point in points if point.host == points[0].host]
+    lines: dict[str, list[tuple[float, float]]] = {
+        key: sorted((point.size[key], point.seconds) for point in same if _standard_but(point, key)) for key in GRID
+    }
+    hosts: list[tuple[float, float]] = sorted(
+        (point.parameters, point.seconds) for point in points if point.size == STANDARD
+    )
+    return lines | ({"parameters of the host": hosts} if len(hosts) > 1 else {})
+
+
+def _standard_but(point: Point, key: str) -> bool:
+    return all(value == STANDARD[other] for other, value in point.size.items() if other != key)
+
+
+def exponent(line: Sequence[tuple[float, float]]) -> float:
+    """Slope of the least-squares line through the logarithms."""
+    sizes, seconds = np.log(np.array(line)).T
+    return float(np.polyfit(sizes, seconds, 1)[0])
+
+
+def plot(points: Sequence[Point]) -> Figure:
+    """Seconds of a generation by each size, on logarithmic axes, with the fitted power."""
+    lines = growth(points)
+    with matplotlib.rc_context(fname=STYLE):
+        figure = Figure(figsize=(2.4 * len(lines), 2.8), layout="constrained")
+        axes = np.atleast_1d(figure.subplots(1, len(lines), sharey=True))
+        for axis, (key, line) in zip(axes, lines.items(), strict=True):
+            sizes, seconds = np.array(line).T
+            slope = exponent(line)
+            middle = np.exp(np.log(seconds).mean() - slope * np.log(sizes).mean())
+            axis.loglog(sizes, seconds, "o")
+            axis.loglog(sizes, middle * sizes**slope, "-", linewidth=1)
+            axis.set(xlabel=key, title=f"power {slope:.2f}")
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
+            axis.set_xticks(sizes, [f"{size:g}" for size in sizes], minor=False)
+            axis.xaxis.set_minor_locator(NullLocator())
+        axes[0].set_ylabel("seconds a generation")
+        return figure

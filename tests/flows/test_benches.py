@@ -1,0 +1,47 @@
+"""The benchmarks of speed, on work so small that only their arithmetic is looked at."""
+
+import math
+
+import pytest
+
+from evolora_core.config import load_suite
+from flows.bench import ecology, engine
+from flows.bench.workload import Size
+
+
+def test_the_engine_is_compared_with_every_other_way():
+    rows = engine.measure("nano", "cpu", "float32", [Size(2, 3, 4, 12, 3, 4)], repeats=1, threads=1, only=[])
+    found = {row["measure"].removeprefix("2 × 3 "): row for row in rows}
+    compared = [row for row in rows if row["other"] is not None]
+    assert len(compared) == 6 and all(
+        row["ratio"] == pytest.approx(row["ours"] / row["other"], rel=1e-2) for row in compared
+    )
+    shares = [row["ours"] for name, row in found.items() if name.startswith("prefill:")]
+    assert len(shares) == 7 and math.isclose(sum(shares), 1, abs_tol=0.05)
+    assert found["memory of an organelle"]["ours"] == pytest.approx(3 * 4 * adapter_parameters() * 4 / 2**20, rel=1e-3)
+
+
+def adapter_parameters():
+    """Of rank 1: in + out features of all adapted layers."""
+    from evolora_core.compute import FlopModel
+    from evolora_core.hosts import load_host
+
+    return FlopModel.from_model(load_host("nano").model).adapter
+
+
+def test_an_ecology_is_timed_by_phase_and_size(monkeypatch):
+    monkeypatch.setattr(ecology, "STANDARD", {"population": 4, "episodes": 8, "rank": 2})
+    monkeypatch.setattr(ecology, "GRID", {"population": (2, 4), "episodes": (8, 16), "rank": (2, 4)})
+    points = ecology.measure(load_suite("configs/suites/tiny.yaml", []), ["nano"], generations=1)
+    assert [point.size["population"] for point in points] == [4, 2, 4, 4]
+    for point in points:
+        assert min(point.phases.values()) > 0
+        assert sum(point.phases.values()) == pytest.approx(point.seconds)
+    rows = ecology.table(points)
+    assert sum(row["ours"] for row in rows if row["unit"] == "of its time") == pytest.approx(1, abs=1e-3)
+    assert sum(row["measure"].startswith("seconds grow as") for row in rows) == 3
+    assert len(ecology.plot(points).axes) == 3
+
+
+def test_the_fitted_power_is_that_of_the_line():
+    assert ecology.exponent([(1, 3.0), (10, 300.0), (100, 30000.0)]) == pytest.approx(2)
