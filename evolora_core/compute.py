@@ -83,6 +83,14 @@ class FlopModel:
             total = total + pair * (np.minimum(length, window) if window else length)
         return _integers(2 * total)
 
+    def extend_flops(self, before: ArrayLike, tokens: ArrayLike, rank: ArrayLike = 0) -> Any:
+        """A pass of `tokens` after `before` cached ones, with the dense scores of all, and one position's logits."""
+        before, tokens, rank = _floats(before, tokens, rank)
+        total = tokens * (self.linear + rank * self.adapter) + self.head
+        for pair, _ in self.attention:
+            total = total + pair * tokens * (before + tokens)
+        return _integers(2 * total)
+
     def train_flops(self, total_tokens: ArrayLike, answer_tokens: ArrayLike, rank: ArrayLike) -> Any:
         """Forward and backward of one row of prompt and answer, the loss at its answer tokens (end token included)."""
         tokens, answer, rank = _floats(total_tokens, answer_tokens, rank)

@@ -60,12 +60,23 @@ def cache_for(model: PreTrainedModel, part: DynamicCache, rows: int, length: int
     return cache
 
 
-def place(cache: DynamicCache, part: DynamicCache, sources: Tensor, targets: Tensor) -> None:
-    """Copy rows `sources` of a prefill to rows `targets` of `cache`; a prompt of several samples goes to several."""
+def place(
+    cache: DynamicCache, part: DynamicCache, sources: Tensor, targets: Tensor, skip: int = 0, until: int | None = None
+) -> None:
+    """Copy rows `sources` of a prefill to rows `targets` of `cache`; a prompt of several samples goes to several.
+
+    The columns, but for the first `skip` of the prefill, become the last ones of the cache's first `until` (all).
+    """
     for layer, own in zip(_layers(cache), _layers(part), strict=True):
-        columns, width = layer.keys.shape[2], own.keys.shape[2]
+        end = layer.keys.shape[2] if until is None else until
         for mine, theirs in ((layer.keys, own.keys), (layer.values, own.values)):
-            mine[:, :, columns - width :].index_copy_(0, targets, theirs.index_select(0, sources))
+            taken = theirs[:, :, skip:]
+            mine[:, :, end - taken.shape[2] : end].index_copy_(0, targets, taken.index_select(0, sources))
+
+
+def has_windows(model: PreTrainedModel) -> bool:
+    """Whether some layers attend to the last few columns only."""
+    return any(isinstance(layer, DynamicSlidingWindowLayer) for layer in DynamicCache(config=model.config).layers)
 
 
 def keep_rows(cache: DynamicCache, indices: Tensor) -> None:

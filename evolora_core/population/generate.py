@@ -1,4 +1,4 @@
-"""Answers of many organelles in one batch: prompts of equal slot share their prefix, rows leave when they are finished.
+"""Answers of many organelles in one batch: prompts of a slot share their beginnings, rows leave when they are finished.
 
 Decoding is ours, the forward pass is the Hugging Face model's. Knows nothing of text, items or grades.
 """
@@ -7,18 +7,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 from transformers import DynamicCache, PreTrainedModel
 
 from evolora_core import rng
 from evolora_core.compute import FlopModel
 from evolora_core.hosts import Host
-from evolora_core.population.cache import cache_for, keep_rows, place
+from evolora_core.population.cache import cache_for, has_windows, keep_rows, place
 from evolora_core.population.lora import BARE, Attachment, attached
 from evolora_core.population.passes import pass_tokens, passes
+from evolora_core.population.prefixes import shared_prefixes
 from evolora_core.population.stack import Population
 
 ABSENT = -1  # in place of a token, left of a prompt
@@ -160,13 +163,12 @@ class _Decoding:
 
     def run(self, distinct: np.ndarray, which: np.ndarray) -> None:
         """Prefill the distinct (slot, prompt) rows once each, then decode; row i continues `distinct[which[i]]`."""
-        logits, cache, width = self._prefill(distinct, which)
+        logits, cache, real = self._prefill(distinct, which)
         active = np.arange(len(which))  # rows still in the batch
         positions = torch.from_numpy(self.lengths).to(self.device)
-        columns = torch.arange(width + self.max_new_tokens, device=self.device)
+        width = real.shape[1]
         # Where no row is padded no mask is needed, and attention is faster without.
-        padded = bool((self.lengths < width).any())
-        mask = (columns[None, :] >= (width - positions)[:, None]).long() if padded else None
+        mask = None if bool(real.all()) else functional.pad(real.long(), (0, self.max_new_tokens), value=1)
         alive = torch.ones(len(which), dtype=torch.bool, device=self.device)
         heat, draws = self.heat, self.draws
         for step in range(self.max_new_tokens):
@@ -205,38 +207,86 @@ class _Decoding:
             ).logits[:, -1]
             positions = positions + 1
 
-    def _prefill(self, distinct: np.ndarray, which: np.ndarray) -> tuple[Tensor, DynamicCache, int]:
-        """Logits `[rows, vocabulary]` of the first new token, the cache, and the padded length."""
+    def _prefill(self, distinct: np.ndarray, which: np.ndarray) -> tuple[Tensor, DynamicCache, Tensor]:
+        """Logits `[rows, vocabulary]` of the first new token, the cache, and which of its columns a row has
+        `[rows, columns]`: first those of the prefix that it shares, then its own.
+        """
         slots, prompts = distinct[:, 0], distinct[:, 1:]
         lengths, width = (prompts != ABSENT).sum(axis=1), prompts.shape[1]
+        group, prefix = np.zeros_like(lengths), np.zeros_like(lengths)
+        if not has_windows(self.host.model):  # those count columns, so a row's tokens must stand together
+            group, prefix = shared_prefixes(slots, prompts, lengths)
+        shared, spent = self._shared(slots, prompts, lengths, group, prefix)
+        before, own = int(prefix.max()), lengths - prefix
+        there = np.arange(before) >= (before - prefix)[:, None]
         samples = np.bincount(which)
-        logits, cache = torch.empty(0), DynamicCache()
-        for chosen in passes(lengths, pass_tokens(self.host)):
-            own = int(lengths[chosen].max())
-            columns = prompts[chosen, width - own :]
-            real = torch.from_numpy(columns != ABSENT).to(self.device)
-            ids = torch.from_numpy(np.where(columns == ABSENT, self.host.pad_id, columns)).to(self.device)
-            self.adapters.rows(slots[chosen])
-            output = self.host.model(
-                input_ids=ids,
-                attention_mask=None if bool(real.all()) else real.long(),
-                position_ids=(real.cumsum(dim=1) - 1).clamp(min=0),
-                use_cache=True,
-                logits_to_keep=1,
-            )
+        logits, cache, after = torch.empty(0), DynamicCache(), int(own.max())
+        for chosen in passes(own, pass_tokens(self.host)):
+            longest = int(own[chosen].max())
+            mine = np.arange(longest) >= (longest - own[chosen])[:, None]
+            ids = np.where(mine, prompts[chosen, width - longest :], self.host.pad_id)
+            known = None
+            if shared is not None:
+                known = cache_for(self.host.model, shared, len(chosen), before, longest)
+                place(known, shared, self._index(group[chosen]), self._index(np.arange(len(chosen))))
+            output = self._forward(slots[chosen], ids, np.hstack([there[chosen], mine]), known)
             index = np.full(len(distinct), -1)
             index[chosen] = np.arange(len(chosen))
             rows = np.flatnonzero(index[which] >= 0)
-            self.executed[rows] = self.flops.generate_flops(own, 1, self.adapters.rank) / samples[which[rows]]
-            sources = torch.from_numpy(index[which[rows]]).to(self.device)
-            targets = torch.from_numpy(rows).to(self.device)
+            self.executed[rows] += self.flops.extend_flops(before, longest, self.adapters.rank) / samples[which[rows]]
+            sources, targets = self._index(index[which[rows]]), self._index(rows)
             last = output.logits[:, -1]
             if not len(logits):
                 logits = last.new_empty(len(which), last.shape[1])
-                cache = cache_for(self.host.model, output.past_key_values, len(which), width, self.max_new_tokens)
+                room = self.max_new_tokens
+                cache = cache_for(self.host.model, output.past_key_values, len(which), before + after, room)
             logits.index_copy_(0, targets, last.index_select(0, sources))
-            place(cache, output.past_key_values, sources, targets)
-        return logits, cache, width
+            place(cache, output.past_key_values, sources, targets, skip=before)
+        if shared is not None:
+            place(cache, shared, self._index(group[which]), self._index(np.arange(len(which))), until=before)
+            self.executed += (spent / np.bincount(group[which], minlength=len(spent)))[group[which]]
+        real = np.hstack([there, np.arange(after) >= (after - own)[:, None]])[which]
+        return logits, cache, torch.from_numpy(real).to(self.device)
+
+    def _shared(
+        self, slots: np.ndarray, prompts: np.ndarray, lengths: np.ndarray, group: np.ndarray, prefix: np.ndarray
+    ) -> tuple[DynamicCache | None, np.ndarray]:
+        """The cache of every group's prefix, padded on the left, and what each took; None if there are none."""
+        if not prefix.any():
+            return None, np.zeros(1)
+        _, first = np.unique(group, return_index=True)
+        own, width, before = prefix[first], prompts.shape[1], int(prefix.max())
+        cache, spent = None, np.zeros(len(first))
+        for chosen in passes(own, pass_tokens(self.host)):
+            longest = max(int(own[chosen].max()), 1)
+            rows = first[chosen]
+            mine = np.arange(longest) >= (longest - own[chosen])[:, None]
+            columns = np.arange(longest) + (width - lengths[rows] + own[chosen] - longest)[:, None]
+            ids = np.where(mine, np.take_along_axis(prompts[rows], np.maximum(columns, 0), axis=1), self.host.pad_id)
+            output = self._forward(slots[rows], ids, mine, None)
+            spent[chosen] = self.flops.extend_flops(0, longest, self.adapters.rank)
+            if cache is None:
+                cache = cache_for(self.host.model, output.past_key_values, len(first), before, 0)
+            place(cache, output.past_key_values, self._index(np.arange(len(chosen))), self._index(chosen))
+        return cache, spent
+
+    def _forward(self, slots: np.ndarray, ids: np.ndarray, real: np.ndarray, known: DynamicCache | None) -> Any:
+        """The model's output for new tokens `ids` `[rows, T]`, of whose columns, and of those known before, `real` are
+        there.
+        """
+        self.adapters.rows(slots)
+        mask = torch.from_numpy(real).to(self.device)
+        return self.host.model(
+            input_ids=torch.from_numpy(ids).to(self.device),
+            attention_mask=None if bool(real.all()) and known is None else mask.long(),
+            position_ids=(mask.cumsum(dim=1) - 1).clamp(min=0)[:, -ids.shape[1] :],
+            past_key_values=known,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+
+    def _index(self, numbers: np.ndarray) -> Tensor:
+        return torch.from_numpy(numbers).to(self.device)
 
 
 @contextmanager

@@ -3,10 +3,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import random_prompts, tiny_host, tiny_population
+from tiny_models import VOCABULARY, random_prompts, tiny_host, tiny_population
 
 from evolora_core import rng
 from evolora_core.compute import FlopModel
+from evolora_core.population import passes, prefixes
 from evolora_core.population.generate import generate
 
 NEW = 12
@@ -41,6 +42,76 @@ def test_greedy_answers_are_those_of_peft_and_transformers(host, population, as_
         assert (answer.prompt_tokens, answer.new_tokens) == (len(prompt), len(expected))
         ended += finished
     assert 0 < ended < len(prompts)
+
+
+def beginnings(rows, seed=0):
+    """Prompts that begin alike in a few ways, of unlike length; some are equal, some begin others."""
+    draw = np.random.default_rng(seed)
+    common = [random_prompts(1, length, seed=length)[0] for length in (11, 9, 4)]
+    ends = [draw.integers(3, VOCABULARY, size=draw.integers(0, 6)).tolist() for _ in range(rows)]
+    return [common[draw.integers(3)] + end for end in ends]
+
+
+def test_prompts_that_begin_alike_are_answered_as_each_alone(host, population, as_peft):
+    prompts, slots = beginnings(24), np.array([0, 1, -1] * 8)
+    answers = generate(host, population, prompts, slots, max_new_tokens=NEW)
+    models = {slot: host.model if slot < 0 else as_peft(host, population, slot) for slot in set(slots.tolist())}
+    for prompt, slot, answer in zip(prompts, slots.tolist(), answers, strict=True):
+        expected = decoded_by_transformers(models[slot], host, prompt)
+        assert answer.tokens == (expected[:-1] if expected[-1] in host.eos_ids else expected)
+
+
+@given(
+    seed=st.integers(0, 999), rows=st.integers(1, 30), batch_rows=st.integers(1, 30), pass_tokens=st.integers(8, 400)
+)
+@settings(max_examples=25)
+def test_shared_beginnings_change_no_answer(seed, rows, batch_rows, pass_tokens):
+    host = tiny_host("qwen3")
+    population = tiny_population(host, [8, 3, 1])
+    prompts, slots = beginnings(rows, seed), np.random.default_rng(seed).integers(-1, 3, size=rows)
+    keys, heat = rng.row_keys(seed, rows), [0.0, 0.8] * (rows // 2) + [0.0] * (rows % 2)
+    found = []
+    for worth in (0.0, 2.0):  # always, never
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prefixes, "WORTH", worth)
+            patch.setattr(passes, "CPU_TOKENS", pass_tokens)
+            found.append(
+                generate(
+                    host, population, prompts, slots, max_new_tokens=NEW, temperatures=heat, keys=keys,
+                    batch_rows=batch_rows,
+                )
+            )  # fmt: skip
+    for shared, alone in zip(*found, strict=True):
+        assert shared.tokens == alone.tokens and shared.finished == alone.finished
+        assert shared.logprob == pytest.approx(alone.logprob, abs=1e-3)
+
+
+@given(seed=st.integers(0, 999), rows=st.integers(1, 60))
+def test_a_group_has_one_slot_and_one_beginning_and_every_row_more(seed, rows):
+    prompts = beginnings(rows, seed)
+    slots, lengths = np.random.default_rng(seed).integers(-1, 3, size=rows), np.array([len(p) for p in prompts])
+    padded = np.full((rows, lengths.max()), -1)
+    for row, prompt in zip(padded, prompts, strict=True):
+        row[len(row) - len(prompt) :] = prompt
+    group, prefix = prefixes.shared_prefixes(slots, padded, lengths)
+    assert ((prefix >= 0) & (prefix < lengths)).all()
+    for number in set(group.tolist()) if prefix.any() else ():
+        members = np.flatnonzero(group == number)
+        assert len({(slots[i], prefix[i], tuple(prompts[i][: prefix[i]])) for i in members}) == 1
+    if prefix.any():
+        saved = sum(prefix[group == number].sum() - prefix[group == number][0] for number in set(group.tolist()))
+        assert saved >= prefixes.WORTH * lengths.sum()
+
+
+def test_what_is_shared_is_executed_once(qwen):
+    """Forty questions after one instruction: far less is executed than charged."""
+    prompts = [[*range(3, 33), 3 + i] for i in range(40)]
+    answers = generate(qwen, tiny_population(qwen, [4]), prompts, np.zeros(40, dtype=int), max_new_tokens=1)
+    flops = FlopModel.from_model(qwen.model)
+    charged = 40 * int(flops.generate_flops(31, 1, 4))
+    executed = sum(answer.executed_flops for answer in answers)
+    assert executed == pytest.approx(flops.extend_flops(0, 30, 4) + 40 * flops.extend_flops(30, 1, 4), rel=1e-4)
+    assert executed < 0.3 * charged
 
 
 def test_logprob_is_the_models_own(host, population, as_peft):
