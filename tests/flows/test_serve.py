@@ -95,6 +95,25 @@ def test_the_bare_name_runs_from_another_shell(served, tmp_path):
     assert (tmp_path / "tiny" / "README.md").exists()
 
 
+def test_a_failed_flow_run_can_be_retried_by_prefect(served, tmp_path):
+    """The reason is in the run's state; once it is mended, Prefect's own retry finishes the same run."""
+    _, shell, url = served
+    obstacle = Path(shell["EVOLORA_HOME"]) / "runs" / "blocked" / "frozen-s0" / "evaluate"
+    obstacle.parent.mkdir(parents=True)
+    obstacle.touch()  # where a folder has to be
+    given = {"suite": "configs/suites/tiny.yaml", "overrides": [*FROZEN, "name=blocked"], "packs": str(tmp_path)}
+    failed = prefect(shell, "deployment", "run", "paper-suite", "--params", json.dumps(given), "--watch")
+    assert failed.returncode == 1
+    blocked = {"flow_runs": {"name": {"like_": "blocked-"}}}
+    (run,) = post(url, "flow_runs/filter", blocked)
+    assert run["state_type"] == "FAILED"
+    assert "frozen.s0.evaluate: FileExistsError" in run["state"]["message"]
+    obstacle.unlink()
+    assert prefect(shell, "flow-run", "retry", run["id"]).returncode == 0
+    wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] == "COMPLETED", 120)
+    assert (tmp_path / "blocked" / "README.md").exists()
+
+
 def test_sigterm_ends_the_server_too(served, monkeypatch):
     process, shell, url = served
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
