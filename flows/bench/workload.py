@@ -40,6 +40,7 @@ class Size:
     prompt_tokens: int  # on average: lengths are uniform within a quarter of it
     new_tokens: int
     batch_rows: int
+    shared_tokens: int = 0  # that all prompts begin with, like a template
 
 
 def make_workload(word: str, device: str, dtype: str, size: Size) -> Workload:
@@ -55,7 +56,8 @@ def make_workload(word: str, device: str, dtype: str, size: Size) -> Workload:
     spread = size.prompt_tokens // 4
     lengths = draw.integers(size.prompt_tokens - spread, size.prompt_tokens + spread + 1, size=rows)
     vocabulary = host.model.config.get_text_config().vocab_size
-    prompts = [draw.integers(3, vocabulary, size=length).tolist() for length in lengths]
+    common = draw.integers(3, vocabulary, size=size.shared_tokens).tolist()
+    prompts = [[*common, *draw.integers(3, vocabulary, size=length).tolist()][:length] for length in lengths]
     answers = draw.integers(3, vocabulary, size=(rows, size.new_tokens)).tolist()
     slots = draw.permutation(np.repeat(np.arange(size.population), size.rows))
     return Workload(host, population, prompts, answers, slots, size.new_tokens, size.batch_rows)

@@ -30,6 +30,7 @@ def engine(
     rows: Annotated[int, Parameter(help="Prompts of each organelle.")] = 16,
     rank: Annotated[int, Parameter(help="Rank of every adapter.")] = 8,
     prompt_tokens: Annotated[int, Parameter(help="Mean length of the prompts.")] = 64,
+    shared_tokens: Annotated[int, Parameter(help="Tokens that all prompts begin with, like a template.")] = 0,
     new_tokens: Annotated[int, Parameter(help="Length of the answers.")] = 16,
     batch_rows: Annotated[int, Parameter(help="Prompts answered together, at most.")] = 256,
     repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared.")] = 3,
@@ -43,7 +44,7 @@ def engine(
     from flows.bench.engine import measure
     from flows.bench.workload import Size
 
-    sizes = [Size(count, rows, rank, prompt_tokens, new_tokens, batch_rows) for count in population]
+    sizes = [Size(count, rows, rank, prompt_tokens, new_tokens, batch_rows, shared_tokens) for count in population]
     _keep("engine", measure(host, device, dtype, sizes, repeats, threads, only or []), json)
 
 
