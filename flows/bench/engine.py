@@ -55,7 +55,8 @@ def measure(
         name = f"{size.population} × {size.rows}"
         note = (
             f"{host}, {dtype}, {device}, {torch.get_num_threads()} threads, rank {size.rank}, prompts of "
-            f"{size.prompt_tokens} ({size.shared_tokens} shared), {size.new_tokens} new tokens, batches of {size.batch_rows}; median of {repeats}"
+            f"{size.prompt_tokens} ({size.shared_tokens} shared), {size.new_tokens} new tokens, batches of "
+            f"{size.batch_rows}; median of {repeats}"
         )
         for measured in _measured(load, repeats, wanted):
             rows.append({**measured, "measure": f"{name} {measured['measure']}", "note": note})
