@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 
@@ -113,7 +112,8 @@ def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcom
     answers: list[list[Outcome]] = [[] for _ in groups]
     following = [(number, ROOT) for number in range(len(groups))]
     left = world.config.episodes - len(groups)
-    for stage in count():
+    stage = 0
+    while following:
         outcomes = answer_items(
             world.host,
             state.population,
@@ -130,10 +130,9 @@ def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcom
                 score = outcome.grade.score
                 trees[number].expand(outcome.tokens, branch, score, outcome.alternatives, world.host.eos_ids)
         following = next_branches(trees, stage, world.config.plasticity.calls, left)
-        if not following:
-            return answers
         left -= len(following)
-    raise AssertionError("the frontier runs dry")
+        stage += 1
+    return answers
 
 
 def settle(
