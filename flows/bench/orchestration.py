@@ -1,5 +1,8 @@
 """What orchestration costs: a suite through Prefect against the same stage functions called in a plain loop.
 
+What the stages compute varies from run to run by more than Prefect takes, so the seconds outside of them are compared
+too.
+
 Both run in a fresh process and home, stage after stage in that process, and record what they make. Also the program
 that such a process runs: `python -m flows.bench.orchestration prefect|plain SUITE.json`.
 """
@@ -16,6 +19,7 @@ from statistics import median
 from evolora_core.artifacts import write_json
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
+from evolora_core.run_index import entries, suites
 from flows.bench.timing import Row, row
 
 
@@ -26,13 +30,20 @@ def measure(config: SuiteConfig, repeats: int) -> list[Row]:
     for repeat in range(repeats):
         for way in ("prefect", "plain") if repeat % 2 == 0 else ("plain", "prefect"):
             times[way].append(_run(way, config))
-    ours, other = (median(run["seconds"] for run in times[way]) for way in ("prefect", "plain"))
+
+    def both(part: str) -> tuple[float, float]:
+        """Medians through Prefect and in the plain loop."""
+        return median(run[part] for run in times["prefect"]), median(run[part] for run in times["plain"])
+
+    _, plain = both("seconds")
+    ours, other = both("outside")
     stages = int(times["plain"][0]["stages"])
-    start_ours, start_other = (median(run["start"] for run in times[way]) for way in ("prefect", "plain"))
     return [
-        row("suite", ours, other, "s", f"{config.name}, {stages} stages, start-up aside; median of {repeats}"),
-        row("start-up", start_ours, start_other, "s", "server and imports, until the first stage"),
+        row("suite", *both("seconds"), "s", f"{config.name}, {stages} stages, start-up aside; median of {repeats}"),
+        row("outside the stages", ours, other, "s", "the suite's seconds without those that its stages computed"),
+        row("overhead", 100 * (ours - other) / plain, None, "%", "of the plain suite, by what is outside the stages"),
         row("a stage", (ours - other) / stages, None, "s", "what Prefect adds to each"),
+        row("start-up", *both("start"), "s", "server and imports, until the first stage"),
     ]
 
 
@@ -50,7 +61,10 @@ def _run(way: str, config: SuiteConfig) -> dict[str, float]:
         )
         if done.returncode:
             raise StageError(f"bench orchestration: the suite failed ({way}); its own error is above")
-        return dict(json.loads(done.stdout.splitlines()[-1]))
+        clock = dict(json.loads(done.stdout.splitlines()[-1]))
+        home = Path(folder) / "home"
+        computed = sum(entry.seconds or 0.0 for entry in entries(home, suites(home)[-1]))
+        return clock | {"outside": clock["seconds"] - computed}
 
 
 def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
