@@ -17,7 +17,7 @@ def toy_suite() -> Suite:
     """A suite that no stage reads."""
     data = DataConfig(train_families=["math"], ood_families=["word.count"], retention_families=["logic.bool"])
     config = SuiteConfig(name="toy", data=data, evaluation=EvaluationConfig(comparisons=[]))
-    return Suite(config, SuiteId("toy", "0123abcd"), {"word": "none"}, {"files": "0"})
+    return Suite(config, SuiteId("toy", "0123abcd"), {"word": "none", "device": "cpu"}, {"files": "0"})
 
 
 def toy_request(
