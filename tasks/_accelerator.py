@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -22,7 +22,9 @@ def accelerator(device: str) -> Iterator[None]:
         yield
         return
     lock = FileLock(_lock_file(device))
-    if not _taken(lock):
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
         log.info("waiting for %s, which another stage uses", device)
         lock.acquire()
     try:
@@ -30,15 +32,6 @@ def accelerator(device: str) -> Iterator[None]:
     finally:
         _release_memory()
         lock.release()
-
-
-def _taken(lock: FileLock) -> bool:
-    """Take the lock if nobody has it."""
-    try:
-        lock.acquire(blocking=False)
-    except TimeoutError:
-        return False
-    return True
 
 
 def _lock_file(device: str) -> Path:

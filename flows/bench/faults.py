@@ -1,15 +1,18 @@
 """What a night can do to a suite: kill its processes, fill its disk, hold its store, damage its files, start it twice.
 
 Each fault gets a home of its own. The suite runs, the fault strikes, `evolora retry` is called until it succeeds, and
-then every table must hold what the tables of an undisturbed run hold.
+then every table must hold what the tables of an undisturbed run hold (see the checks for the two faults after which
+that cannot be).
 """
 
 import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,7 +50,7 @@ def measure(config: SuiteConfig, kills: int, seed: int, only: Sequence[str] = ()
         if calm.finish():
             raise StageError(f"{calm.log}: the undisturbed suite failed; mend that first")
         rows = []
-        for fault in _faults(config, kills, time.monotonic() - started):
+        for fault in _faults(kills, time.monotonic() - started):
             if not only or any(part in fault.name for part in only):
                 rows.append(_row(fault, [] if fault.needs else _tries(fault, Path(folder), seed, calm)))
     return rows
@@ -60,7 +63,7 @@ def _tries(fault: Fault, folder: Path, seed: int, calm: Victim) -> list[str]:
         started = time.monotonic()
         place = folder / f"{fault.name}-{number}".replace(" ", "-")
         try:
-            victim = _struck(fault, place, seed, number)
+            victim = _struck(fault, place, seed, number, calm.config)
             retries = victim.finish()
             wrong = [f"{stage} is not done" for stage in victim.unfinished()] + fault.check(victim, calm)
             said = "; ".join(wrong) or f"survived, {retries} retries"
@@ -73,38 +76,42 @@ def _tries(fault: Fault, folder: Path, seed: int, calm: Victim) -> list[str]:
     return outcomes
 
 
-def _struck(fault: Fault, place: Path, seed: int, number: int) -> Victim:
+def _struck(fault: Fault, place: Path, seed: int, number: int, config: SuiteConfig) -> Victim:
     """A victim of the fault; a suite that was faster than it is no try, and another is started."""
     for attempt in range(ATTEMPTS):
-        draw = rng.stream(seed, attempt, number, f"fault.{fault.name}")
+        victim = Victim.make(place / str(attempt), config)
         try:
-            return fault.strike(place / str(attempt), draw)
+            fault.strike(victim, rng.stream(seed, attempt, number, f"fault.{fault.name}"))
+            return victim
         except NotStruck as error:
             missed = error
     raise StageError(f"not struck in {ATTEMPTS} attempts: {missed}")
 
 
-def _faults(config: SuiteConfig, kills: int, span: float) -> Iterator[Fault]:
+def _faults(kills: int, span: float) -> Iterator[Fault]:
     """All of them; an undisturbed run takes `span` seconds."""
     for name, find in (
         ("flow process", strikes.flow_process),
         ("worker process", strikes.worker_process),
         ("server process", strikes.server_process),
     ):
-        yield Fault(f"kill -9 of the {name}", strikes.kill(config, span, find), kills, same_tables)
-    yield Fault("same suite started twice", strikes.twice(config), 1, same_tables)
-    yield Fault("two suites on one store", strikes.two_suites(config), 1, same_tables)
-    yield Fault("store locked for 30 s", strikes.locked(config), 1, same_tables)
+        yield Fault(f"kill -9 of the {name}", partial(strikes.kill, span=span, find=find), kills, same_tables)
+    yield Fault("same suite started twice", strikes.twice, 1, same_tables)
+    yield Fault("two suites on one store", strikes.two_suites, 1, same_tables)
+    yield Fault("store locked for 30 s", strikes.locked, 1, same_tables)
     for pattern in ("population.safetensors", "evaluations.parquet", "adapter_model.safetensors"):
-        yield Fault(f"truncated {pattern}", strikes.truncated(config, pattern), 1, same_tables)
-    yield Fault("truncated checkpoint", strikes.sabotaged(config, "truncated_checkpoint", -9), 1, same_tables)
-    yield Fault("NaN organelle", strikes.sabotaged(config, "not_a_number", 0), 1, retired_and_repeatable)
-    yield Fault("out of memory", strikes.sabotaged(config, "out_of_memory", 0), 1, close_and_marked)
+        yield Fault(f"truncated {pattern}", partial(strikes.truncated, pattern=pattern), 1, same_tables)
+    for name, fault, code, check in (
+        ("truncated checkpoint", "truncated_checkpoint", -signal.SIGKILL, same_tables),
+        ("NaN organelle", "not_a_number", 0, retired_and_repeatable),
+        ("out of memory", "out_of_memory", 0, close_and_marked),
+    ):
+        yield Fault(name, partial(strikes.sabotaged, fault=fault, code=code), 1, check)
     needs = "" if find_spec("time_machine") else "the extra dev (time-machine)"
-    yield Fault("clock jumps", strikes.clock_jumps(config, span), 1, same_tables_of_another_day, needs)
+    yield Fault("clock jumps", partial(strikes.clock_jumps, span=span), 1, same_tables_of_another_day, needs)
     needs = "" if sys.platform == "linux" and os.geteuid() == 0 else "root on Linux"
-    yield Fault("disk full", strikes.disk_full(config), 1, same_tables, needs)
-    yield Fault("home read-only for a while", strikes.read_only(config, span), 1, same_tables, needs)
+    yield Fault("disk full", strikes.disk_full, 1, same_tables, needs)
+    yield Fault("home read-only for a while", partial(strikes.read_only, span=span), 1, same_tables, needs)
 
 
 def same_tables(victim: Victim, calm: Victim) -> list[str]:
@@ -121,8 +128,8 @@ def same_tables_of_another_day(victim: Victim, calm: Victim) -> list[str]:
 
 def retired_and_repeatable(victim: Victim, calm: Victim) -> list[str]:
     """The organelles went, nothing of theirs is left, and a second suite struck alike has the same tables."""
-    fates = query(victim.home, "SELECT cause, delta_norm FROM organelles WHERE cause = 'not finite'").rows
-    twin = Victim.make(victim.folder / "twin", _config_of(victim))
+    fates = query(victim.home, "SELECT id FROM organelles WHERE cause = 'not finite'").rows
+    twin = Victim.make(victim.folder / "twin", victim.config)
     twin.start("not_a_number", "suite.json", module="flows.bench.sabotage")
     if twin.finish():
         return ["the same again failed"]
@@ -136,10 +143,6 @@ def close_and_marked(victim: Victim, calm: Victim) -> list[str]:
     wrong = [f"{own[:3]}: {own[3]}, not {other[3]}" for own, other in pairs if abs(own[3] - other[3]) > TOLERANCE]
     marked = {entry.reason.split(": going on")[0] for entry in victim.entries() if entry.reason}
     return wrong + ([] if marked == {"out of memory"} else [f"marks: {sorted(marked)}"])
-
-
-def _config_of(victim: Victim) -> SuiteConfig:
-    return SuiteConfig.model_validate_json((victim.folder / "suite.json").read_text())
 
 
 def _row(fault: Fault, outcomes: Sequence[str]) -> Row:

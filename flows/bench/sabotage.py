@@ -84,4 +84,4 @@ if __name__ == "__main__":
     {function.__name__: function for function in (not_a_number, out_of_memory, truncated_checkpoint)}[fault]()
     from flows.cli import main
 
-    main(["run", suite])
+    main(["run", suite, "--set", "processes=1"])

@@ -1,4 +1,4 @@
-"""What is done to a suite. A strike gives back the victim once it has really been struck, else raises NotStruck."""
+"""What is done to a suite: plain functions that start the victim and hurt it, or raise NotStruck if it was faster."""
 
 import os
 import signal
@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core.artifacts import write_atomic
-from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
 from evolora_core.store import store_path
 from evolora_core.store.connection import opened
@@ -25,24 +24,18 @@ class NotStruck(StageError):
     """The suite was faster than the fault; what happened to it says nothing."""
 
 
-Strike = Callable[[Path, np.random.Generator], Victim]
+Strike = Callable[[Victim, np.random.Generator], None]
 
 
-def kill(config: SuiteConfig, span: float, find: Callable[[Victim], list[int]]) -> Strike:
-    """Start, and at a random moment kill what `find` finds (or the next thing that it finds)."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        process = victim.start()
-        moment = time.monotonic() + span * draw.random()
-        while process.poll() is None:
-            if time.monotonic() >= moment and (found := find(victim)):
-                os.kill(int(draw.choice(found)), signal.SIGKILL)
-                return victim
-            time.sleep(0.1)
-        raise NotStruck("the suite ended before")
-
-    return strike
+def kill(victim: Victim, draw: np.random.Generator, *, span: float, find: Callable[[Victim], list[int]]) -> None:
+    """At a random moment of the `span` seconds that it takes, kill what `find` finds (or the next that it finds)."""
+    process = victim.start()
+    moment = time.monotonic() + span * draw.random()
+    while process.poll() is None:
+        if time.monotonic() >= moment and (found := find(victim)):
+            return os.kill(int(draw.choice(found)), signal.SIGKILL)
+        time.sleep(0.1)
+    raise NotStruck("the suite ended before")
 
 
 def flow_process(victim: Victim) -> list[int]:
@@ -78,139 +71,101 @@ def _command(pid: int) -> str:
         return ""
 
 
-def twice(config: SuiteConfig) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        victim.start()
-        victim.start()
-        return victim
-
-    return strike
+def twice(victim: Victim, draw: np.random.Generator) -> None:
+    victim.start()
+    victim.start()
 
 
-def two_suites(config: SuiteConfig) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        other = Victim.make(folder / "other", config.model_copy(update={"name": "other"}), victim.home)
-        other.start()
-        time.sleep(1)  # the suite that is asked about is the latest
-        victim.start()
-        other.finish()
-        return victim
-
-    return strike
+def two_suites(victim: Victim, draw: np.random.Generator) -> None:
+    """Another one runs in the same home; the one that is asked about is the latest."""
+    other = Victim.make(victim.folder / "other", victim.config.model_copy(update={"name": "other"}), victim.home)
+    other.start()
+    time.sleep(1)
+    victim.start()
+    other.finish()
 
 
-def locked(config: SuiteConfig) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        process = victim.start()
-        while not store_path(victim.home).exists() and process.poll() is None:
-            time.sleep(0.1)
-        with opened(store_path(victim.home)):
-            time.sleep(LOCKED_SECONDS)
-        if process.poll() is not None:
-            raise NotStruck("the suite ended before")
-        return victim
-
-    return strike
+def locked(victim: Victim, draw: np.random.Generator) -> None:
+    """Another process holds the store for a while."""
+    process = victim.start()
+    while not store_path(victim.home).exists() and process.poll() is None:
+        time.sleep(0.1)
+    with opened(store_path(victim.home)):
+        time.sleep(LOCKED_SECONDS)
+    _check_running(process)
 
 
-def truncated(config: SuiteConfig, pattern: str) -> Strike:
+def truncated(victim: Victim, draw: np.random.Generator, *, pattern: str) -> None:
     """Run to the end, cut one finished file in half, and run again."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        victim.start()
-        victim.finish()
-        files = sorted(victim.home.glob(f"runs/**/{pattern}"))
-        damaged = files[int(draw.integers(len(files)))]
-        os.truncate(damaged, damaged.stat().st_size // 2)
-        victim.start("retry")
-        return victim
-
-    return strike
+    victim.start()
+    victim.finish()
+    files = sorted(victim.home.glob(f"runs/**/{pattern}"))
+    damaged = files[int(draw.integers(len(files)))]
+    os.truncate(damaged, damaged.stat().st_size // 2)
+    victim.start("retry")
 
 
-def disk_full(config: SuiteConfig) -> Strike:
+def disk_full(victim: Victim, draw: np.random.Generator) -> None:
     """A disk that is too small for the suite, until it is made larger."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        with _disk(victim.home, "24m"):
-            victim.start().wait()
-            _check_struck(victim, "no space left")
-            subprocess.run(["mount", "-o", "remount,size=2g", str(victim.home)], check=True)
-            victim.finish()
-            subprocess.run(["cp", "-a", f"{victim.home}/.", f"{folder}/kept"], check=True)
-        victim.home = folder / "kept"
-        return victim
-
-    return strike
+    with _disk(victim, "24m"):
+        victim.start().wait()
+        _check_said(victim, "no space left")
+        subprocess.run(["mount", "-o", "remount,size=2g", str(victim.home)], check=True)
+        victim.finish()
 
 
-def read_only(config: SuiteConfig, span: float) -> Strike:
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        with _disk(victim.home, "2g"):
-            process = victim.start()
-            time.sleep(span * (0.3 + 0.4 * draw.random()))
-            # A mount that has files open for writing cannot be switched; one laid over it can.
-            subprocess.run(["mount", "--bind", str(victim.home), str(victim.home)], check=True)
-            subprocess.run(["mount", "-o", "remount,ro,bind", str(victim.home)], check=True)
-            process.wait()
-            subprocess.run(["umount", str(victim.home)], check=True)
-            _check_struck(victim, "read-only")
-            victim.finish()
-            subprocess.run(["cp", "-a", f"{victim.home}/.", f"{folder}/kept"], check=True)
-        victim.home = folder / "kept"
-        return victim
-
-    return strike
-
-
-def sabotaged(config: SuiteConfig, fault: str, code: int) -> Strike:
-    """Run once with a fault inside (see sabotage.py), after which the process must have ended with `code`."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config.model_copy(update={"processes": 1}))
-        found = victim.start(fault, "suite.json", module="flows.bench.sabotage").wait()
-        if found != code:
-            raise NotStruck(f"the suite ended with {found}, not {code}")
-        return victim
-
-    return strike
-
-
-def clock_jumps(config: SuiteConfig, span: float) -> Strike:
-    """The clock of all processes goes a day forward, and then two back."""
-
-    def strike(folder: Path, draw: np.random.Generator) -> Victim:
-        victim = Victim.make(folder, config)
-        ahead = folder / "seconds-ahead"
-        write_atomic(ahead, "0")
-        victim.environment = jumping(folder, ahead)
+def read_only(victim: Victim, draw: np.random.Generator, *, span: float) -> None:
+    """In the middle of it the home cannot be written any more, until the suite has failed."""
+    with _disk(victim, "2g"):
         process = victim.start()
-        for days in (1, -1):
-            time.sleep(span * (0.2 + 0.2 * draw.random()))
-            write_atomic(ahead, str(days * 86400))
-        if process.poll() is not None:
-            raise NotStruck("the suite ended before")
-        return victim
+        time.sleep(span * (0.3 + 0.4 * draw.random()))
+        # A mount that has files open for writing cannot be switched; one laid over it can.
+        subprocess.run(["mount", "--bind", str(victim.home), str(victim.home)], check=True)
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(victim.home)], check=True)
+        process.wait()
+        subprocess.run(["umount", str(victim.home)], check=True)
+        _check_said(victim, "read-only")
+        victim.finish()
 
-    return strike
+
+def sabotaged(victim: Victim, draw: np.random.Generator, *, fault: str, code: int) -> None:
+    """Run once with a fault inside (see sabotage.py), after which the process must have ended with `code`."""
+    found = victim.start(fault, "suite.json", module="flows.bench.sabotage").wait()
+    if found != code:
+        raise NotStruck(f"the suite ended with {found}, not {code}")
 
 
-def _check_struck(victim: Victim, words: str) -> None:
+def clock_jumps(victim: Victim, draw: np.random.Generator, *, span: float) -> None:
+    """The clock of all processes goes a day forward, and then two back."""
+    ahead = victim.folder / "seconds-ahead"
+    write_atomic(ahead, "0")
+    victim.environment = jumping(victim.folder, ahead)
+    process = victim.start()
+    for days in (1, -1):
+        time.sleep(span * (0.2 + 0.2 * draw.random()))
+        write_atomic(ahead, str(days * 86400))
+    _check_running(process)
+
+
+def _check_running(process: subprocess.Popen) -> None:
+    if process.poll() is not None:
+        raise NotStruck("the suite ended before")
+
+
+def _check_said(victim: Victim, words: str) -> None:
     if not victim.said(words):
         raise NotStruck(f"{victim.log} does not say {words!r}")
 
 
 @contextmanager
-def _disk(place: Path, size: str) -> Iterator[None]:
-    place.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)], check=True)
+def _disk(victim: Victim, size: str) -> Iterator[None]:
+    """The victim's home on a disk of its own; what lies there in the end is kept as its home."""
+    disk, kept = victim.home, victim.folder / "kept"
+    disk.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=True)
     try:
         yield
+        subprocess.run(["cp", "-a", str(disk), str(kept)], check=True)
+        victim.home = kept
     finally:
-        subprocess.run(["umount", "-l", str(place)], check=False)
+        subprocess.run(["umount", "-l", str(disk)], check=False)

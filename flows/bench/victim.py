@@ -19,6 +19,7 @@ RETRIES = 3
 class Victim:
     """One suite, and the processes that run it, with `environment` on top of ours."""
 
+    config: SuiteConfig
     folder: Path
     home: Path
     log: Path
@@ -30,7 +31,7 @@ class Victim:
         """A suite file in `folder`; the home is beside it unless given."""
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "suite.json", config.model_dump(mode="json"))
-        return cls(folder, home or folder / "home", folder / "log.txt")
+        return cls(config, folder, home or folder / "home", folder / "log.txt")
 
     def start(self, *arguments: str, module: str = "flows.cli") -> subprocess.Popen:
         """Start `evolora` with these arguments, `run` of the suite by default."""
