@@ -1,10 +1,10 @@
 """What orchestration costs: a suite through Prefect against the same stage functions called in a plain loop.
 
-What the stages compute varies from run to run by more than Prefect takes, so the seconds outside of them are compared
-too.
+What the stages compute varies from run to run by more than Prefect takes, so that is measured directly too: the seconds
+outside of the stages, and the CPU seconds of the threads that run beside them.
 
-Both run in a fresh process and home, stage after stage in that process, and record what they make. Also the program
-that such a process runs: `python -m flows.bench.orchestration prefect|plain SUITE.json`.
+Both run in a fresh process and home, stage after stage in one thread of that process, and record what they make.
+Also the program that such a process runs: `python -m flows.bench.orchestration prefect|plain SUITE.json`.
 """
 
 import json
@@ -25,7 +25,7 @@ from flows.bench.timing import Row, row
 
 def measure(config: SuiteConfig, repeats: int) -> list[Row]:
     """Wall seconds of both, medians over `repeats`, one after the other each time."""
-    config = config.model_copy(update={"processes": 1, "workers": "processes"})
+    config = config.model_copy(update={"processes": 1, "threads": 1, "workers": "processes"})
     times: dict[str, list[dict[str, float]]] = {"prefect": [], "plain": []}
     for repeat in range(repeats):
         for way in ("prefect", "plain") if repeat % 2 == 0 else ("plain", "prefect"):
@@ -42,6 +42,7 @@ def measure(config: SuiteConfig, repeats: int) -> list[Row]:
         row("suite", *both("seconds"), "s", f"{config.name}, {stages} stages, start-up aside; median of {repeats}"),
         row("outside the stages", ours, other, "s", "the suite's seconds without those that its stages computed"),
         row("overhead", 100 * (ours - other) / plain, None, "%", "of the plain suite, by what is outside the stages"),
+        row("beside the stages", *both("beside"), "s", "CPU seconds of the other threads of the process"),
         row("a stage", (ours - other) / stages, None, "s", "what Prefect adds to each"),
         row("start-up", *both("start"), "s", "server and imports, until the first stage"),
     ]
@@ -112,12 +113,14 @@ def main() -> None:
     begun = time.perf_counter()
     run = _through_prefect if way == "prefect" else _in_a_loop
     clock = run(Path(suite), prepare_home())
+    beside = time.process_time() - time.thread_time()
     print(
         json.dumps(
             {
                 "seconds": clock["ended"] - clock["started"],
                 "start": clock["started"] - begun,
                 "stages": clock.get("stages", 0),
+                "beside": beside,
             }
         )
     )
