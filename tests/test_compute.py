@@ -14,8 +14,11 @@ from evolora_core.population.lora import attached
 from evolora_core.population.train import build_batch, gradients_of
 
 RANK, CLOSE = 8, 0.02
-# The counter by itself knows only the form that is not in place.
-IN_PLACE = {torch.ops.aten.baddbmm_: lambda y, a, b, **_: 2 * a[0] * a[1] * a[2] * b[2]}
+# The counter by itself knows only the forms that are not in place.
+IN_PLACE = {
+    torch.ops.aten.addmm_: lambda y, a, b, **_: 2 * a[0] * a[1] * b[1],
+    torch.ops.aten.baddbmm_: lambda y, a, b, **_: 2 * a[0] * a[1] * a[2] * b[2],
+}
 
 
 @pytest.fixture(params=ARCHITECTURES)

@@ -221,7 +221,7 @@ class _Decoding:
         there = np.arange(before) >= (before - prefix)[:, None]
         samples = np.bincount(which)
         logits, cache, after = torch.empty(0), DynamicCache(), int(own.max())
-        for chosen in passes(own, pass_tokens(self.host)):
+        for chosen in passes(own, slots, pass_tokens(self.host)):
             longest = int(own[chosen].max())
             mine = np.arange(longest) >= (longest - own[chosen])[:, None]
             ids = np.where(mine, prompts[chosen, width - longest :], self.host.pad_id)
@@ -257,7 +257,7 @@ class _Decoding:
         _, first = np.unique(group, return_index=True)
         own, width, before = prefix[first], prompts.shape[1], int(prefix.max())
         cache, spent = None, np.zeros(len(first))
-        for chosen in passes(own, pass_tokens(self.host)):
+        for chosen in passes(own, slots[first], pass_tokens(self.host)):
             longest = max(int(own[chosen].max()), 1)
             rows = first[chosen]
             mine = np.arange(longest) >= (longest - own[chosen])[:, None]

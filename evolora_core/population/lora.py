@@ -13,26 +13,30 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from evolora_core.population.adapter import adapted_layers
+from evolora_core.population.low_rank import LowRank, add_low_rank
 from evolora_core.population.stack import Factors, Population
 
 BARE = -1  # slot of rows that the host answers without adapter
+SLICED = 2**17  # numbers that a group reads and writes, from which on copying them costs more than a call each
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows of a batch fall into groups of one slot each, and the cheapest batched matmul for that.
+    """How the rows of a batch fall into groups of one slot each, and the fastest way through them.
 
-    grouped    equal groups in ascending order: rows are viewed as [G, n·T, in], nothing is copied
-    packed     rows are copied to [G, n] places (`take`; short groups repeat their first row) and back (`back`)
-    gathered   every row gets a copy of its slot's factors (`group`): better for long rows and very unequal groups
+    grouped    a batched matmul for equal groups, on views
+    sliced     else one after the other on views, where groups are long or gradients are wanted
+    packed     a batched matmul for short unequal groups, copied to [G, n] places (`take`) and back
+    gathered   every row gets a copy of its slot's factors (`group`): for very unequal groups
     """
 
     present: Tensor  # [G] slots that occur, ascending
     bare: int  # rows without adapter
     size: int  # n, rows of the largest group
-    group: Tensor  # [adapted rows] number of the row's slot in `present`
-    rows: Tensor | None = None  # [adapted rows] their places in the batch; None = all after the bare ones
-    take: Tensor | None = None  # [G·n] among the adapted rows; None = groups are equal and in order
+    cuts: list[int]  # [G + 1] where the groups begin and end among the adapted rows
+    group: Tensor  # [adapted rows] number of the row's slot in `present`, ascending
+    rows: Tensor | None = None  # [adapted rows] their places in the batch by slot; None = all after the bare ones
+    take: Tensor | None = None  # [G·n] among the adapted rows; None = groups are equal
     back: Tensor | None = None  # [adapted rows] places in `take`
 
     @classmethod
@@ -42,49 +46,51 @@ class Layout:
         def tensor(array: np.ndarray) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
-        adapted = np.flatnonzero(slots != BARE)
-        present, group, counts = np.unique(slots[adapted], return_inverse=True, return_counts=True)
-        bare, size = len(slots) - len(adapted), int(counts.max(initial=0))
-        rows = None if (adapted >= bare).all() else tensor(adapted)
-        if rows is None and (counts == size).all() and (np.diff(group) >= 0).all():
-            return cls(tensor(present), bare, size, tensor(group))
-        order = np.argsort(group, kind="stable")
-        starts = np.cumsum(counts) - counts
+        order = np.argsort(slots, kind="stable")
+        bare = int((slots == BARE).sum())
+        present, group, counts = np.unique(slots[order[bare:]], return_inverse=True, return_counts=True)
+        size, cuts = int(counts.max(initial=0)), np.concatenate([[0], np.cumsum(counts)])
+        rows = None if (np.diff(slots) >= 0).all() else tensor(order[bare:])
+        known = (tensor(present), bare, size, cuts.tolist(), tensor(group), rows)
+        if (counts == size).all():
+            return cls(*known)
         # Short groups are filled up with their own first row, so that no value of another slot, NaN above all, gets in.
-        take = np.repeat(order[starts], size)
-        back = np.empty(len(adapted), dtype=np.int64)
-        back[order] = group[order] * size + np.arange(len(adapted)) - starts[group[order]]
-        take[back] = np.arange(len(adapted))
-        return cls(tensor(present), bare, size, tensor(group), rows, tensor(take), tensor(back))
+        take = np.repeat(cuts[:-1], size)
+        back = group * size + np.arange(len(group)) - cuts[group]
+        take[back] = np.arange(len(group))
+        return cls(*known, tensor(take), tensor(back))
 
-    def add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor) -> Tensor:
-        """y + (x Aᵀ) Bᵀ, each row with its slot's factors; bare rows keep y, bit for bit. May change y in place.
+    def add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor, scale: float) -> Tensor:
+        """y + scale · (x Aᵀ) Bᵀ, each row with its slot's factors; bare rows keep y, bit for bit. May change y in
+        place.
 
         x `[rows, T, in]`, y `[rows, T, out]`, A `[G, r, in]`, B `[G, out, r]`.
         """
         if self.rows is not None:
-            own = self._add(x.index_select(0, self.rows), y.index_select(0, self.rows), A, B)
+            own = self._add(x.index_select(0, self.rows), y.index_select(0, self.rows), A, B, scale)
             return y.index_copy_(0, self.rows, own)
         if self.bare:
-            y[self.bare :] = self._add(x[self.bare :], y[self.bare :], A, B)
+            y[self.bare :] = self._add(x[self.bare :], y[self.bare :], A, B, scale)
             return y
-        return self._add(x, y, A, B)
+        return self._add(x, y, A, B, scale)
 
-    def _add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor) -> Tensor:
+    def _add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor, scale: float) -> Tensor:
         """The same for the adapted rows alone."""
-        length, (groups, rank, _) = x.shape[1], A.shape
-        # A linear layer's output is not needed again; but autograd would copy it if it were changed through a view.
-        baddbmm = torch.baddbmm if torch.is_grad_enabled() else Tensor.baddbmm_
-        if self.take is None or self.back is None:
-            inner = torch.bmm(x.reshape(groups, self.size * length, -1), A.mT)
-            return baddbmm(y.view(groups, self.size * length, -1), inner, B.mT).view(y.shape)
+        length, rank = x.shape[1], A.shape[1]
+        long = len(x) * length * (x.shape[2] + y.shape[2]) >= SLICED * len(A)
+        if self.take is None or self.back is None or long or torch.is_grad_enabled():
+            cuts = None if self.take is None else [cut * length for cut in self.cuts]
+            if torch.is_grad_enabled():
+                return LowRank.apply(y, x, A, B, scale, cuts)
+            add_low_rank(y, x, A, B, scale, cuts)
+            return y
         # Packing moves `length` tokens a place, gathering `rank` rows and columns of the factors a row.
         if len(self.take) * length < len(x) * rank:
-            packed = x.index_select(0, self.take).view(groups, self.size * length, -1)
-            delta = torch.bmm(torch.bmm(packed, A.mT), B.mT)
+            packed = x.index_select(0, self.take).view(len(A), self.size * length, -1)
+            delta = torch.bmm(torch.bmm(A, packed.mT).mul_(scale).mT, B.mT)
             return y.add_(delta.view(len(self.take), length, -1).index_select(0, self.back))
-        inner = torch.bmm(x, A.index_select(0, self.group).mT)
-        return baddbmm(y, inner, B.index_select(0, self.group).mT)
+        inner = torch.bmm(A.index_select(0, self.group), x.mT).mul_(scale)
+        return y.baddbmm_(inner.mT, B.index_select(0, self.group).mT)
 
 
 class Attachment:
@@ -114,23 +120,25 @@ class Attachment:
         return layout.present
 
     def _select(self, present: Tensor, weights: Tensor | None) -> Factors:
-        """The factors of some slots in the model's dtype, cut to the highest rank among them; the scale goes into B."""
+        """The factors of some slots in the model's dtype, cut to the highest rank among them; views if possible."""
         population = self._population
         assert population is not None
-        chosen = population.factors(population.weights.index_select(0, present) if weights is None else weights)
+        if weights is None:
+            first, last = int(present[0]), int(present[-1])
+            adjacent = last - first + 1 == len(present)
+            weights = population.weights[first : last + 1] if adjacent else population.weights.index_select(0, present)
         rank = self.rank = max(int(population.ranks[present].max()), 1)
-        scale = population.scale
         return {
-            name: (A[:, :rank].to(self._dtype), (B[:, :, :rank] * scale).to(self._dtype))
-            for name, (A, B) in chosen.items()
+            name: (A[:, :rank].to(self._dtype), B[:, :, :rank].to(self._dtype))
+            for name, (A, B) in population.factors(weights).items()
         }
 
     def hook(self, name: str, x: Tensor, y: Tensor) -> Tensor:
         """What the layer `name` gives for x, when the host alone gives y."""
-        if self._layout is None:
+        if self._layout is None or self._population is None:
             return y
         A, B = self._factors[name]
-        return self._layout.add(x, y, A, B)
+        return self._layout.add(x, y, A, B, self._population.scale)
 
 
 @contextmanager

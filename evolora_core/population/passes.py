@@ -19,13 +19,36 @@ def pass_tokens(host: Host) -> int:
     return max(1, int(usual * host.room.share))
 
 
-def passes(lengths: np.ndarray, tokens: int) -> list[np.ndarray]:
-    """Row numbers of each pass of about so many tokens, ascending within it; passes go by length. A very long row goes
-    alone.
+def passes(lengths: np.ndarray, slots: np.ndarray, tokens: int) -> list[np.ndarray]:
+    """Row numbers of each pass of about so many tokens, ascending; together every row once. A very long row goes alone.
+
+    Adapters are fastest where all slots of a pass have equally many rows. So first come the shortest rows of all slots,
+    then the next ones of those that have more, and so on; what is too little for passes of its own goes by length.
     """
-    order = np.argsort(lengths, kind="stable")
-    number = (np.cumsum(lengths[order]) - 1) // tokens
-    return [np.sort(part) for part in np.split(order, np.flatnonzero(np.diff(number)) + 1)]
+    number, counts = np.unique(slots, return_inverse=True, return_counts=True)[1:]
+    order = np.lexsort((lengths, number))
+    place = np.empty_like(order)  # of a row among those of its slot
+    place[order] = np.arange(len(order)) - (np.cumsum(counts) - counts)[number[order]]
+    level = np.searchsorted(np.unique(counts), place, side="right")
+    found, rest = [], []
+    for one in np.unique(level):
+        rows = np.flatnonzero(level == one)
+        if 2 * lengths[rows].sum() < tokens:
+            rest.append(rows)
+            continue
+        places = place[rows] - place[rows].min()
+        each = max(1, round(tokens * (places.max() + 1) / lengths[rows].sum()))  # places in a pass
+        for chunk in range(places.max() // each + 1):
+            found += _cut(rows[places // each == chunk], lengths, 1.5 * tokens)
+    if rest:
+        found += _cut(np.concatenate(rest), lengths, tokens)
+    return [np.sort(part) for part in found]
+
+
+def _cut(rows: np.ndarray, lengths: np.ndarray, tokens: float) -> list[np.ndarray]:
+    """By length, in parts of at most about so many tokens."""
+    rows = rows[np.argsort(lengths[rows], kind="stable")]
+    return np.split(rows, np.flatnonzero(np.diff((np.cumsum(lengths[rows]) - 1) // tokens)) + 1)
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -176,7 +176,7 @@ def _gradients(host: Host, population: Population, batch: Batch) -> tuple[Tensor
     leaf = population.weights[present].requires_grad_()
     losses, gradients = torch.zeros_like(share[: len(present)]), torch.zeros_like(leaf)
     with torch.enable_grad(), attached(host.model, population) as adapters:
-        for rows in passes(batch.lengths, pass_tokens(host)):
+        for rows in passes(batch.lengths, batch.slots.cpu().numpy(), pass_tokens(host)):
             chosen = torch.from_numpy(rows).to(leaf.device)
             own, place = torch.unique(group[chosen], return_inverse=True)
             adapters.rows(batch.slots[chosen], leaf[own])

@@ -242,10 +242,19 @@ def test_a_batch_holds_its_rows_sorted_by_slot():
         build_batch(host, [[5]], [[]], [0], [1.0])
 
 
-@given(lengths=st.lists(st.integers(1, 6000), min_size=1, max_size=40))
-def test_every_row_is_in_one_pass_of_bounded_size(lengths):
-    parts = passes.passes(np.array(lengths), passes.CPU_TOKENS)
-    assert sorted(np.concatenate(parts).tolist()) == list(range(len(lengths)))
+@given(rows=st.lists(st.tuples(st.integers(1, 6000), st.integers(-1, 5)), min_size=1, max_size=40))
+def test_every_row_is_in_one_pass_of_bounded_size(rows):
+    lengths, slots = np.array(rows).T
+    parts = passes.passes(lengths, slots, passes.CPU_TOKENS)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(rows)))
     for part in parts:
         assert (np.diff(part) > 0).all()
-        assert sum(lengths[i] for i in part) < passes.CPU_TOKENS + max(lengths[i] for i in part)
+        assert lengths[part].sum() < 1.5 * passes.CPU_TOKENS + lengths[part].max()
+
+
+def test_slots_of_a_pass_have_equally_many_rows():
+    draw = np.random.default_rng(0)
+    slots = np.repeat(np.arange(16), 16)
+    parts = passes.passes(draw.integers(30, 60, size=256), slots, passes.CPU_TOKENS)
+    counts = [np.bincount(slots[part], minlength=16) for part in parts]
+    assert all((count == count[0]).all() for count in counts) and len(parts) in range(4, 8)
