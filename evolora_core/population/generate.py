@@ -294,15 +294,19 @@ def _last_position_only(model: PreTrainedModel) -> Iterator[None]:
     """Spare the last layer's MLP all positions but the last, which alone gives logits.
 
     Nothing reads what the residual stream holds elsewhere after the last attention; the one position's output is
-    broadcast over it.
+    broadcast over it. The LM head gets the last positions as a matrix: from a view of all, torch would read the whole
+    head once a row.
     """
     layers = getattr(model.get_decoder(), "layers", [])
     mlp = getattr(layers[-1], "mlp", None) if len(layers) else None
-    handle = mlp.register_forward_pre_hook(lambda _, args: (args[0][:, -1:],)) if mlp is not None else None
+    head = model.get_output_embeddings()
+    handles = [head.register_forward_pre_hook(lambda _, args: (args[0].contiguous(),))]
+    if mlp is not None:
+        handles.append(mlp.register_forward_pre_hook(lambda _, args: (args[0][:, -1:],)))
     try:
         yield
     finally:
-        if handle is not None:
+        for handle in handles:
             handle.remove()
 
 
