@@ -1,4 +1,7 @@
-"""What can be known to be wrong with a suite before any compute is spent. Loads neither Prefect nor torch."""
+"""What can be known to be wrong with a suite before any compute is spent.
+
+Loads no Prefect, and torch only where `dtype: auto` asks what the machine is fast at.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +10,7 @@ from typing import Any
 from evolora_core.config import SuiteConfig, config_hash, load_suite
 from evolora_core.errors import PackError
 from evolora_core.home import home_path
-from evolora_core.hosts import fetch_host, find_host, load_host
+from evolora_core.hosts import fetch_host, find_host, load_host, settled_dtype
 from evolora_core.identity import host_files_hash
 from evolora_core.run_index import SuiteId, suites
 
@@ -44,13 +47,14 @@ def identify_host(config: SuiteConfig) -> tuple[dict[str, Any], dict[str, Any]]:
     """How the suite's host is loaded, and its identity. Fetches a host that is not here yet; raises HostError."""
     place = find_host(config.host)
     path = place.path if place.ready else fetch_host(config.host)
-    loading = {"word": config.host, "device": config.device, "dtype": config.dtype, "threads": config.threads}
+    dtype = settled_dtype(config.dtype, config.device)
+    loading = {"word": config.host, "device": config.device, "dtype": dtype, "threads": config.threads}
     if not path.is_file() and not any(any(path.glob(pattern)) for pattern in ("*.safetensors", "*.gguf")):
-        load_host(config.host, device=config.device, dtype=config.dtype)  # says best what is missing
+        load_host(config.host, device=config.device, dtype=dtype)  # says best what is missing
     identity = {
         "files": host_files_hash(path),
         "template": place.plain.model_dump(mode="json"),
-        "dtype": config.dtype,
+        "dtype": dtype,
         "device": config.device.partition(":")[0],
         "threads": config.threads,
     }

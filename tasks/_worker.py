@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +51,15 @@ class _Lines(logging.StreamHandler):
 
 
 def load_stage_host(wanted: Mapping[str, Any]) -> "Host":
-    """The host of a stage; the last one used stays loaded. Torch computes with the suite's threads from here on."""
+    """The host of a stage; the last one used stays loaded, but what one stage found of its memory is not the next
+    one's. Torch computes with the suite's threads from here on.
+    """
     import torch
 
+    from evolora_core.hosts import Room
+
     torch.set_num_threads(wanted["threads"])
-    return _load(wanted["word"], wanted["device"], wanted["dtype"])
+    return replace(_load(wanted["word"], wanted["device"], wanted["dtype"]), room=Room())
 
 
 @lru_cache(maxsize=1)

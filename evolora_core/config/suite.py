@@ -84,7 +84,11 @@ class SuiteConfig(Strict):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$", description="lower-case name; packs go to packs/NAME")
     host: str = Field("nano", description="host name, hub id or local folder")
     device: str = Field("cpu", description="torch device")
-    dtype: Literal["float32", "bfloat16"] = Field("float32", description="arithmetic of host and adapters")
+    dtype: Literal["float32", "bfloat16", "auto"] = Field(
+        "float32",
+        description="arithmetic of host and adapters; `auto` measures once whether the device is much faster with "
+        "bfloat16, and stays with the answer",
+    )
     seeds: list[int] = Field([0, 1, 2], min_length=1, description="one run of each condition per seed")
     conditions: list[Condition] = Field(
         ["frozen", "single", "ecology", "sft"], min_length=1, description="arms of the suite"

@@ -1,7 +1,8 @@
 """Calibration: what an answer costs, what the bare host can do, and with both the exchange rate ρ.
 
 One unit of energy is the mean FLOPs of a bare answer; a correct answer pays ρ units, so that the bare host breaks
-even at the stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on.
+even at the stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on. The largest
+batches that a run can have are tried here too, and what of them fits into memory is the plan of the run.
 """
 
 import json
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core import rng
-from evolora_core.compute import Meter
+from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.state import cells_of
 from evolora_core.errors import StageError
@@ -20,6 +21,8 @@ from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.plasticity import RULES
+from evolora_core.population.stack import Population
+from evolora_core.population.train import build_batch, gradients_of
 
 ANSWERS = 1024  # sampled answers of the bare host, over all cells
 
@@ -33,7 +36,8 @@ class Calibration:
     accuracy: dict[str, float]  # "family/depth" -> share of the host's samples that are right
     per_cell: int  # answers behind each accuracy
     answers_per_second: float
-    batch_rows: int  # the micro-batch plan: answers decoded together
+    batch_rows: int  # the micro-batch plan: answers decoded together,
+    pass_share: float  # and tokens of a pass, relative to what it usually takes
     meter: dict = field(default_factory=dict)  # compute of the calibration itself, which the run starts from
 
     def save(self, path: Path) -> None:
@@ -52,6 +56,10 @@ class Calibration:
         """
         return round(2.5 * items * self.unit_flops)
 
+    def plan(self, host: Host) -> None:
+        """Let the host's work be cut as was found to fit."""
+        host.room.rows, host.room.share = self.batch_rows, self.pass_share
+
     def rows(self) -> list[dict]:
         """Rows of the table `calibration`."""
         rows = [
@@ -59,6 +67,7 @@ class Calibration:
             {"key": "rho", "value": self.rho, "note": "units of energy paid for a correct answer"},
             {"key": "answers_per_second", "value": self.answers_per_second, "note": "bare host, this machine"},
             {"key": "batch_rows", "value": float(self.batch_rows), "note": "answers decoded together"},
+            {"key": "pass_share", "value": self.pass_share, "note": "tokens of a pass, relative to the usual"},
         ]
         return rows + [
             {"key": f"accuracy {cell}", "value": value, "note": "sampled answers of the bare host"}
@@ -100,12 +109,40 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
     flops = np.array([outcome.flops for outcome in outcomes], dtype=np.float64)
     meter = Meter()
     charge(meter, "rollout", outcomes, seconds)
+    _try_largest(host, items, config, decoding, meter)
     return Calibration(
         unit_flops=float(flops.mean()),
         rho=1 / config.economy.break_even_accuracy,
         accuracy={f"{family}/{depth}": float(right[i].mean()) for i, (family, depth) in enumerate(cells)},
         per_cell=per_cell,
         answers_per_second=len(outcomes) / seconds,
-        batch_rows=decoding.batch_rows,
+        batch_rows=min(decoding.batch_rows, host.room.rows),
+        pass_share=host.room.share,
         meter=meter.state(),
     )
+
+
+def _try_largest(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, meter: Meter) -> None:
+    """Answer and learn as much at once as a run can, of the longest items, with a whole population. What does not fit
+    is halved until it does, and stays so in the host's room.
+    """
+    population = Population.empty(host, config.population, max(config.ranks), scale=config.scale)
+    for slot in range(config.population):
+        population.init_slot(slot, population.max_rank, rng.stream(0, 0, slot, "largest"))
+    prompts = host.encode_prompts([item.prompt for item in items])
+    longest = sorted(range(len(items)), key=lambda number: -len(prompts[number]))
+    together = [items[number] for number in longest[: decoding.batch_rows]]
+    started = time.perf_counter()
+    outcomes = answer_items(
+        host, population, together, np.arange(len(together)) % config.population, decoding=decoding, temperatures=0.0
+    )
+    charge(meter, "rollout", outcomes, time.perf_counter() - started)
+    started = time.perf_counter()
+    own = [prompts[number] for number in longest[: config.plasticity.batch_rows]]
+    answers = [[host.pad_id] * decoding.max_new_tokens for _ in own]
+    slots = np.arange(len(own)) % config.population
+    gradients_of(host, population, build_batch(host, own, answers, slots, np.ones(len(own))))
+    new = np.full(len(own), decoding.max_new_tokens)
+    lengths = new + [len(prompt) for prompt in own]
+    spent = FlopModel.from_model(host.model).train_flops(lengths, new, np.full(len(own), population.max_rank))
+    meter.add("update", flops=round(spent.sum()), tokens=int(lengths.sum()), seconds=time.perf_counter() - started)

@@ -98,6 +98,7 @@ def evolve(
     """
     if mode == "single" and budget_flops is None:
         raise ValueError("evolve: single needs the FLOPs that it may spend")
+    calibration.plan(host)
     world = World(host, items, config, decoding, seed, calibration, learning_rate, mode)
     state = found(world)
     checkpoints = folder / "checkpoints"

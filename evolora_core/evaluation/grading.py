@@ -102,7 +102,7 @@ def answer_items(
     order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
     model = FlopModel.from_model(host.model)
     ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
-    together = decoding.batch_rows
+    together = min(decoding.batch_rows, host.room.rows)
     chunk = CHUNK * together
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
@@ -131,7 +131,7 @@ def answer_items(
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error) or together == 1:
                     raise
-                together = max(1, together // 2)
+                together = host.room.rows = max(1, together // 2)
                 log.warning("out of memory: going on with %d answers together", together)
         new_tokens = [given.new_tokens for given in answers]
         rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import HostError
+from evolora_core.hosts.allocator import keep_freed_memory
+from evolora_core.hosts.arithmetic import AUTO, settled_dtype
 from evolora_core.hosts.catalog import find_host
 from evolora_core.hosts.fetch import fetch_host
 from evolora_core.hosts.gguf import load_gguf
@@ -16,14 +18,19 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = ("float32", "bfloat16", "float16", AUTO)
 
 
 @dataclass
 class Room:
-    """What the machine's memory leaves for a host's activations, as a share of what a pass usually takes."""
+    """What the machine's memory leaves for a host: the plan by which its work is cut.
+
+    share   tokens of a pass, relative to what it usually takes
+    rows    answers decoded together, at most
+    """
 
     share: float = 1.0
+    rows: int = 2**31
 
 
 @dataclass(frozen=True)
@@ -69,9 +76,11 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
     if dtype not in DTYPES:
         raise HostError(f"host {name_or_path!r}: dtype {dtype!r} is unknown; use one of {', '.join(DTYPES)}")
     _check_device(name_or_path, device)
+    if device == "cpu":
+        keep_freed_memory()
     place = find_host(name_or_path)
     path = place.path if place.ready else fetch_host(name_or_path)
-    kind = getattr(torch, dtype)
+    kind = getattr(torch, settled_dtype(dtype, device))
     gguf = _gguf_in(path)
     if gguf is not None:
         model, tokenizer = load_gguf(gguf, kind)

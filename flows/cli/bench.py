@@ -36,7 +36,7 @@ def engine(
     repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared.")] = 3,
     threads: Annotated[int, Parameter(help="Torch threads; 0 = all cores.")] = 0,
     device: Annotated[str, Parameter(help="cpu, cuda, cuda:1, ...")] = "cpu",
-    dtype: Annotated[str, Parameter(help="float32, bfloat16 or float16.")] = "float32",
+    dtype: Annotated[str, Parameter(help="float32, bfloat16, float16, or auto: as measured.")] = "float32",
     only: Annotated[list[Measure] | None, Parameter(help="What to measure; may be repeated; all by default.")] = None,
     json: Json = False,
 ) -> None:

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from evolora_core.compute import FlopModel
 from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Item, grade
+from evolora_core.hosts import Room
 from evolora_core.population.stack import Population
 
 DECODING = DecodingConfig(max_new_tokens=8, batch_rows=4)
@@ -133,6 +136,7 @@ def test_a_killed_evaluation_keeps_its_answers(host, population, items, tmp_path
     "error", [torch.OutOfMemoryError("CUDA"), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
 def test_out_of_memory_halves_the_batch_and_says_so(host, items, caplog, error):
+    host = dataclasses.replace(host, room=Room())
     expected = answer_items(host, None, items, [-1] * 16, decoding=DECODING)
 
     def full(module, arguments, options):

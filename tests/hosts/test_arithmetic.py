@@ -1,0 +1,39 @@
+import json
+
+import pytest
+
+from evolora_core.config import load_suite
+from evolora_core.hosts import arithmetic, load_host, settled_dtype
+from flows._preflight import identify_host
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_what_is_asked_for_is_taken_and_nothing_measured(home):
+    assert settled_dtype("float32", "cpu") == "float32"
+    assert not (home / arithmetic.RECORD).exists()
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1.2, "float32"), (2.0, "bfloat16")])
+def test_only_much_faster_is_worth_the_digits(home, monkeypatch, times, expected):
+    monkeypatch.setattr(arithmetic, "_gigaflops", lambda kind, device: 100.0 * (times if kind == "bfloat16" else 1))
+    assert settled_dtype("auto", "cpu") == expected
+
+
+def test_the_answer_is_measured_once_and_stays(home, monkeypatch):
+    first = settled_dtype("auto", "cpu")
+    (record,) = json.loads((home / arithmetic.RECORD).read_text()).values()
+    assert record["dtype"] == first and min(record["gigaflops"].values()) > 0
+    monkeypatch.delattr(arithmetic, "_gigaflops")
+    assert settled_dtype("auto", "cpu") == first
+
+
+def test_suites_and_hosts_name_what_was_settled(home, monkeypatch):
+    monkeypatch.setattr(arithmetic, "_gigaflops", lambda kind, device: {"bfloat16": 9.0, "float32": 1.0}[kind])
+    loading, identity = identify_host(load_suite("configs/suites/tiny.yaml", ["dtype=auto"]))
+    assert loading["dtype"] == identity["dtype"] == "bfloat16"
+    assert load_host("nano", dtype="auto").identity["dtype"] == "bfloat16"
