@@ -17,7 +17,7 @@ from evolora_core.population.low_rank import LowRank, add_low_rank
 from evolora_core.population.stack import Factors, Population
 
 BARE = -1  # slot of rows that the host answers without adapter
-SLICED = 2**17  # numbers that a group reads and writes, from which on copying them costs more than a call each
+SLICED = 2**17  # numbers that a group reads and writes, from which on copying them costs a CPU more than a call each
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Layout:
     """How the rows of a batch fall into groups of one slot each, and the fastest way through them.
 
     grouped    a batched matmul for equal groups, on views
-    sliced     else one after the other on views, where groups are long or gradients are wanted
+    sliced     else one after the other on views, where groups are long (on a CPU) or gradients are wanted
     packed     a batched matmul for short unequal groups, copied to [G, n] places (`take`) and back
     gathered   every row gets a copy of its slot's factors (`group`): for very unequal groups
     """
@@ -77,7 +77,7 @@ class Layout:
     def _add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor, scale: float) -> Tensor:
         """The same for the adapted rows alone."""
         length, rank = x.shape[1], A.shape[1]
-        long = len(x) * length * (x.shape[2] + y.shape[2]) >= SLICED * len(A)
+        long = x.device.type == "cpu" and len(x) * length * (x.shape[2] + y.shape[2]) >= SLICED * len(A)
         if self.take is None or self.back is None or long or torch.is_grad_enabled():
             cuts = None if self.take is None else [cut * length for cut in self.cuts]
             if torch.is_grad_enabled():
