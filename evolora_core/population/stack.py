@@ -71,10 +71,10 @@ class Population:
             for name, (out_features, in_features) in self.shapes.items()
         }
 
-    def rank_mask(self, slots: Tensor | None = None) -> Tensor:
-        """`[G, D]` bool: which elements of each slot lie within its rank."""
+    def rank_mask(self, slots: Tensor | None = None, part: slice = slice(None)) -> Tensor:
+        """`[G, D]` bool, or the columns `part` of it: which elements of each slot lie within its rank."""
         ranks = self.ranks if slots is None else self.ranks[slots]
-        return self._component[None, :] < ranks[:, None]
+        return self._component[None, part] < ranks[:, None]
 
     def init_slot(self, slot: int, rank: int, rng: np.random.Generator) -> None:
         """Start a slot as PEFT does: A Kaiming-uniform with a = √5, that is U(-1/√in, 1/√in); B zero, so ΔW = 0."""

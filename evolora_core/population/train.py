@@ -20,6 +20,7 @@ from evolora_core.population.passes import halve_passes, out_of_memory, pass_tok
 from evolora_core.population.stack import Population
 
 IGNORED = -100  # label of positions that are not trained on
+CPU_BLOCK = 2**17  # elements that the optimizer works on at once
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,22 @@ class StackedAdamW:
     def step(self, slots: Tensor, gradients: Tensor, learning_rates: Tensor) -> None:
         """Update `slots` `[G]` by their gradients `[G, D]` and learning rates `[G]`; no other slot is touched."""
         beta1, beta2 = self.betas
-        mask = self.population.rank_mask(slots)
-        gradients = torch.where(mask, gradients, 0.0)
         self.steps[slots] += 1
         steps = self.steps[slots].to(gradients.dtype)[:, None]
         rates = learning_rates.to(gradients)[:, None]
-        first = self.first[slots].lerp_(gradients, 1 - beta1)
-        second = self.second[slots].mul_(beta2).addcmul_(gradients, gradients, value=1 - beta2)
-        self.first[slots], self.second[slots] = first, second
-        weights = self.population.weights[slots] * (1 - rates * self.weight_decay)
-        scale = second.sqrt_().div_((1 - beta2**steps).sqrt_()).add_(self.eps)
-        change = first.div_(scale).mul_(rates / (1 - beta1**steps))
-        self.population.weights[slots] = torch.where(mask, weights - change, 0.0)
+        whole = self.population.weights.shape[1]
+        block = max(1, CPU_BLOCK // len(slots)) if gradients.device.type == "cpu" else whole
+        for start in range(0, whole, block):  # what a block needs stays in the processor's cache
+            part = slice(start, start + block)
+            mask = self.population.rank_mask(slots, part)
+            own = torch.where(mask, gradients[:, part], 0.0)
+            first = self.first[slots, part].lerp_(own, 1 - beta1)
+            second = self.second[slots, part].mul_(beta2).addcmul_(own, own, value=1 - beta2)
+            self.first[slots, part], self.second[slots, part] = first, second
+            weights = self.population.weights[slots, part] * (1 - rates * self.weight_decay)
+            scale = second.sqrt_().div_((1 - beta2**steps).sqrt_()).add_(self.eps)
+            change = first.div_(scale).mul_(rates / (1 - beta1**steps))
+            self.population.weights[slots, part] = torch.where(mask, weights - change, 0.0)
 
     def reset(self, slot: int) -> None:
         """Forget the moments and steps of a slot: another adapter has moved in."""
@@ -149,7 +154,8 @@ def train_step(
     losses[slots] = own[sound]
     if len(slots):
         factor = (clip / (norms[sound] + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_
-        optimizer.step(slots, gradients[sound] * factor[:, None], learning_rates.to(population.device)[slots])
+        finite = gradients if len(slots) == len(present) else gradients[sound]
+        optimizer.step(slots, finite.mul_(factor[:, None]), learning_rates.to(population.device)[slots])
     return losses
 
 
@@ -179,7 +185,7 @@ def _gradients(host: Host, population: Population, batch: Batch) -> tuple[Tensor
         for rows in passes(batch.lengths, batch.slots.cpu().numpy(), pass_tokens(host)):
             chosen = torch.from_numpy(rows).to(leaf.device)
             own, place = torch.unique(group[chosen], return_inverse=True)
-            adapters.rows(batch.slots[chosen], leaf[own])
+            adapters.rows(batch.slots[chosen], leaf if len(own) == len(leaf) else leaf[own])
             width = int(batch.lengths[rows].max())
             tokens, row = _token_losses(host, batch.ids[chosen, :width], batch.labels[chosen, :width])
             partial = _by_group(share[chosen][row] * tokens, place[row], len(own))
