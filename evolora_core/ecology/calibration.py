@@ -1,8 +1,8 @@
 """Calibration: what an answer costs, what the bare host can do, and with both the exchange rate ρ.
 
 One unit of energy is the mean FLOPs of a bare answer; a correct answer pays ρ units, so that the bare host breaks
-even at the stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on. The largest
-batches that a run can have are tried here too, and what of them fits into memory is the plan of the run.
+even at the stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on. Batches as
+large as those of a run are tried here too, and what of them fits into memory is the plan of the run.
 """
 
 import json
@@ -21,6 +21,7 @@ from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.plasticity import RULES
+from evolora_core.population.passes import pass_tokens
 from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
 
@@ -109,7 +110,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
     flops = np.array([outcome.flops for outcome in outcomes], dtype=np.float64)
     meter = Meter()
     charge(meter, "rollout", outcomes, seconds)
-    _try_largest(host, items, config, decoding, meter)
+    _try_training(host, items, config, decoding, meter)
     return Calibration(
         unit_flops=float(flops.mean()),
         rho=1 / config.economy.break_even_accuracy,
@@ -122,26 +123,19 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
     )
 
 
-def _try_largest(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, meter: Meter) -> None:
-    """Answer and learn as much at once as a run can, of the longest items, with a whole population. What does not fit
-    is halved until it does, and stays so in the host's room.
+def _try_training(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, meter: Meter) -> None:
+    """A training pass as large as a run's, over the longest items and with a whole population. What does not fit is
+    halved until it does, and stays so in the host's room. (Answers were tried before: those of the bare host.)
     """
     population = Population.empty(host, config.population, max(config.ranks), scale=config.scale)
     for slot in range(config.population):
-        population.init_slot(slot, population.max_rank, rng.stream(0, 0, slot, "largest"))
-    prompts = host.encode_prompts([item.prompt for item in items])
-    longest = sorted(range(len(items)), key=lambda number: -len(prompts[number]))
-    together = [items[number] for number in longest[: decoding.batch_rows]]
+        population.init_slot(slot, population.max_rank, rng.stream(0, 0, slot, "try training"))
     started = time.perf_counter()
-    outcomes = answer_items(
-        host, population, together, np.arange(len(together)) % config.population, decoding=decoding, temperatures=0.0
-    )
-    charge(meter, "rollout", outcomes, time.perf_counter() - started)
-    started = time.perf_counter()
-    own = [prompts[number] for number in longest[: config.plasticity.batch_rows]]
-    answers = [[host.pad_id] * decoding.max_new_tokens for _ in own]
+    prompts = sorted(host.encode_prompts([item.prompt for item in items]), key=len)
+    rows = min(config.plasticity.batch_rows, pass_tokens(host) // len(prompts[-1]) + 1)
+    own, answers = prompts[-rows:], [[host.pad_id] * decoding.max_new_tokens] * rows
     slots = np.arange(len(own)) % config.population
-    gradients_of(host, population, build_batch(host, own, answers, slots, np.ones(len(own))))
+    gradients_of(host, population, build_batch(host, own, answers[: len(own)], slots, np.ones(len(own))))
     new = np.full(len(own), decoding.max_new_tokens)
     lengths = new + [len(prompt) for prompt in own]
     spent = FlopModel.from_model(host.model).train_flops(lengths, new, np.full(len(own), population.max_rank))
