@@ -21,7 +21,7 @@ def add_low_rank(y: Tensor, x: Tensor, A: Tensor, B: Tensor, scale: float, cuts:
     `[1, r, tokens]` each, or all in one `[G, r, tokens]`.
     """
     inners = []
-    for own_y, own_x, own_A, own_B in zip(*_blocks(cuts, (y, x), (A, B)), strict=True):
+    for own_y, own_x, own_A, own_B in zip(*_blocks(cuts, (y, x.contiguous()), (A, B)), strict=True):
         inner = torch.bmm(own_A, own_x.mT).mul_(scale)
         own_y.baddbmm_(inner.mT, own_B.mT)
         inners.append(inner)
@@ -43,8 +43,9 @@ class LowRank(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, A, B, *inners = ctx.saved_tensors
+        of_y = gradients[0].contiguous()
         of_x, of_A, of_B = (tensor.new_empty(tensor.shape) for tensor in (x, A, B))
-        blocks = _blocks(ctx.cuts, (gradients[0], x, of_x), (A, B, of_A, of_B))
+        blocks = _blocks(ctx.cuts, (of_y, x.contiguous(), of_x), (A, B, of_A, of_B))
         for inner, (own_y, own_x, to_x, own_A, own_B, to_A, to_B) in zip(
             inners, zip(*blocks, strict=True), strict=True
         ):
@@ -53,14 +54,14 @@ class LowRank(torch.autograd.Function):
                 torch.bmm(of_inner.mT, own_A, out=to_x)
             torch.bmm(of_inner, own_x, out=to_A)
             to_B.copy_(torch.bmm(inner, own_y).mT)
-        return gradients[0], of_x if ctx.needs_input_grad[1] else None, of_A, of_B, None, None
+        return of_y, of_x if ctx.needs_input_grad[1] else None, of_A, of_B, None, None
 
 
 def _blocks(cuts: Cuts, rows: Sequence[Tensor], factors: Sequence[Tensor]) -> Iterator[Sequence[Tensor]]:
     """Views for one batched matmul each: of rows `[G, tokens, d]` and factors `[G, ...]`, for all groups or for one."""
     groups = len(factors[0])
     for tensor in rows:
-        flat = tensor.reshape(-1, tensor.shape[-1])
+        flat = tensor.view(-1, tensor.shape[-1])  # never a copy: some are written to
         if cuts is None:
             yield [flat.view(groups, -1, flat.shape[1])]
         else:
