@@ -132,10 +132,12 @@ def _try_training(host: Host, items: list[Item], config: EcologyConfig, decoding
         population.init_slot(slot, population.max_rank, rng.stream(0, 0, slot, "try training"))
     started = time.perf_counter()
     prompts = sorted(host.encode_prompts([item.prompt for item in items]), key=len)
+    prompts = [ids for ids in prompts if len(ids) + decoding.max_new_tokens <= host.max_context]
     rows = min(config.plasticity.batch_rows, pass_tokens(host) // len(prompts[-1]) + 1)
-    own, answers = prompts[-rows:], [[host.pad_id] * decoding.max_new_tokens] * rows
+    own = prompts[-rows:]
+    answers = [[host.pad_id] * decoding.max_new_tokens for _ in own]
     slots = np.arange(len(own)) % config.population
-    gradients_of(host, population, build_batch(host, own, answers[: len(own)], slots, np.ones(len(own))))
+    gradients_of(host, population, build_batch(host, own, answers, slots, np.ones(len(own))))
     new = np.full(len(own), decoding.max_new_tokens)
     lengths = new + [len(prompt) for prompt in own]
     spent = FlopModel.from_model(host.model).train_flops(lengths, new, np.full(len(own), population.max_rank))
