@@ -5,28 +5,20 @@ import torch
 
 from evolora_core.ecology.calibration import Calibration, calibrate
 from evolora_core.hosts import Room
-from evolora_core.population import generate, train
 
 
 @pytest.fixture
-def tight(monkeypatch):
-    """A machine on which 40 answers and 120 tokens of training fit, by the real allocator's own error."""
-    cache_for, token_losses = generate.cache_for, train._token_losses
+def tight(small):
+    """A machine on which 40 rows of answers and 120 tokens of training fit, by the real allocator's own error."""
 
-    def allocate(wanted, room):
-        if wanted > room:
-            torch.empty(2**60)
+    def allocate(module, arguments, options):
+        rows, tokens = options["input_ids"].shape
+        if rows * tokens > 120 if torch.is_grad_enabled() else rows > 40:
+            torch.empty(2**60)  # more than any machine has
 
-    def cache(model, part, rows, *rest):
-        allocate(rows, 40)
-        return cache_for(model, part, rows, *rest)
-
-    def losses(host, ids, labels):
-        allocate(ids.numel(), 120)
-        return token_losses(host, ids, labels)
-
-    monkeypatch.setattr(generate, "cache_for", cache)
-    monkeypatch.setattr(train, "_token_losses", losses)
+    hook = small.host.model.register_forward_pre_hook(allocate, with_kwargs=True)
+    yield
+    hook.remove()
 
 
 def test_the_plan_is_found_once_and_fits(small, tight, tmp_path, caplog):
