@@ -1,7 +1,7 @@
 """A suite: conditions × seeds on one host, ending in one paper pack."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -31,6 +31,9 @@ class DecodingConfig(Strict):
 
     max_new_tokens: int = Field(32, ge=1, description="token cap of an answer")
     batch_rows: int = Field(512, ge=1, description="answers decoded together")
+    stop_strings: list[Annotated[str, Field(min_length=1)]] = Field(
+        [], description="text that ends an answer and is cut off, for hosts that do not end their answers themselves"
+    )
 
 
 class SftConfig(Strict):

@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from evolora_core import rng
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
-from evolora_core.ecology.state import cells_of
+from evolora_core.ecology.state import cells_of, slots_needed
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
@@ -38,7 +39,9 @@ class Calibration:
     per_cell: int  # answers behind each accuracy
     answers_per_second: float
     batch_rows: int  # the micro-batch plan: answers decoded together,
-    pass_share: float  # and tokens of a pass, relative to what it usually takes
+    pass_share: float  # tokens of a pass, relative to what it usually takes,
+    recompute: bool  # whether activations are computed twice,
+    paged: bool  # and whether adapters and optimizer states lie in CPU memory
     meter: dict = field(default_factory=dict)  # compute of the calibration itself, which the run starts from
 
     def save(self, path: Path) -> None:
@@ -59,7 +62,9 @@ class Calibration:
 
     def plan(self, host: Host) -> None:
         """Let the host's work be cut as was found to fit."""
-        host.room.rows, host.room.share = self.batch_rows, self.pass_share
+        room = host.room
+        room.rows, room.share = self.batch_rows, self.pass_share
+        room.recompute, room.paged = self.recompute, self.paged
 
     def rows(self) -> list[dict]:
         """Rows of the table `calibration`."""
@@ -69,6 +74,8 @@ class Calibration:
             {"key": "answers_per_second", "value": self.answers_per_second, "note": "bare host, this machine"},
             {"key": "batch_rows", "value": float(self.batch_rows), "note": "answers decoded together"},
             {"key": "pass_share", "value": self.pass_share, "note": "tokens of a pass, relative to the usual"},
+            {"key": "recompute", "value": float(self.recompute), "note": "1: activations computed twice in training"},
+            {"key": "paged", "value": float(self.paged), "note": "1: adapters and optimizer states in CPU memory"},
         ]
         return rows + [
             {"key": f"accuracy {cell}", "value": value, "note": "sampled answers of the bare host"}
@@ -119,14 +126,29 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         answers_per_second=len(outcomes) / seconds,
         batch_rows=min(decoding.batch_rows, host.room.rows),
         pass_share=host.room.share,
+        recompute=host.room.recompute,
+        paged=host.room.paged,
         meter=meter.state(),
     )
 
 
+def _crowded(host: Host, config: EcologyConfig) -> bool:
+    """Whether a whole population with gradients, both moments and as many elites would take more than half of what an
+    accelerator has free.
+    """
+    device = host.model.device
+    if device.type != "cuda":
+        return False
+    row = Population.empty(host, 0, max(config.ranks)).weights
+    wanted = 5 * slots_needed(config) * row.shape[1] * row.element_size()
+    return wanted > torch.cuda.mem_get_info(device)[0] / 2
+
+
 def _try_training(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, meter: Meter) -> None:
     """A training pass as large as a run's, over the longest items and with a whole population. What does not fit is
-    halved until it does, and stays so in the host's room. (Answers were tried before: those of the bare host.)
+    made to fit, and stays so in the host's room. (Answers were tried before: those of the bare host.)
     """
+    host.room.paged = _crowded(host, config)
     population = Population.empty(host, config.population, max(config.ranks), scale=config.scale)
     for slot in range(config.population):
         population.init_slot(slot, population.max_rank, rng.stream(0, 0, slot, "try training"))

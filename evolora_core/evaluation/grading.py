@@ -13,6 +13,7 @@ import numpy as np
 
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.evaluation.answered import keep, kept
+from evolora_core.evaluation.stopping import stop_at, until
 from evolora_core.families import Grade, Item, grade
 from evolora_core.hosts import Host
 from evolora_core.population.generate import Alternatives, Answer, generate
@@ -33,6 +34,9 @@ class Decoding(Protocol):
 
     @property
     def batch_rows(self) -> int: ...
+
+    @property
+    def stop_strings(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,7 @@ def answer_items(
     ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
     together = min(decoding.batch_rows, host.room.rows)
     chunk = CHUNK * together
+    stop = stop_at(host, decoding.stop_strings)
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
         rows = order[start : start + chunk]
@@ -127,6 +132,7 @@ def answer_items(
                     keys=None if keys is None else np.asarray(keys)[rows],
                     batch_rows=together,
                     alternatives=alternatives,
+                    stop=stop,
                 )
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error) or together == 1:
@@ -140,9 +146,10 @@ def answer_items(
             item, slot = items[row], int(slots[row])
             # With a prefix too, nothing beyond the cap is graded: unaided the answer could not be that long.
             tokens = [*given_tokens[row], *given.tokens]
-            finished = given.finished and len(tokens) < decoding.max_new_tokens
+            whole = host.decode(tokens[: decoding.max_new_tokens])
+            text = until(whole, decoding.stop_strings)
+            finished = (given.finished and len(tokens) < decoding.max_new_tokens) or len(text) < len(whole)
             tokens = tokens[: decoding.max_new_tokens]
-            text = host.decode(tokens)
             outcomes[row] = Outcome(
                 item=item,
                 slot=slot,

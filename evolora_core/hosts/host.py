@@ -25,12 +25,16 @@ DTYPES = ("float32", "bfloat16", "float16", AUTO)
 class Room:
     """What the machine's memory leaves for a host: the plan by which its work is cut.
 
-    share   tokens of a pass, relative to what it usually takes
-    rows    answers decoded together, at most
+    share       tokens of a pass, relative to what it usually takes
+    rows        answers decoded together, at most
+    paged       whether adapters and their optimizer's states lie in CPU memory, those in use alone on the device
+    recompute   whether training keeps only what enters each layer, and computes the rest again on the way back
     """
 
     share: float = 1.0
     rows: int = 2**31
+    paged: bool = False
+    recompute: bool = False
 
 
 @dataclass(frozen=True)

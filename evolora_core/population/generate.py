@@ -3,7 +3,7 @@
 Decoding is ours, the forward pass is the Hugging Face model's. Knows nothing of text, items or grades.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -42,7 +42,7 @@ class Answer:
     """One answer.
 
     tokens          sampled token ids, the end token excluded
-    finished        whether an end token was sampled
+    finished        whether an end token was sampled, or `stop` said so
     logprob         sum of the log-probabilities of the sampled tokens, the end token included, at temperature 1
     prompt_tokens   length of the prompt
     new_tokens      sampled tokens, the end token included
@@ -70,14 +70,15 @@ def generate(
     keys: np.ndarray | None = None,
     batch_rows: int = 256,
     alternatives: int = 0,
+    stop: Callable[[Tensor], Tensor] | None = None,
 ) -> list[Answer]:
     """Answer `prompt_ids[i]` with the adapter in `slots[i]` (-1 = bare host); the answers keep the order of the rows.
 
     Temperature 0 takes the likeliest token, a higher one samples by inverse CDF from the uniforms of the row's own
     stream `keys[i]` (uint64), so that a row's answer depends on the rows beside it only through floating-point
     rounding. At most `batch_rows` rows are decoded together. `alternatives` asks for that many next likeliest tokens at
-    each step of a greedy answer. Raises ValueError where a row does not fit the context, or samples without a key or
-    with alternatives.
+    each step of a greedy answer. `stop` says of new tokens `[rows, so far]` which rows shall end, `[rows]` bool. Raises
+    ValueError where a row does not fit the context, or samples without a key or with alternatives.
     """
     rows = len(prompt_ids)
     if not rows:
@@ -91,7 +92,8 @@ def generate(
     prompts = _padded(prompt_ids, lengths)
     draws = rng.uniforms(keys, max_new_tokens) if keys is not None and heat.any() else np.zeros((rows, 1))
     tokens = np.zeros((rows, max_new_tokens), dtype=np.int64)
-    counts, finished = np.zeros(rows, dtype=np.int64), np.zeros(rows, dtype=bool)
+    counts = np.zeros(rows, dtype=np.int64)
+    finished, ended = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
     logprobs, executed = np.zeros(rows), np.zeros(rows)
     likeliest = np.zeros((rows, max_new_tokens if alternatives else 0, 1 + alternatives, 2))
     by_length = np.argsort(lengths, kind="stable")
@@ -104,12 +106,13 @@ def generate(
             order = np.argsort(which.reshape(-1), kind="stable")
             batch, which = batch[order], which.reshape(-1)[order]
             found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], max_new_tokens)
-            found.likeliest = likeliest[batch]
+            found.likeliest, found.stop = likeliest[batch], stop
             found.run(distinct, which)
             likeliest[batch] = found.likeliest
             tokens[batch], counts[batch] = found.tokens, found.counts
-            finished[batch], logprobs[batch], executed[batch] = found.finished, found.logprobs, found.executed
-    kept = counts - finished
+            finished[batch], ended[batch] = found.finished, found.ended
+            logprobs[batch], executed[batch] = found.logprobs, found.executed
+    kept = counts - ended
     return [
         Answer(own[:end], done, logprob, prompt, count, flops, _alternatives(tops, count))
         for own, end, done, logprob, prompt, count, flops, tops in zip(
@@ -156,6 +159,8 @@ class _Decoding:
         self.tokens = np.zeros((len(slots), max_new_tokens), dtype=np.int64)
         self.counts = np.zeros(len(slots), dtype=np.int64)
         self.finished = np.zeros(len(slots), dtype=bool)
+        self.ended = np.zeros(len(slots), dtype=bool)  # finished by an end token
+        self.stop: Callable[[Tensor], Tensor] | None = None
         self.logprobs = np.zeros(len(slots))
         self.executed = np.zeros(len(slots))
         self.likeliest = np.zeros((len(slots), 0, 1, 2))  # [rows, steps, tokens, (id, log-probability)], if wanted
@@ -181,7 +186,12 @@ class _Decoding:
             if self.likeliest.shape[1]:
                 top = torch.log_softmax(logits.float(), dim=1).topk(self.likeliest.shape[2], dim=1)
                 self.likeliest[rows, step] = torch.stack([top.indices, top.values], dim=2).cpu().numpy()[living]
-            alive = alive & ~torch.isin(chosen, self.ends)
+            ends = torch.isin(chosen, self.ends)
+            self.ended[active[(alive & ends).cpu().numpy()]] = True
+            alive = alive & ~ends
+            if self.stop is not None:
+                so_far = torch.from_numpy(self.tokens[active, : step + 1]).to(self.device)
+                alive = alive & ~self.stop(so_far)
             living = alive.cpu().numpy()
             self.finished[active[~living]] = True
             if not living.any() or step + 1 == self.max_new_tokens:

@@ -126,8 +126,9 @@ class Attachment:
         if weights is None:
             first, last = int(present[0]), int(present[-1])
             adjacent = last - first + 1 == len(present)
-            weights = population.weights[first : last + 1] if adjacent else population.weights.index_select(0, present)
-        rank = self.rank = max(int(population.ranks[present].max()), 1)
+            own = slice(first, last + 1) if adjacent else present.to(population.device)
+            weights = population.weights[own].to(self._device)
+        rank = self.rank = max(int(population.ranks[present.to(population.device)].max()), 1)
         return {
             name: (A[:, :rank].to(self._dtype), B[:, :, :rank].to(self._dtype))
             for name, (A, B) in population.factors(weights).items()

@@ -11,6 +11,7 @@ log = logging.getLogger(__name__)
 
 CPU_TOKENS = 2048  # of one pass: its activations stay in the processor's cache
 ACCELERATOR_TOKENS = 16384  # keeps the device busy, and a backward pass within its memory
+WORTHWHILE = 1 / 8  # of these: fewer at once cost more than computing activations twice
 
 
 def pass_tokens(host: Host) -> int:
@@ -56,12 +57,19 @@ def out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
-def halve_passes(host: Host, lengths: np.ndarray) -> bool:
-    """After running out of memory over these rows: take half as many tokens at once from now on. False if a pass is
-    one row already.
+def make_room(host: Host, lengths: np.ndarray) -> bool:
+    """After running out of memory in training over these rows: need less from now on. False if nothing is left to do.
+
+    First half as many tokens go through at once, which costs little until they no longer keep the device busy; then
+    activations are computed again in the backward pass, half of the forward's arithmetic more; then half as many again.
     """
-    if pass_tokens(host) <= int(lengths.max()):
-        return False
-    host.room.share /= 2
-    log.warning("out of memory: going on with %d tokens in a pass", pass_tokens(host))
-    return True
+    long = pass_tokens(host) > int(lengths.max())
+    if long and (host.room.share > WORTHWHILE or host.room.recompute):
+        host.room.share /= 2
+        log.warning("out of memory: going on with %d tokens in a pass", pass_tokens(host))
+        return True
+    if not host.room.recompute:
+        host.room.recompute = True
+        log.warning("out of memory: going on with activations computed twice")
+        return True
+    return False

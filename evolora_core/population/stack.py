@@ -14,7 +14,7 @@ Factors = dict[str, tuple[Tensor, Tensor]]  # module name -> (A [G, r, in], B [G
 
 
 class Population:
-    """`capacity` slots for adapters of rank up to `max_rank`, float32, on the host's device.
+    """`capacity` slots for adapters of rank up to `max_rank`, float32, on the host's device or paged to CPU memory.
 
     weights   [P, D]: every factor of a slot in one row, so that the optimizer works on all modules at once
     A, B      views into it: module name -> [P, max_rank, in], [P, out, max_rank]; write into them, never replace them
@@ -48,7 +48,8 @@ class Population:
         """Empty slots that adapt every linear layer of the host but the LM head."""
         layers = adapted_layers(host.model)
         shapes = {name: (layer.out_features, layer.in_features) for name, layer in layers.items()}
-        return cls(shapes, capacity, max_rank, scale, next(iter(layers.values())).weight.device)
+        device = torch.device("cpu") if host.room.paged else next(iter(layers.values())).weight.device
+        return cls(shapes, capacity, max_rank, scale, device)
 
     @property
     def capacity(self) -> int:

@@ -4,19 +4,22 @@ The rows of a batch belong to different slots and meet nowhere in the model, so 
 gradient of each.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from evolora_core.errors import AdapterError
 from evolora_core.hosts import Host
 from evolora_core.population.lora import attached
-from evolora_core.population.passes import halve_passes, out_of_memory, pass_tokens, passes
+from evolora_core.population.passes import make_room, out_of_memory, pass_tokens, passes
 from evolora_core.population.stack import Population
 
 IGNORED = -100  # label of positions that are not trained on
@@ -147,7 +150,7 @@ def train_step(
     others are not affected.
     """
     losses = torch.full((population.capacity,), torch.nan, device=population.device)
-    present, own, gradients = gradients_of(host, population, batch)
+    present, own, gradients = (part.to(population.device) for part in gradients_of(host, population, batch))
     norms = gradients.norm(dim=1)
     sound = own.isfinite() & norms.isfinite()
     slots = present[sound]
@@ -163,13 +166,13 @@ def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tens
     """Slots in the batch `[G]`, their losses `[G]` and the gradients of their weights `[G, D]`.
 
     Rows go through the model in passes of like length, whose gradients add up: little padding, and bounded memory.
-    When memory runs out all the same, it is done again in smaller passes.
+    When memory runs out all the same, it is done again with less of it (`make_room`).
     """
     while True:
         try:
             return _gradients(host, population, batch)
         except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error) or not halve_passes(host, batch.lengths):
+            if not out_of_memory(error) or not make_room(host, batch.lengths):
                 raise
 
 
@@ -179,9 +182,9 @@ def _gradients(host: Host, population: Population, batch: Batch) -> tuple[Tensor
     present, group = torch.unique(batch.slots, return_inverse=True)
     answers = (batch.labels != IGNORED).sum(dim=1)
     share = batch.weights / _by_group(batch.weights.abs() * answers, group, len(present))[group]
-    leaf = population.weights[present].requires_grad_()
+    leaf = population.weights[present.to(population.device)].to(present.device).requires_grad_()
     losses, gradients = torch.zeros_like(share[: len(present)]), torch.zeros_like(leaf)
-    with torch.enable_grad(), attached(host.model, population) as adapters:
+    with torch.enable_grad(), _recomputing(host), attached(host.model, population) as adapters:
         for rows in passes(batch.lengths, batch.slots.cpu().numpy(), pass_tokens(host)):
             chosen = torch.from_numpy(rows).to(leaf.device)
             own, place = torch.unique(group[chosen], return_inverse=True)
@@ -192,6 +195,25 @@ def _gradients(host: Host, population: Population, batch: Batch) -> tuple[Tensor
             gradients += torch.autograd.grad(partial.sum(), leaf)[0]
             losses[own] += partial.detach()
     return present, losses, gradients
+
+
+@contextmanager
+def _recomputing(host: Host) -> Iterator[None]:
+    """Activation checkpointing (Chen et al. 2016) of every decoder layer, if the host's room asks for it.
+
+    Transformers' own does so in training mode only, in which a host would also drop out.
+    """
+    layers = host.model.get_decoder().layers if host.room.recompute else []
+    before = [layer.__dict__.get("forward") for layer in layers]
+    for layer in layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
+    try:
+        yield
+    finally:
+        for layer, forward in zip(layers, before, strict=True):
+            del layer.forward
+            if forward is not None:
+                layer.forward = forward
 
 
 def _token_losses(host: Host, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,5 @@
 import dataclasses
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -23,6 +24,24 @@ def population(host):
         for B in made.B.values():
             B[slot, :, :rank] = 0.1 * (slot + 1)
     return made
+
+
+def test_stop_strings_end_an_answer_and_are_cut_off(host, population, items):
+    slots = [0, 1] * 8
+    whole = answer_items(host, population, items, slots, decoding=DECODING)
+    letters = Counter("".join(outcome.answer for outcome in whole))
+    pairs = Counter(o.answer[i : i + 2] for o in whole for i in range(len(o.answer) - 1))
+    stops = [letters.most_common(2)[1][0], pairs.most_common(1)[0][0]]
+    stopping = DECODING.model_copy(update={"stop_strings": stops})
+    stopped = answer_items(host, population, items, slots, decoding=stopping)
+    assert sum(o.answer_tokens for o in stopped) < sum(o.answer_tokens for o in whole)
+    for before, after in zip(whole, stopped, strict=True):
+        places = [place for stop in stops if (place := before.answer.find(stop)) >= 0]
+        assert after.answer == before.answer[: min(places, default=None)]
+        assert after.finished == (bool(places) or before.finished)
+    prefixes = [outcome.tokens[:3] for outcome in whole]
+    begun = answer_items(host, population, items, slots, decoding=stopping, prefixes=prefixes)
+    assert [outcome.answer for outcome in begun] == [outcome.answer for outcome in stopped]
 
 
 def test_each_item_gets_its_own_graded_outcome_in_order(host, population, items):

@@ -225,6 +225,46 @@ def test_out_of_memory_halves_the_passes_and_says_so(caplog):
         torch.testing.assert_close(mine, whole)
 
 
+def test_computing_activations_twice_changes_no_gradient(host):
+    population = tiny_population(host, [4, 2, 8])
+    prompts, answers, weights = random_rows(12)
+    batch = build_batch(host, prompts, answers, np.arange(12) % 3, weights)
+    expected = gradients_of(host, population, batch)
+    host.room.recompute, calls = True, []
+    layer = host.model.get_decoder().layers[0]
+    hook = layer.self_attn.register_forward_pre_hook(lambda *_: calls.append(1))
+    try:
+        found = gradients_of(host, population, batch)
+    finally:
+        host.room.recompute = False
+        hook.remove()
+    assert len(calls) > 0 and len(calls) % 2 == 0 and "forward" not in layer.__dict__
+    for mine, whole in zip(found, expected, strict=True):
+        assert torch.equal(mine, whole)
+
+
+def test_where_short_passes_do_not_help_activations_are_computed_twice():
+    host = tiny_host("qwen3")
+    host.room.share = 2**-9
+    population = tiny_population(host, [4])
+    prompts, answers, weights = random_rows(4)
+    batch = build_batch(host, prompts, answers, np.zeros(4, dtype=int), weights)
+    expected = gradients_of(host, population, batch)
+
+    def full(module, arguments, output):
+        if not host.room.recompute:
+            torch.empty(2**60)
+
+    hook = host.model.register_forward_hook(full)
+    try:
+        found = gradients_of(host, population, batch)
+    finally:
+        hook.remove()
+    assert host.room.recompute
+    for mine, whole in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, whole)
+
+
 def test_the_bare_host_does_not_learn(qwen):
     batch = build_batch(qwen, [[5]], [[6]], [-1], [1.0])
     with pytest.raises(ValueError, match="does not learn"):
