@@ -21,6 +21,13 @@ class PlasticityConfig(Strict):
         [2e-3, 2.5e-3, 3e-3], min_length=1, description="grid of AdamW learning rates that tuning chooses from"
     )
     half_life: float = Field(8.0, gt=0, description="generations after which the learning rate has halved")
+    cooldown: float = Field(
+        0.2,
+        ge=0,
+        le=1,
+        description="steps after the last generation, in which the learning rate falls to zero, relative to those "
+        "before it",
+    )
     steps: int = Field(4, ge=0, description="steps of the learners in a generation")
     batch_rows: int = Field(128, ge=1, description="verified answers in one step, over all learners")
     single_batch_rows: int = Field(

@@ -24,7 +24,7 @@ from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.choosing import choose
 from evolora_core.ecology.events import write_events
-from evolora_core.ecology.learning import learn
+from evolora_core.ecology.learning import cool, cooling_flops, learn
 from evolora_core.ecology.ledger import MICRO, SINK, SUN
 from evolora_core.ecology.merging import assimilate
 from evolora_core.ecology.rollout import act, admit, allocate, settle, trade
@@ -113,7 +113,7 @@ def evolve(
     while not state.extinct:
         if budget_flops is None and state.generation >= config.generations:
             break
-        if budget_flops is not None and spent + step > budget_flops:
+        if budget_flops is not None and spent + step + cooling_flops(world, state, step) > budget_flops:
             break
         generation(world, state)
         step, spent = state.meter.total() - spent, state.meter.total()
@@ -128,6 +128,7 @@ def evolve(
             _commit(state, checkpoints)
             committed = time.monotonic()
     _commit(state, checkpoints)
+    cool(world, state)
     meter = choose(world, state, selection, routings, folder)
     _publish(world, state, meter, folder)
     return Evolved(folder, meter, state.generation, state.extinct)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from evolora_core.ecology.ledger import SINK
+from evolora_core.ecology.selection import drop_broken
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
 from evolora_core.population.train import build_batch, train_step
@@ -37,23 +38,50 @@ def learners_of(world: World, state: State) -> list[tuple[Organelle, int]]:
 
 def learn(world: World, state: State) -> None:
     """A few steps of every learner over its buffer, charged to its account. NaN retires its organelle."""
+    steps = _steps(world, 1)
+    _rehearse(world, state, np.ones(steps), "rehearse")
+
+
+def cool(world: World, state: State) -> None:
+    """The end of a run: more steps, in which the learning rate falls to zero, a share of those made until now.
+
+    A schedule planned to the end would need to know it. Constant first and then a short decay to zero gets nearly as
+    far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
+    """
+    steps = _steps(world, state.generation * world.config.plasticity.cooldown)
+    _rehearse(world, state, 1 - np.arange(1, steps + 1) / (steps + 1), "cool")
+    state.events["ledger"] += state.ledger.drain()
+    drop_broken(state)
+
+
+def cooling_flops(world: World, state: State, more: int = 0) -> int:
+    """What the cooldown will cost, with a margin for longer rows, if `more` FLOPs are spent before it."""
+    updates = state.meter.accounts["update"].flops if "update" in state.meter.accounts else 0
+    return round(1.1 * world.config.plasticity.cooldown * (updates + more))
+
+
+def _steps(world: World, generations: float) -> int:
+    """Steps of a learner in so many generations. Both modes see equally many rows."""
     config = world.config.plasticity
-    steps = config.steps
-    if world.mode == "single":
-        steps = max(1, round(steps * config.batch_rows / config.single_batch_rows)) if steps else 0
-    rows = {organelle.id: share for organelle, share in learners_of(world, state)} if steps else {}
+    scale = config.batch_rows / config.single_batch_rows if world.mode == "single" else 1
+    return max(1, round(config.steps * generations * scale)) if config.steps and generations else 0
+
+
+def _rehearse(world: World, state: State, decay: np.ndarray, role: str) -> None:
+    """One step of the learners for each factor of their learning rates in `decay`."""
+    rows = {organelle.id: share for organelle, share in learners_of(world, state)} if len(decay) else {}
     if not rows:
         return
     learners = [state.change(state.organelles[number], learned=state.generation) for number in rows]
     started = time.perf_counter()
-    draws = {organelle.id: world.stream(state.generation, organelle.id, "rehearse") for organelle in learners}
+    draws = {organelle.id: world.stream(state.generation, organelle.id, role) for organelle in learners}
     rates = torch.zeros(len(state.practice))
     for organelle in learners:
         rates[organelle.slot] = world.rate(organelle, state.generation)
     spent = dict.fromkeys(draws, 0)
     tokens = 0
     broken: set[int] = set()
-    for _ in range(steps):
+    for factor in decay.tolist():
         flat = [
             (organelle, memory)
             for organelle in learners
@@ -64,7 +92,9 @@ def learn(world: World, state: State) -> None:
         batch = build_batch(
             world.host, prompts, answers, np.array([organelle.slot for organelle, _ in flat]), np.ones(len(flat))
         )
-        losses = train_step(world.host, state.population, batch, state.optimizer, rates, config.max_grad_norm)
+        losses = train_step(
+            world.host, state.population, batch, state.optimizer, rates * factor, world.config.plasticity.max_grad_norm
+        )
         broken |= {o.id for o in learners if not torch.isfinite(losses[o.slot])}
         answer_lengths = np.array([len(answer) for answer in answers])
         lengths = np.array([len(prompt) for prompt in prompts]) + answer_lengths

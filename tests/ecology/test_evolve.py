@@ -97,6 +97,10 @@ def test_tables_agree_with_one_another(straight):
     alive = [row for row in rows(straight.folder, "organelles") if row["died"] is None]
     assert len(alive) == generations[-1]["population"] <= 4
     energy = sum(row["balance"] for row in alive) / 1e6
+    ids = {str(row["organelle"]) for row in alive}
+    cooled = [row for row in rows(straight.folder, "ledger") if row["generation"] == len(generations)]
+    assert cooled and {row["entry"] for row in cooled} == {"update"}
+    energy -= sum(row["amount"] for row in cooled if row["account"] in ids) / 1e6
     assert math.isclose(energy, generations[-1]["energy_total"], abs_tol=1e-6)
 
 
