@@ -1,5 +1,5 @@
-"""The stages of a suite and what each needs: tuning first, since every seed uses its learning rates; then, for each
-seed, datasets, calibration, evolution, the rivals that spend what it spent, and evaluation; at the end comparisons and
+"""The stages of a suite and what each needs: tuning first, since every seed uses what it chooses; then, for each seed,
+datasets, calibration, evolution, the rivals that spend what it spent, and evaluation; at the end comparisons and
 the pack, from the seeds that every condition has.
 """
 
@@ -12,7 +12,7 @@ from flows._execute import Results, Step
 from tasks import calibrate, compare, datasets, evaluate, evolve, pack, sft, tune
 from tasks._stage import StageResult, Suite
 
-ARMS = ("ecology", "single", "sft")
+URGENCY = ("ecology", "single", "sft")  # kinds of arms: what others wait for, and what takes longest, first
 COMPARISON, PACK = "suite.s0.compare", "suite.s0.pack"
 
 
@@ -21,16 +21,22 @@ def name(condition: str, seed: int, stage: str) -> str:
     return f"{condition}.s{seed}.{stage}"
 
 
-def training(arm: str, seed: int) -> str:
+def training(suite: Suite, arm: str, seed: int) -> str:
     """Name of the stage that trains an arm."""
-    return name(arm, seed, "sft" if arm == "sft" else "evolve")
+    return name(arm, seed, "sft" if suite.config.kind(arm) == "sft" else "evolve")
+
+
+def trained_arms(suite: Suite) -> list[str]:
+    """The conditions that are trained; `ecology`, whose compute is the budget of all others, comes first."""
+    arms = [condition for condition in suite.config.conditions if condition != "frozen"]
+    return sorted(arms, key=lambda arm: (arm != "ecology", URGENCY.index(suite.config.kind(arm))))
 
 
 def plan(suite: Suite) -> list[Step]:
     """Every stage up to the evaluations. The order is that of urgency: what most others wait for comes first."""
     seeds, conditions = suite.config.seeds, suite.config.conditions
-    arms = [arm for arm in ARMS if arm in conditions]
-    tuned = bool(arms) and len(suite.config.sft.learning_rates) > 1
+    arms = trained_arms(suite)
+    tuned = bool(arms) and suite.config.trials > 1
     steps = tuning(suite, arms) if tuned else []
     for seed in seeds:
         steps += prepared(suite, seed, calibrated=bool(arms))
@@ -57,28 +63,28 @@ def prepared(suite: Suite, seed: int, calibrated: bool = True) -> list[Step]:
 def trained(suite: Suite, arm: str, seed: int, tuned: bool) -> Step:
     """Evolution or fine-tuning of a seed; the rivals wait for the ecology, whose compute is their budget."""
     data, calibration = name("shared", seed, "datasets"), name("shared", seed, "calibrate")
-    choice, measured = name("tuning", suite.config.tuning.seed, "choose"), training("ecology", seed)
+    choice, measured = name("tuning", suite.config.tuning.seed, "choose"), training(suite, "ecology", seed)
+    supervised = suite.config.kind(arm) == "sft"
     needs = [data, calibration]
     needs += [choice] if tuned else []
     needs += [measured] if arm != "ecology" else []
 
     def request(results: Results) -> Any:
-        grid = suite.config.sft.learning_rates if arm == "sft" else suite.config.ecology.plasticity.learning_rates
         given: dict[str, Any] = {
             "datasets": results[data],
             "calibration": results[calibration],
-            "learning_rate": results[choice].summary[arm] if tuned else grid[0],
+            "trial": results[choice].summary[arm] if tuned else (0 if suite.config.trials else None),
         }
         if arm != "ecology":
             given["budget"] = results[measured]
-        return sft.request(suite, seed, **given) if arm == "sft" else evolve.request(suite, arm, seed, **given)
+        return (sft if supervised else evolve).request(suite, arm, seed, **given)
 
-    return Step(training(arm, seed), sft.sft if arm == "sft" else evolve.evolve, request, tuple(needs))
+    return Step(training(suite, arm, seed), sft.sft if supervised else evolve.evolve, request, tuple(needs))
 
 
 def evaluated(suite: Suite, condition: str, seed: int) -> Step:
     """The holdouts of a condition and seed."""
-    needs = [name("shared", seed, "datasets")] + ([training(condition, seed)] if condition != "frozen" else [])
+    needs = [name("shared", seed, "datasets")] + ([training(suite, condition, seed)] if condition != "frozen" else [])
 
     def request(results: Results) -> Any:
         found = [results[need] for need in needs]
@@ -90,7 +96,7 @@ def evaluated(suite: Suite, condition: str, seed: int) -> Step:
 def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
     """The trials of every arm on the tuning seed, and the choice."""
     seed = suite.config.tuning.seed
-    numbers = range(len(suite.config.sft.learning_rates))
+    numbers = range(suite.config.trials)
     base = (name("shared", seed, "datasets"), name("shared", seed, "calibrate"))
     measured = tuple(name("tuning", seed, f"try-ecology-{trial}") for trial in numbers)
 
@@ -103,7 +109,7 @@ def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
                 suite, arm, trial, datasets=given[0], calibration=given[1], ecology_trials=given[2:]
             )
 
-        return Step(name("tuning", seed, f"try-{arm}-{trial}"), tune.try_learning_rate, request, needs)
+        return Step(name("tuning", seed, f"try-{arm}-{trial}"), tune.try_settings, request, needs)
 
     trials = [attempt(arm, trial) for arm in arms for trial in numbers]
     tried = tuple(step.name for step in trials)
@@ -111,7 +117,7 @@ def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
     def choice(results: Results) -> Any:
         return tune.choice_request(suite, [results[own] for own in tried])
 
-    last = Step(name("tuning", seed, "choose"), tune.choose_learning_rates, choice, tried)
+    last = Step(name("tuning", seed, "choose"), tune.choose_settings, choice, tried)
     return [*prepared(suite, seed), *trials, last]
 
 

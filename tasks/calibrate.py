@@ -5,7 +5,7 @@ from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_req
 
 def request(suite: Suite, seed: int, datasets: StageResult) -> StageRequest:
     """Calibrate on the training set of `seed`."""
-    ecology = suite.config.ecology.model_dump(mode="json", exclude={"generations"})
+    ecology = suite.config.ecology.model_dump(mode="json", exclude={"generations", "trials"})
     config = {"ecology": ecology, "decoding": suite.config.decoding.model_dump(mode="json")}
     inputs = {"datasets": datasets}
     return stage_request(suite, "calibrate", "shared", seed, entry=__name__, config=config, inputs=inputs)

@@ -9,33 +9,33 @@ from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_req
 
 def request(
     suite: Suite,
-    mode: str,
+    arm: str,
     seed: int,
     *,
     datasets: StageResult,
     calibration: StageResult,
-    learning_rate: float,
+    trial: int | None,
     budget: StageResult | None = None,
 ) -> StageRequest:
-    """Evolve in `mode` (ecology or single); `budget` is the stage whose FLOPs `single` may spend."""
+    """Evolve an arm like ecology or single; `budget` is the stage to whose FLOPs the arm's are relative."""
     return stage_request(
         suite,
         "evolve",
-        mode,
+        arm,
         seed,
         entry=__name__,
-        config=evolve_config(suite, mode, learning_rate) | ({"budget_flops": budget.flops} if budget else {}),
-        horizon={"generations": suite.config.ecology.generations} if mode == "ecology" else None,
+        config=evolve_config(suite, arm, trial)
+        | ({"budget_flops": round(suite.config.budget(arm) * budget.flops)} if budget else {}),
+        horizon=None if budget else {"generations": suite.config.ecology.generations},
         inputs={"datasets": datasets, "calibration": calibration},
     )
 
 
-def evolve_config(suite: Suite, mode: str, learning_rate: float) -> dict[str, Any]:
-    """What an evolution depends on: everything of the ecology but its length and the grid that the rate came from."""
-    ecology = suite.config.ecology.model_dump(mode="json", exclude={"generations": True})
-    ecology["plasticity"]["learning_rates"] = [learning_rate]
+def evolve_config(suite: Suite, arm: str, trial: int | None) -> dict[str, Any]:
+    """What an evolution depends on: everything of the ecology but its length and the trials that were not chosen."""
+    ecology = suite.config.settings(arm, trial).model_dump(mode="json", exclude={"generations", "trials"})
     return {
-        "mode": mode,
+        "mode": suite.config.kind(arm),
         "ecology": ecology,
         "decoding": suite.config.decoding.model_dump(mode="json"),
         "routings": suite.config.evaluation.routings,
@@ -68,7 +68,6 @@ def run(work: Work, folder: Path, generations: int | None, budget_flops: int | N
         work.seed,
         Calibration.load(work.inputs["calibration"] / "calibration.json"),
         folder,
-        learning_rate=work.config["ecology"]["plasticity"]["learning_rates"][0],
         routings=work.config["routings"],
         mode=work.config["mode"],
         budget_flops=budget_flops,

@@ -14,29 +14,30 @@ if TYPE_CHECKING:
 
 def request(
     suite: Suite,
+    arm: str,
     seed: int,
     *,
     datasets: StageResult,
     calibration: StageResult,
-    learning_rate: float,
+    trial: int | None,
     budget: StageResult,
 ) -> StageRequest:
-    """Fine-tune within the FLOPs of the stage `budget`."""
+    """Fine-tune an arm; `budget` is the stage to whose FLOPs the arm's are relative."""
     return stage_request(
         suite,
         "sft",
-        "sft",
+        arm,
         seed,
         entry=__name__,
-        config=sft_config(suite, learning_rate) | {"budget_flops": budget.flops},
+        config=sft_config(suite, arm, trial) | {"budget_flops": round(suite.config.budget(arm) * budget.flops)},
         inputs={"datasets": datasets, "calibration": calibration},
     )
 
 
-def sft_config(suite: Suite, learning_rate: float) -> dict:
+def sft_config(suite: Suite, arm: str, trial: int | None) -> dict:
     """What fine-tuning depends on, its budget apart."""
     return {
-        "sft": suite.config.sft.model_dump(mode="json") | {"learning_rates": [learning_rate]},
+        "sft": suite.config.settings(arm, trial).model_dump(mode="json", exclude={"trials"}),
         "decoding": suite.config.decoding.model_dump(mode="json"),
         "routings": suite.config.evaluation.routings,
     }
@@ -70,7 +71,6 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
         config,
         budget_flops=budget_flops - calibration.routing_reserve(len(selection)),
         seed=work.seed,
-        learning_rate=config.learning_rates[0],
         folder=folder,
         selection_items=selection,
         decoding=decoding,

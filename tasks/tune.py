@@ -1,4 +1,4 @@
-"""Stages `tune`: a learning rate is tried by a short run and judged by routed accuracy on the selection split; then
+"""Stages `tune`: settings are tried by a short run and judged by routed accuracy on the selection split; then
 the best is chosen. Every arm gets the same number of trials at the same share of the budget, on a seed that is never
 reported.
 """
@@ -20,31 +20,28 @@ def trial_request(
     calibration: StageResult,
     ecology_trials: Sequence[StageResult] = (),
 ) -> StageRequest:
-    """Try rate number `trial` of an arm's grid. The ecology runs a share of its generations; the mean of what that
+    """Make trial number `trial` of an arm. The ecology runs a share of its generations; the mean of what that
     cost (`ecology_trials`) is the budget of a trial of the others."""
     tuning = suite.config.tuning
-    if arm == "sft":
-        learning_rate = suite.config.sft.learning_rates[trial]
-        config = sft.sft_config(suite, learning_rate)
-    else:
-        learning_rate = suite.config.ecology.plasticity.learning_rates[trial]
-        config = evolve.evolve_config(suite, arm, learning_rate)
+    make = sft.sft_config if suite.config.kind(arm) == "sft" else evolve.evolve_config
+    config = make(suite, arm, trial)
     if arm == "ecology":
         config["generations"] = max(1, round(suite.config.ecology.generations * tuning.fraction))
     else:
-        config["budget_flops"] = sum(result.flops for result in ecology_trials) // len(ecology_trials)
+        mean = sum(result.flops for result in ecology_trials) / len(ecology_trials)
+        config["budget_flops"] = round(suite.config.budget(arm) * mean)
     return stage_request(
         suite,
         f"try-{arm}-{trial}",
         "tuning",
         tuning.seed,
         entry=__name__,
-        config=config | {"arm": arm, "trial": trial, "learning_rate": learning_rate},
+        config=config | {"arm": arm, "trial": trial, "changes": suite.config.settings(arm).trials[trial]},
         inputs={"datasets": datasets, "calibration": calibration},
     )
 
 
-def try_rate(work: Work) -> Made:
+def attempt(work: Work) -> Made:
     """Leaves the short run in run/ and its compute, all charged to `tuning`."""
     from evolora_core.compute import Meter
     from evolora_core.rivals.sft import Diverged
@@ -52,7 +49,7 @@ def try_rate(work: Work) -> Made:
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)
     try:
-        if work.config["arm"] == "sft":
+        if "sft" in work.config:
             made = sft.run(work, folder, work.config["budget_flops"])
         else:
             made = evolve.run(work, folder, work.config.get("generations"), work.config.get("budget_flops"))
@@ -64,7 +61,7 @@ def try_rate(work: Work) -> Made:
     for row in rows:
         meter.add("tuning", **{key: row[key] for key in ("flops", "tokens", "seconds", "executed_flops")})
     write_table(work.folder, "compute", meter.rows())
-    facts = {key: work.config[key] for key in ("arm", "trial", "learning_rate")}
+    facts = {"arm": work.config["arm"], "trial": work.config["trial"], "changes": json.dumps(work.config["changes"])}
     return Made(made.flops, facts | {"selection_acc": accuracy, "flops": made.flops})
 
 
@@ -92,13 +89,13 @@ def choice_request(suite: Suite, trials: Sequence[StageResult]) -> StageRequest:
 
 
 def choose(work: Work) -> Made:
-    """Leaves the table `tuning`; the summary says the chosen rate of each arm. A tie goes to the lower rate."""
+    """Leaves the table `tuning`; the summary says the chosen trial of each arm. A tie goes to the earlier trial."""
     rows = sorted(map(dict, work.summaries.values()), key=lambda row: (row["arm"], row["trial"]))
     write_table(work.folder, "tuning", rows)
-    by_merit = sorted(rows, key=lambda row: (row["selection_acc"], -row["learning_rate"]))
-    best = {row["arm"]: row["learning_rate"] for row in by_merit}  # the last of an arm, which is its best, stays
+    by_merit = sorted(rows, key=lambda row: (row["selection_acc"], -row["trial"]))
+    best = {row["arm"]: row["trial"] for row in by_merit}  # the last of an arm, which is its best, stays
     return Made(summary=best)
 
 
-try_learning_rate = stage_task("tune", try_rate)
-choose_learning_rates = stage_task("tune", choose)
+try_settings = stage_task("tune", attempt)
+choose_settings = stage_task("tune", choose)

@@ -1,6 +1,6 @@
 """Settings of the ecology: who lives, how they learn, what things cost, when a merge is accepted."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,9 +17,7 @@ class PlasticityConfig(Strict):
         "`gold`: supervised steps on gold targets (labelled as such)",
     )
     calls: int = Field(16, ge=1, description="verifier calls that `search` may spend on one item")
-    learning_rates: list[float] = Field(
-        [2e-3, 2.5e-3, 3e-3], min_length=1, description="grid of AdamW learning rates that tuning chooses from"
-    )
+    learning_rate: float = Field(2.5e-3, gt=0, description="AdamW learning rate of a run's first generation")
     half_life: float = Field(8.0, gt=0, description="generations after which the learning rate has halved")
     cooldown: float = Field(
         0.2,
@@ -99,6 +97,10 @@ class EcologyConfig(Strict):
     ranks: list[int] = Field([2, 4, 8], min_length=1, description="adapter ranks, dealt to the founders in turn")
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
     generations: int = Field(12, ge=1, description="rounds of the ecology")
+    trials: list[dict[str, Any]] = Field(
+        [{"plasticity": {"learning_rate": rate}} for rate in (2e-3, 2.5e-3, 3e-3)],
+        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+    )
     episodes: int = Field(256, ge=1, description="answers per generation, over all organelles; with `search` at most")
     samples: int = Field(
         4,

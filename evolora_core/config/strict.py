@@ -92,22 +92,35 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
 
 
 def _explain(error: ValidationError, model: type[BaseModel], file: str, lines: dict, overrides) -> str:
-    """The first fault of a validation as one line: an unknown key if there is one, since it may be the missing one."""
-    fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+    """The first fault of a validation as one line with its place."""
+    fault = _first(error)
     path = tuple(str(part) for part in fault["loc"])
     name = ".".join(path)
     overridden = any(text.partition("=")[0].strip() == name for text in overrides)
     place = f"--set {name}" if overridden else f"{file}:{_nearest_line(path, lines)}"
+    return f"{place}: {explain_fault(error, model)}"
+
+
+def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first fault of a validation in words: the key and the nearest valid one, or the reason."""
+    fault = _first(error)
+    path = tuple(str(part) for part in fault["loc"])
+    name = ".".join(path)
     if fault["type"] == "extra_forbidden":
         valid = _keys_at(model, path[:-1])
         near = difflib.get_close_matches(path[-1], valid, n=1, cutoff=0.4)
         mend = f"did you mean '{near[0]}'?" if near else f"valid keys: {', '.join(valid)}"
-        return f"{place}: unknown key '{name}'; {mend}"
+        return f"unknown key '{name}'; {mend}"
     if fault["type"] == "missing":
-        return f"{place}: key '{name}' is missing; add it"
+        return f"key '{name}' is missing; add it"
     reason = fault["msg"].removeprefix("Value error, ")
     where = f"key '{name}': " if name else ""
-    return f"{place}: {where}{reason[0].lower()}{reason[1:]} (got {_short(fault.get('input'))})"
+    return f"{where}{reason[0].lower()}{reason[1:]} (got {_short(fault.get('input'))})"
+
+
+def _first(error: ValidationError) -> Any:
+    """An unknown key if there is one, since it may be the missing one."""
+    return min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
 
 
 def _short(value: Any) -> str:

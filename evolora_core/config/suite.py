@@ -1,15 +1,17 @@
 """A suite: conditions × seeds on one host, ending in one paper pack."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from evolora_core.config.arms import ArmConfig, Changes, changed
 from evolora_core.config.ecology import EcologyConfig
 from evolora_core.config.strict import Strict, load_yaml
 
-Condition = Literal["frozen", "single", "ecology", "sft"]
+Kind = Literal["frozen", "single", "ecology", "sft"]
 Split = Literal["holdout_id", "holdout_ood", "retention"]
+NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
 
 
 class DataConfig(Strict):
@@ -41,7 +43,11 @@ class SftConfig(Strict):
 
     rank: int = Field(8, ge=1, description="adapter rank")
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
-    learning_rates: list[float] = Field([1e-3, 2e-3, 4e-3], min_length=1, description="grid that tuning chooses from")
+    learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate after the warm-up; decays to zero")
+    trials: list[Changes] = Field(
+        [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],
+        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+    )
     batch_rows: int = Field(64, ge=1, description="rows of one optimizer step")
     warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
@@ -51,7 +57,7 @@ class SftConfig(Strict):
 
 
 class TuningConfig(Strict):
-    """Learning-rate search: the same number of trials for every arm, on a seed that is never reported."""
+    """Trials of settings: the same number of trials for every arm, on a seed that is never reported."""
 
     seed: int = Field(1000, ge=0, description="seed of the tuning runs; must not be among the suite's seeds")
     fraction: float = Field(0.25, gt=0, le=1, description="budget of one trial relative to a full run")
@@ -60,8 +66,8 @@ class TuningConfig(Strict):
 class ComparisonConfig(Strict):
     """One declared comparison of two conditions on one split."""
 
-    a: Condition = Field(description="condition whose advantage is tested")
-    b: Condition = Field(description="condition it is compared with")
+    a: str = Field(description="condition whose advantage is tested")
+    b: str = Field(description="condition it is compared with")
     split: Split = Field(description="holdout split")
     routing: Literal["single", "family"] | None = Field(
         None, description="router under which both answer; by default the headline's"
@@ -93,8 +99,13 @@ class SuiteConfig(Strict):
         "bfloat16, and stays with the answer",
     )
     seeds: list[int] = Field([0, 1, 2], min_length=1, description="one run of each condition per seed")
-    conditions: list[Condition] = Field(
-        ["frozen", "single", "ecology", "sft"], min_length=1, description="arms of the suite"
+    conditions: list[str] = Field(
+        ["frozen", "single", "ecology", "sft"],
+        min_length=1,
+        description="arms of the suite: frozen, single, ecology, sft, and what `arms` defines",
+    )
+    arms: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")], ArmConfig] = Field(
+        {}, description="conditions of your own: ablations, other budgets, other rivals"
     )
     processes: int = Field(2, ge=1, description="runs that execute at the same time")
     threads: int = Field(1, ge=1, description="torch threads of each process")
@@ -107,7 +118,7 @@ class SuiteConfig(Strict):
     decoding: DecodingConfig = Field(DecodingConfig(), description="decoding, the same for every arm")
     ecology: EcologyConfig = Field(EcologyConfig(), description="the ecology, and `single`, which shares its rule")
     sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning")
-    tuning: TuningConfig = Field(TuningConfig(), description="learning-rate search")
+    tuning: TuningConfig = Field(TuningConfig(), description="how the trials of each arm are made")
     evaluation: EvaluationConfig = Field(description="routing and declared comparisons")
 
     @model_validator(mode="after")
@@ -116,10 +127,24 @@ class SuiteConfig(Strict):
             raise ValueError("seeds: each seed may stand once")
         if self.tuning.seed in self.seeds:
             raise ValueError(f"tuning.seed {self.tuning.seed} is also a reported seed; choose another")
-        if len(self.ecology.plasticity.learning_rates) != len(self.sft.learning_rates):
-            raise ValueError("ecology.plasticity.learning_rates and sft.learning_rates must be equally many trials")
-        if {"single", "sft"} & set(self.conditions) and "ecology" not in self.conditions:
-            raise ValueError("conditions: single and sft spend the ecology's budget; add ecology")
+        known = [*get_args(Kind), *self.arms]
+        for condition in self.conditions:
+            if condition not in known:
+                raise ValueError(f"conditions: {condition!r} is none of {', '.join(known)}; define it in `arms`")
+        if len(set(self.conditions)) != len(self.conditions):
+            raise ValueError("conditions: each condition may stand once")
+        if taken := set(self.arms) & {*get_args(Kind), *NOT_CONDITIONS}:
+            raise ValueError(f"arms: {min(taken)!r} is taken; choose another name")
+        if idle := [name for name in self.arms if name not in self.conditions]:
+            raise ValueError(f"arms.{idle[0]}: not among the conditions; add it there or take it out here")
+        if set(self.conditions) - {"frozen"} and "ecology" not in self.conditions:
+            raise ValueError("conditions: all others spend the ecology's budget; add ecology")
+        for name in [*get_args(Kind)[1:], *self.arms]:
+            count = len(self.settings(name).trials)
+            if count != self.trials:
+                raise ValueError(f"{name}: {count} trials, but the ecology has {self.trials}; all arms are tuned alike")
+            for trial in range(count):
+                self.settings(name, trial)
         named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
         if absent := sorted(named - set(self.conditions)):
             raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
@@ -127,6 +152,28 @@ class SuiteConfig(Strict):
         if routed:
             raise ValueError(f"evaluation.comparisons: {', '.join(map(str, routed))} is not among the routings")
         return self
+
+    def kind(self, condition: str) -> Kind:
+        """What a condition is at bottom."""
+        return self.arms[condition].like if condition in self.arms else condition  # type: ignore[return-value]
+
+    def budget(self, condition: str) -> float:
+        """FLOPs that a condition may spend, relative to the ecology's."""
+        return self.arms[condition].budget if condition in self.arms else 1.0
+
+    def settings(self, condition: str, trial: int | None = None) -> EcologyConfig | SftConfig:
+        """The section of a condition, `ecology` or `sft`, with its changes, and those of one of its trials."""
+        section: EcologyConfig | SftConfig = self.sft if self.kind(condition) == "sft" else self.ecology
+        if condition in self.arms:
+            section = changed(section, self.arms[condition].changes, f"arms.{condition}.changes")
+        if trial is None:
+            return section
+        return changed(section, section.trials[trial], f"{condition}: trials.{trial}")
+
+    @property
+    def trials(self) -> int:
+        """How many trials each arm is tuned by."""
+        return len(self.ecology.trials)
 
 
 def load_suite(path: Path | str, overrides: list[str] | tuple[str, ...] = ()) -> SuiteConfig:

@@ -53,12 +53,12 @@ class Calibration:
         """Read what `save` wrote."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
-    def routing_reserve(self, items: int) -> int:
-        """FLOPs that a run with one adapter sets aside for choosing routes: it and the host answer every item.
+    def routing_reserve(self, items: int, adapters: int = 1) -> int:
+        """FLOPs to set aside for choosing routes: the host and so many adapters answer every item.
 
-        Two answers at the mean cost, and a quarter more for the adapter's own arithmetic and longer answers.
+        Answers at the mean cost, and a quarter more for the adapters' own arithmetic and longer answers.
         """
-        return round(2.5 * items * self.unit_flops)
+        return round(1.25 * (1 + adapters) * items * self.unit_flops)
 
     def plan(self, host: Host) -> None:
         """Let the host's work be cut as was found to fit."""

@@ -12,6 +12,7 @@ from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
 from evolora_core.routing import HOST, ROUTINGS, Routes, choose_routes, write_routes
 
+SHORTLISTED = 2  # organelles for each family, and for all families
 NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
 
 
@@ -28,7 +29,7 @@ def shortlist(world: World, state: State) -> dict[str, list[int]]:
 
     def two(first: list[Organelle], column: np.ndarray) -> list[int]:
         by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
-        return list(dict.fromkeys(organelle.slot for organelle in [*first, *by_skill]))[:2]
+        return list(dict.fromkeys(organelle.slot for organelle in [*first, *by_skill]))[:SHORTLISTED]
 
     listed = {}
     for family, column in zip(world.families, world.inside, strict=True):

@@ -22,7 +22,7 @@ from evolora_core import artifacts
 from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
-from evolora_core.ecology.choosing import choose
+from evolora_core.ecology.choosing import SHORTLISTED, choose
 from evolora_core.ecology.events import write_events
 from evolora_core.ecology.learning import cool, cooling_flops, learn
 from evolora_core.ecology.ledger import MICRO, SINK, SUN
@@ -85,7 +85,6 @@ def evolve(
     calibration: Calibration,
     folder: Path,
     *,
-    learning_rate: float,
     routings: list[str],
     mode: str = "ecology",
     budget_flops: int | None = None,
@@ -93,20 +92,21 @@ def evolve(
 ) -> Evolved:
     """Run (or resume, from the commits in `folder`) an ecology or a `single` organelle on the training items.
 
-    The ecology runs `config.generations`; `single` runs until another generation would overspend `budget_flops`. Both
+    It runs `config.generations`, or, given `budget_flops`, until another generation would overspend them. Both modes
     end by choosing their routes on the selection items, which is part of what they spend.
     """
     if mode == "single" and budget_flops is None:
         raise ValueError("evolve: single needs the FLOPs that it may spend")
     calibration.plan(host)
-    world = World(host, items, config, decoding, seed, calibration, learning_rate, mode)
+    world = World(host, items, config, decoding, seed, calibration, mode)
     state = found(world)
     checkpoints = folder / "checkpoints"
     if latest := _latest(checkpoints):
         state = load_state(state, latest)
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
     if budget_flops is not None:
-        budget_flops -= calibration.routing_reserve(len(selection))
+        asked = 1 if mode == "single" else 2 * SHORTLISTED  # for an item's family and for all families
+        budget_flops -= calibration.routing_reserve(len(selection), asked)
     committed = time.monotonic()
     spent = state.meter.total()
     step = 0

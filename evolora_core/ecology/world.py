@@ -32,7 +32,6 @@ class World:
     decoding: DecodingConfig
     seed: int
     calibration: Calibration
-    learning_rate: float
     mode: str
 
     @cached_property
@@ -97,7 +96,8 @@ class World:
 
     def rate(self, organelle: Organelle, generation: int) -> float:
         """AdamW learning rate of an organelle in a generation."""
-        return self.learning_rate * organelle.learning_rate * 0.5 ** (generation / self.config.plasticity.half_life)
+        plasticity = self.config.plasticity
+        return plasticity.learning_rate * organelle.learning_rate * 0.5 ** (generation / plasticity.half_life)
 
     def skill(self, state: State) -> np.ndarray:
         """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as prior."""

@@ -88,7 +88,6 @@ def train_sft(
     *,
     budget_flops: int,
     seed: int,
-    learning_rate: float,
     folder: Path,
     selection_items: Sequence[Item] = (),
     decoding: Decoding | None = None,
@@ -119,7 +118,7 @@ def train_sft(
     while True:
         meter = Meter()
         try:
-            steps, diverged_at = _fit(host, rows, config, plan, parts, learning_rate, seed, work, meter, progress)
+            steps, diverged_at = _fit(host, rows, config, plan, parts, seed, work, meter, progress)
             break
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error) or parts == config.batch_rows:
@@ -132,7 +131,9 @@ def train_sft(
     folders = {step: resume.adapter_folder(work, step) for step in sound}
     kept = {step: own for step, own in folders.items() if is_finite(own)}
     if not kept:
-        raise Diverged(f"sft: training diverged at learning rate {learning_rate:g}; lower sft.learning_rates", meter)
+        raise Diverged(
+            f"sft: training diverged at learning rate {config.learning_rate:g}; lower sft.learning_rate", meter
+        )
     checkpoints = choose_checkpoint(
         host,
         kept,
@@ -165,7 +166,6 @@ def _fit(
     config: SftConfig,
     plan: Plan,
     parts: int,
-    learning_rate: float,
     seed: int,
     work: Path,
     meter: Meter,
@@ -184,7 +184,7 @@ def _fit(
         trainer = _PlannedTrainer(
             plan=plan,
             model=model,
-            args=_arguments(host, config, plan, parts, learning_rate, seed, work),
+            args=_arguments(host, config, plan, parts, seed, work),
             train_dataset=Dataset.from_dict({"input_ids": rows.input_ids, "completion_mask": rows.completion_mask}),
             processing_class=host.tokenizer,
             data_collator=DataCollatorForLanguageModeling(pad_token_id=host.pad_id),
@@ -198,7 +198,7 @@ def _fit(
         )
         _check_rows(trainer.train_dataset, rows)
         trainer.remove_callback(PrinterCallback)
-        run = f"{plan.fingerprint} {config_hash(config)} {learning_rate!r} {seed}"
+        run = f"{plan.fingerprint} {config_hash(config)} {seed}"
         watch = _Watch(trainer, plan, run, meter, work, report)
         trainer.add_callback(watch)
         trainer.train(resume_from_checkpoint=resume.last_checkpoint(work, run, meter))
@@ -216,9 +216,7 @@ def _fit(
     return steps, watch.diverged_at
 
 
-def _arguments(
-    host: Host, config: SftConfig, plan: Plan, parts: int, learning_rate: float, seed: int, work: Path
-) -> TrlConfig:
+def _arguments(host: Host, config: SftConfig, plan: Plan, parts: int, seed: int, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_PlannedTrainer`'s own."""
     on_cpu = torch.device(host.device).type == "cpu"
     return TrlConfig(
@@ -226,7 +224,7 @@ def _arguments(
         max_steps=plan.steps,
         per_device_train_batch_size=config.batch_rows // parts,
         gradient_accumulation_steps=parts,
-        learning_rate=learning_rate,
+        learning_rate=config.learning_rate,
         warmup_steps=math.ceil(config.warmup_fraction * plan.steps),
         adam_beta1=config.betas[0],
         adam_beta2=config.betas[1],

@@ -37,7 +37,6 @@ PHASES = {
     "merge": [(evolve, "assimilate"), (evolve, "reproduce"), (evolve, "archive")],
     "record": [(evolve, "_summarise"), (evolve, "_commit")],
 }
-RATE = 4e-3
 
 
 @dataclass
@@ -121,7 +120,7 @@ def _point(
 ) -> Point:
     changes = {"population": size["population"], "episodes": size["episodes"], "ranks": [size["rank"]]}
     ecology = EcologyConfig.model_validate(config.ecology.model_dump() | changes)
-    world = World(host, items, ecology, config.decoding, 0, calibration, RATE, "ecology")
+    world = World(host, items, ecology, config.decoding, 0, calibration, "ecology")
     state = found(world)
     evolve.generation(world, state)
     watch, seconds = Stopwatch(), []

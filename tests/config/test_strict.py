@@ -29,6 +29,20 @@ SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_te
         ("seeds: [0, 1]", "seeds: [0, 0]", r"each seed may stand once"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
+        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft; define it in `arms`"),
+        (
+            "sft]",
+            "sft, quick]\narms:\n  quick: {like: sft, changes: {rnak: 4}}",
+            r"arms.quick.changes: unknown key 'rnak'",
+        ),
+        ("sft]", "sft]\narms:\n  quick: {like: sft}", r"arms.quick: not among the conditions"),
+        ("sft]", "sft, sft]", r"each condition may stand once"),
+        ("sft]", "sft]\narms:\n  single: {like: sft}", r"arms: 'single' is taken"),
+        (
+            "sft]",
+            "sft, quick]\narms:\n  quick: {like: sft, changes: {trials: []}}",
+            r"quick: 0 trials, but the ecology has 2; all arms are tuned alike",
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path, old, new, message):
@@ -46,3 +60,20 @@ def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path)
     path.write_text(text.replace("evaluation:\n", "evaluation:\n  routings: [family]\n"), encoding="utf-8")
     with pytest.raises(ConfigError, match="single is not among the routings"):
         load_yaml(path, SuiteConfig)
+
+
+def test_an_arm_is_another_with_its_changes(tmp_path):
+    path = tmp_path / "suite.yaml"
+    arms = """sft, lone, long]
+arms:
+  lone: {like: ecology, budget: 0.5, changes: {assimilation: {attempts: 0}}}
+  long: {like: sft, budget: 2, changes: {rank: 4}}
+"""
+    path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
+    suite = load_yaml(path, SuiteConfig)
+    assert suite.kind("lone") == "ecology" and suite.budget("lone") == 0.5 and suite.budget("sft") == 1
+    lone = suite.settings("lone")
+    assert lone.assimilation == suite.ecology.assimilation.model_copy(update={"attempts": 0})
+    assert lone.plasticity == suite.ecology.plasticity
+    assert suite.settings("lone", 1).plasticity.learning_rate == 0.004
+    assert suite.settings("long").rank == 4 and suite.settings("sft") == suite.sft

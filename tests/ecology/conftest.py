@@ -17,7 +17,13 @@ SMALL = EcologyConfig.model_validate(
         "generations": 4,
         "episodes": 48,
         "samples": 3,
-        "plasticity": {"steps": 2, "batch_rows": 4, "single_batch_rows": 8, "max_grad_norm": 1.0},
+        "plasticity": {
+            "learning_rate": 2e-3,
+            "steps": 2,
+            "batch_rows": 4,
+            "single_batch_rows": 8,
+            "max_grad_norm": 1.0,
+        },
         "economy": {"endowment": 60.0, "ticket": 2.0},
         "assimilation": {"every": 1, "attempts": 1, "uplift": 0.3, "alpha": 0.4, "margin": 0.5},
     }

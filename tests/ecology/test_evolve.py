@@ -25,7 +25,6 @@ def run(small, folder, *, seed=0, config=None, **more):
         seed,
         small.calibration,
         folder,
-        learning_rate=2e-3,
         routings=["family", "single"],
         **more,
     )

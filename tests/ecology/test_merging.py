@@ -35,7 +35,7 @@ def world_of(small):
     config = small.config.model_copy(
         update={"assimilation": small.config.assimilation.model_copy(update={"uplift": 0.1, "alpha": 0.2})}
     )
-    return World(small.host, small.items, config, small.decoding, 0, small.calibration, 1e-3, "ecology")
+    return World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
 
 
 def with_fault(skill: Adapter, sign: float) -> Adapter:

@@ -15,8 +15,8 @@ SMALL = [
     "processes=1",
     "conditions=[frozen, ecology]",
     "ecology.generations=1",
-    "ecology.plasticity.learning_rates=[0.004]",
-    "sft.learning_rates=[0.001]",
+    "ecology.trials=[]",
+    "sft.trials=[]",
     "evaluation.comparisons=[{a: ecology, b: frozen, split: holdout_id}]",
 ]
 

@@ -32,5 +32,6 @@ def train(
     **options: Any,
 ) -> SftResult:
     """A run of about so many steps."""
+    config = CONFIG.model_copy(update={"learning_rate": rate})
     budget = budget_of(host, items, steps)
-    return train_sft(host, items, CONFIG, budget_flops=budget, seed=seed, learning_rate=rate, folder=folder, **options)
+    return train_sft(host, items, config, budget_flops=budget, seed=seed, folder=folder, **options)

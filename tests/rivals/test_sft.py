@@ -201,7 +201,7 @@ def test_seeds_differ_and_repeat(host, train_items, tmp_path):
 
 
 def test_a_run_that_diverges_says_so(host, train_items, tmp_path):
-    with pytest.raises(Diverged, match="diverged at learning rate 1e\\+30; lower sft.learning_rates") as failure:
+    with pytest.raises(Diverged, match="diverged at learning rate 1e\\+30; lower sft.learning_rate") as failure:
         train(host, train_items, tmp_path, rate=1e30, steps=9.5)
     assert failure.value.meter.total() > 0
 

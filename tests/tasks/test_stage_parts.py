@@ -33,18 +33,24 @@ def test_routed_accuracy_weighs_buckets_by_their_items():
     assert routed_accuracy(routes) == pytest.approx((30 * 0.4 + 10 * 0.8) / 40)
 
 
-def test_the_best_rate_of_each_arm_is_chosen_and_a_tie_goes_to_the_lower(tmp_path):
+def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier(tmp_path):
     from types import SimpleNamespace
 
     def trial(arm: str, number: int, rate: float, acc: float) -> dict:
-        return {"arm": arm, "trial": number, "learning_rate": rate, "selection_acc": acc, "flops": 5}
+        return {
+            "arm": arm,
+            "trial": number,
+            "changes": f'{{"learning_rate": {rate}}}',
+            "selection_acc": acc,
+            "flops": 5,
+        }
 
     trials = [
         trial("sft", 0, 0.001, 0.5), trial("sft", 1, 0.002, 0.5), trial("ecology", 0, 0.001, 0.1),
         trial("ecology", 1, 0.002, 0.3),
     ]  # fmt: skip
     made = choose(SimpleNamespace(summaries={str(i): row for i, row in enumerate(trials)}, folder=tmp_path))
-    assert made.summary == {"sft": 0.001, "ecology": 0.002}
+    assert made.summary == {"sft": 0, "ecology": 1}
     assert (tmp_path / "tuning.parquet").exists()
 
 

@@ -1,0 +1,41 @@
+"""Arms: conditions that are another with some settings changed, and the trials by which each arm is tuned."""
+
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from evolora_core.config.strict import Strict, explain_fault
+
+Section = TypeVar("Section", bound=BaseModel)
+Changes = dict[str, Any]
+
+
+class ArmConfig(Strict):
+    """A condition that is another one with some settings changed."""
+
+    like: Literal["single", "ecology", "sft"] = Field(description="condition that it is otherwise like")
+    budget: float = Field(
+        1.0, gt=0, description="FLOPs that it may spend, relative to the condition `ecology` with the same seed"
+    )
+    changes: Changes = Field(
+        {},
+        description="settings that are not those of the section `ecology` (for `like` ecology or single) or `sft`, "
+        "nested as there",
+    )
+
+
+def changed(section: Section, changes: Changes, where: str) -> Section:
+    """A section with some settings changed. ValueError names the place and the fault."""
+    try:
+        return type(section).model_validate(_merged(section.model_dump(), changes))
+    except ValidationError as error:
+        raise ValueError(f"{where}: {explain_fault(error, type(section))}") from None
+
+
+def _merged(values: Changes, changes: Changes) -> Changes:
+    """Nested settings with some of them replaced; new keys go in too, for the validation to find."""
+    merged = dict(values)
+    for key, change in changes.items():
+        inner = isinstance(change, dict) and isinstance(values.get(key), dict)
+        merged[key] = _merged(values[key], change) if inner else change
+    return merged

@@ -1,0 +1,2 @@
+-- A trial of tuning may change any setting: what it changed, as JSON. The learning rate stood in a column of its own.
+ALTER TABLE data.tuning ADD COLUMN changes VARCHAR;
