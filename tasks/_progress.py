@@ -38,6 +38,11 @@ def progress(label: str) -> Iterator[Report]:
         publish(1, 1)
 
 
+def part_of(report: Report, before: float, share: float, total: float) -> Callable[[int, int], None]:
+    """Progress of a part, which begins at `before` and is `share` of the whole, as progress of the whole."""
+    return lambda done, of: report(before + share * done / of, total)
+
+
 @contextmanager
 def _bar(label: str) -> Iterator[Report]:
     from tqdm import tqdm

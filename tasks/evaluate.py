@@ -4,11 +4,10 @@ A killed one keeps its answers."""
 
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasks._progress import Report
+from tasks._progress import part_of
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import write_table
 
@@ -69,7 +68,7 @@ def make(work: Work) -> Made:
             [items[i] for i, _ in asked],
             [slot for _, slot in asked],
             decoding=decoding,
-            progress=_share(work.report, done, len(items), total),
+            progress=part_of(work.report, done, len(items), total),
             folder=work.folder / "answered" / split,
         )
         done += len(items)
@@ -87,21 +86,17 @@ def make(work: Work) -> Made:
     return Made(meter.total(), accuracies | {"comparable": comparable(work, host)})
 
 
-def _share(report: Report, before: int, share: int, total: int) -> Callable[[int, int], None]:
-    """Progress of one split as progress of them all."""
-    return lambda done, of: report(before + share * done / of, total)
-
-
 def load_adapters(host: "Host", folder: Path) -> tuple["Population", dict[int, int]]:
-    """What a training stage left, and the organelle in each slot: an evolved population, or one adapter in slot 0."""
+    """What a training stage left, and the organelle in each slot: an evolved population, or a rival's adapters."""
     if (folder / "population.json").exists():
         from evolora_core.ecology.evolve import load_evolved
 
         population, organelles = load_evolved(host, folder)
         return population, {row["slot"]: row["organelle"] for row in organelles}
-    from tasks.sft import load_adapter
+    from evolora_core.rivals.candidates import load_candidates
 
-    return load_adapter(folder / "adapter", host), {0: 0}
+    population = load_candidates(host, folder)
+    return population, {slot: slot for slot in range(population.capacity)}
 
 
 def comparable(work: Work, host: "Host") -> dict[str, Any]:

@@ -1,15 +1,13 @@
-"""Stage `sft`: supervised fine-tuning of one adapter with what the ecology of the same seed spent, routing included."""
+"""Stage `sft`: supervised fine-tuning, of one adapter or one for each family, with what the ecology of the same seed
+spent, routing included.
+"""
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tasks._progress import part_of
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import write_table
-
-if TYPE_CHECKING:
-    from evolora_core.hosts import Host
-    from evolora_core.population.stack import Population
 
 
 def request(
@@ -44,20 +42,25 @@ def sft_config(suite: Suite, arm: str, trial: int | None) -> dict:
 
 
 def make(work: Work) -> Made:
-    """Leaves adapter/ in PEFT's format, routes, and the tables `sft_steps` and `compute`."""
+    """Leaves an adapter in PEFT's format for everything or for each family, candidates.json, routes, and the tables
+    `sft_steps` and `compute`.
+    """
     return run(work, work.folder, work.config["budget_flops"])
 
 
 def run(work: Work, folder: Path, budget_flops: int) -> Made:
-    """Train into `folder`, then choose between the adapter and the host on the selection split, all within the
+    """Train into `folder`, then choose among the adapters and the host on the selection split, all within the
     budget.
     """
+    from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig, SftConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
     from evolora_core.evaluation.grading import charge
-    from evolora_core.rivals.sft import train_sft
-    from evolora_core.routing import answer_as_each, choose_routes, write_routes
+    from evolora_core.rivals.candidates import load_candidates, write_candidates
+    from evolora_core.rivals.labels import labelled, parts
+    from evolora_core.rivals.sft import SftResult, train_sft
+    from evolora_core.routing import choose_among
     from tasks._worker import load_stage_host
 
     host = load_stage_host(work.host)
@@ -65,39 +68,46 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     calibration = Calibration.load(work.inputs["calibration"] / "calibration.json")
     decoding = DecodingConfig.model_validate(work.config["decoding"])
     config = SftConfig.model_validate(work.config["sft"])
-    result = train_sft(
-        host,
-        read_items(work.inputs["datasets"] / "train.jsonl"),
-        config,
-        budget_flops=budget_flops - calibration.routing_reserve(len(selection)),
-        seed=work.seed,
-        folder=folder,
-        selection_items=selection,
-        decoding=decoding,
-        progress=work.report,
-    )
+    items = labelled(read_items(work.inputs["datasets"] / "train.jsonl"), config, work.seed)
+    training = parts(items, config)
+    left = budget_flops - calibration.routing_reserve(len(selection), len(config.strengths))
+    results: dict[str, SftResult] = {}
+    meter = Meter()
+    for number, (name, own) in enumerate(training.items()):
+        results[name] = train_sft(
+            host,
+            own,
+            config,
+            budget_flops=left // len(training),
+            seed=work.seed,
+            folder=folder / name,
+            selection_items=[item for item in selection if not config.specialists or item.family == name],
+            decoding=decoding,
+            progress=part_of(work.report, number, 1, len(training)),
+        )
+        meter.merge(results[name].meter)
     started = time.perf_counter()
-    outcomes = answer_as_each(host, load_adapter(result.adapter_folder, host), selection, [0], decoding=decoding)
-    for routing in work.config["routings"]:
-        write_routes(folder / f"routes-{routing}.json", choose_routes(outcomes, routing))
-    answered = [outcome for answers in outcomes.values() for outcome in answers]
-    charge(result.meter, "routing", answered, time.perf_counter() - started)
-    write_table(folder, "sft_steps", result.steps)
-    write_table(folder, "compute", result.meter.rows())
-    chosen = next(checkpoint for checkpoint in result.checkpoints if checkpoint.chosen)
-    summary = {"steps": len(result.steps), "chosen_step": chosen.step, "left_out": result.left_out}
-    return Made(result.meter.total(), summary | {"diverged": result.diverged})
-
-
-def load_adapter(folder: Path, host: "Host") -> "Population":
-    """A PEFT adapter folder as a population of one, in slot 0."""
-    from evolora_core.population.peft_io import import_peft
-    from evolora_core.population.stack import Population
-
-    adapter = import_peft(folder, host)
-    population = Population.empty(host, 1, adapter.rank, scale=adapter.scale)
-    population.put(0, adapter)
-    return population
+    listed: dict[str, list[int]] = {}
+    for row in write_candidates(folder, list(results), config.strengths):
+        listed.setdefault(row["adapter"] if config.specialists else "", []).append(row["slot"])
+    outcomes = choose_among(
+        host,
+        load_candidates(host, folder),
+        selection,
+        listed,
+        work.config["routings"],
+        folder,
+        decoding=decoding,
+    )
+    charge(meter, "routing", outcomes, time.perf_counter() - started)
+    rows = [{"adapter": name, **row} for name, result in results.items() for row in result.steps]
+    write_table(folder, "sft_steps", rows)
+    write_table(folder, "compute", meter.rows())
+    chosen = {name: next(c.step for c in result.checkpoints if c.chosen) for name, result in results.items()}
+    summary = {"labels": len(items), "steps": len(rows), "chosen_step": chosen}
+    left_out = sum(result.left_out for result in results.values())
+    diverged = any(result.diverged for result in results.values())
+    return Made(meter.total(), summary | {"left_out": left_out, "diverged": diverged})
 
 
 sft = stage_task("sft", make)

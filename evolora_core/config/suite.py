@@ -53,6 +53,15 @@ class SftConfig(Strict):
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
     betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
+    epochs: float | None = Field(
+        None, gt=0, description="passes over the training rows, at most; what is then left of the budget stays unspent"
+    )
+    specialists: bool = Field(False, description="an adapter for each family, each with an equal share of the budget")
+    labels: int | None = Field(None, ge=1, description="gold answers of each family that training sees; None: all")
+    label_error: float = Field(0.0, ge=0, lt=1, description="share of the gold answers that are those of other items")
+    strengths: list[Annotated[float, Field(gt=0)]] = Field(
+        [1.0], min_length=1, description="factors of ΔW after training, of which selection chooses"
+    )
     checkpoints: int = Field(4, ge=1, description="evenly spaced checkpoints that selection may choose from")
 
 

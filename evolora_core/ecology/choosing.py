@@ -8,9 +8,9 @@ import numpy as np
 from evolora_core.compute import Meter
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.grading import charge
 from evolora_core.families import Item
-from evolora_core.routing import HOST, ROUTINGS, Routes, choose_routes, write_routes
+from evolora_core.routing import choose_among
 
 SHORTLISTED = 2  # organelles for each family, and for all families
 NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
@@ -43,47 +43,17 @@ def shortlist(world: World, state: State) -> dict[str, list[int]]:
 def choose(world: World, state: State, selection: list[Item], routings: list[str], folder: Path) -> Meter:
     """Write `routes-ROUTING.json` for each router into `folder`; return the run's meter plus the cost of choosing."""
     started = time.perf_counter()
-    listed = shortlist(world, state)
-    # One question for each (slot, item): the host and the generalists answer everything, specialists their family.
-    asked = {
-        (slot, number): None
-        for number, item in enumerate(selection)
-        for slot in [HOST, *listed[""], *listed.get(item.family, [])]
-    }
-    outcomes = answer_items(
+    norms = state.population.delta_norms()
+    outcomes = choose_among(
         world.host,
         state.population,
-        [selection[number] for _, number in asked],
-        [slot for slot, _ in asked],
+        selection,
+        shortlist(world, state),
+        routings,
+        folder,
         decoding=world.decoding,
+        no_op={organelle.slot for organelle in state.living if float(norms[organelle.slot]) <= NO_OP},
     )
-    answers = dict(zip(asked, outcomes, strict=True))
-    norms = state.population.delta_norms()
-    no_op = {organelle.slot for organelle in state.living if float(norms[organelle.slot]) <= NO_OP}
-    for routing in routings:
-        buckets: dict[str, list[int]] = {}
-        for number, item in enumerate(selection):
-            buckets.setdefault(ROUTINGS[routing](item), []).append(number)
-        chosen = [
-            choose_routes(
-                {slot: [answers[slot, n] for n in numbers] for slot in [HOST, *listed.get(bucket, [])]},
-                routing,
-                no_op=no_op,
-            )
-            for bucket, numbers in sorted(buckets.items())
-        ]
-        write_routes(folder / f"routes-{routing}.json", joined(chosen))
     meter = Meter.from_state(state.meter.state())
     charge(meter, "routing", outcomes, time.perf_counter() - started)
     return meter
-
-
-def joined(parts: list[Routes]) -> Routes:
-    """One route table of several, which have different buckets."""
-    return Routes(
-        routing=parts[0].routing,
-        table={bucket: slot for part in parts for bucket, slot in part.table.items()},
-        accuracy={bucket: given for part in parts for bucket, given in part.accuracy.items()},
-        n={bucket: count for part in parts for bucket, count in part.n.items()},
-        no_op=tuple(sorted({slot for part in parts for slot in part.no_op})),
-    )

@@ -80,12 +80,13 @@ def _rehearse(world: World, state: State, decay: np.ndarray, role: str) -> None:
         rates[organelle.slot] = world.rate(organelle, state.generation)
     spent = dict.fromkeys(draws, 0)
     tokens = 0
+    worth = (world.promise(state) @ world.inside)[world.cell_of]
     broken: set[int] = set()
     for factor in decay.tolist():
         flat = [
             (organelle, memory)
             for organelle in learners
-            for memory in state.buffers[organelle.id].draw(rows[organelle.id], draws[organelle.id])
+            for memory in state.buffers[organelle.id].draw(rows[organelle.id], draws[organelle.id], worth)
         ]
         prompts = [world.prompts[memory.item] for _, memory in flat]
         answers = [[*memory.tokens, world.host.template.end] for _, memory in flat]

@@ -71,7 +71,8 @@ def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
     """
     config = world.config.curriculum
     fast, slow = state.curriculum[:, 0], state.curriculum[:, 1]
-    interest = np.abs(fast - slow) + fast * (1 - fast) + 1e-6
+    promise = world.promise(state) @ world.inside
+    interest = (np.abs(fast - slow) + fast * (1 - fast) + 1e-6) * promise
     inside = np.array([family == niche for family, _ in world.cells])
     chances = np.zeros(len(world.cells))
     for part, share in ((inside, config.focus), (~inside, 1 - config.focus)):

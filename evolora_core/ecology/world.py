@@ -18,6 +18,7 @@ from evolora_core.plasticity import RULES, Buffer, Rule
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
 
+HOPE = 0.01  # gain that every family is trusted with
 PRIOR = 8  # answers that the bare host's accuracy counts for in a skill
 FLOOR = 0.06  # gain in accuracy that everyone is credited with
 
@@ -133,6 +134,15 @@ class World:
         skill = self.skill(state)
         variance = skill * (1 - skill) / (state.practice[..., 0] + PRIOR)
         return np.sqrt(variance @ self.inside.T) / self.inside.sum(axis=1)
+
+    def promise(self, state: State) -> np.ndarray:
+        """What practice may bring in each family: the best gain so far, with the benefit of the doubt. `[families]`
+
+        Learning progress (Oudeyer et al. 2007) over the whole run: over one generation it drowns in noise.
+        """
+        slots = [organelle.slot for organelle in state.living]
+        hopeful = (self.gain(state) + self.doubt(state))[slots].max(axis=0)
+        return np.maximum(hopeful, HOPE)
 
     def credit(self, state: State) -> np.ndarray:
         """What each organelle's niche owes to it: its gain over the host there, and a floor that gives up nobody.

@@ -31,10 +31,10 @@ class Buffer:
         while len(self.memories) > limit:
             del self.memories[next(iter(self.memories))]
 
-    def draw(self, rows: int, rng: np.random.Generator) -> list[Memory]:
-        """`rows` memories, with replacement, by weight."""
+    def draw(self, rows: int, rng: np.random.Generator, worth: np.ndarray) -> list[Memory]:
+        """`rows` memories, with replacement, by their weight and what their item is worth (`[items]`)."""
         memories = list(self.memories.values())
-        weights = np.array([memory.weight for memory in memories])
+        weights = np.array([memory.weight * worth[memory.item] for memory in memories])
         return [memories[i] for i in rng.choice(len(memories), size=rows, p=weights / weights.sum())]
 
     def merged(self, other: "Buffer", limit: int) -> "Buffer":

@@ -60,13 +60,15 @@ def make_plan(
     checkpoints: int,
     seed: int,
     question_flops: np.ndarray | None = None,
+    epochs: float | None = None,
 ) -> Plan:
     """Plan the longest run that a budget pays for.
 
     `row_flops`, `row_tokens` `[rows]`: cost and length of one training row in one step. `question_flops` `[items]`:
     expected cost of one selection answer, in the order in which the items will be asked; the number of items is cut
     so that `checkpoints` times their cost stays within SELECTION_SHARE of the budget. There is no selection at all
-    with a single checkpoint or with fewer than FEWEST_QUESTIONS items. Raises StageError if not even one step is
+    with a single checkpoint or with fewer than FEWEST_QUESTIONS items. At most `epochs` passes are made, but one step.
+    Raises StageError if not even one step is
     affordable.
     """
     questions, reserve = 0, 0
@@ -78,7 +80,9 @@ def make_plan(
         reserve = int(spent[questions - 1]) if questions else 0
     room = budget_flops - reserve
 
-    order, flops, total = [], [], 0
+    order: list[np.ndarray] = []
+    flops: list[int] = []
+    total = 0
     pending = np.empty(0, dtype=np.int64)
     epoch = 0
     while True:
@@ -88,7 +92,8 @@ def make_plan(
             epoch += 1
         batch, pending = pending[:batch_rows], pending[batch_rows:]
         cost = int(row_flops[batch].sum())
-        if total + cost > room:
+        enough = epochs is not None and bool(order) and (len(order) + 1) * batch_rows > epochs * len(row_flops)
+        if total + cost > room or enough:
             break
         order.append(batch[np.argsort(row_tokens[batch], kind="stable")])
         flops.append(cost)

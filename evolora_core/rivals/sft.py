@@ -111,6 +111,7 @@ def train_sft(
         checkpoints=config.checkpoints,
         seed=seed,
         question_flops=question_costs(host, asked, rank=config.rank),
+        epochs=config.epochs,
     )
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,17 @@ The bare host is always a candidate, and wins unless somebody is better. The cos
 handed in: the caller charges it.
 """
 
-from evolora_core.routing.candidates import answer_as_each
+from evolora_core.routing.candidates import answer_as_each, choose_among
 from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, read_routes, route, write_routes
 
-__all__ = ["HOST", "ROUTINGS", "Routes", "answer_as_each", "choose_routes", "read_routes", "route", "write_routes"]
+__all__ = [
+    "HOST",
+    "ROUTINGS",
+    "Routes",
+    "answer_as_each",
+    "choose_among",
+    "choose_routes",
+    "read_routes",
+    "route",
+    "write_routes",
+]

@@ -1,6 +1,7 @@
 """The candidates' answers to the selection items, from which routes are chosen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from evolora_core.evaluation.grading import Decoding, Outcome, answer_items
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.population.stack import Population
-from evolora_core.routing.routes import HOST
+from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, write_routes
 
 
 def answer_as_each(
@@ -26,3 +27,62 @@ def answer_as_each(
     questions, answering = list(items) * len(candidates), np.repeat(candidates, n)
     outcomes = answer_items(host, population, questions, answering, decoding=decoding, progress=progress)
     return {slot: outcomes[i * n : (i + 1) * n] for i, slot in enumerate(candidates)}
+
+
+def choose_among(
+    host: Host,
+    population: Population,
+    selection: Sequence[Item],
+    listed: Mapping[str, Sequence[int]],
+    routings: Sequence[str],
+    folder: Path,
+    *,
+    decoding: Decoding,
+    no_op: Collection[int] = (),
+) -> list[Outcome]:
+    """Write `routes-ROUTING.json` for each router into `folder`; returns the answers that it took.
+
+    `listed` names the slots worth asking: under a family, those that answer its items; under "", those that answer all.
+    """
+    # One question for each (slot, item): the host and the generalists answer everything, specialists their family.
+    asked = {
+        (slot, number): None
+        for number, item in enumerate(selection)
+        for slot in [HOST, *listed.get("", []), *listed.get(item.family, [])]
+    }
+    outcomes = answer_items(
+        host,
+        population,
+        [selection[number] for _, number in asked],
+        [slot for slot, _ in asked],
+        decoding=decoding,
+    )
+    answers = dict(zip(asked, outcomes, strict=True))
+    for routing in routings:
+        buckets: dict[str, list[int]] = {}
+        for number, item in enumerate(selection):
+            buckets.setdefault(ROUTINGS[routing](item), []).append(number)
+        chosen = [
+            choose_routes(
+                {
+                    slot: [answers[slot, n] for n in numbers]
+                    for slot in dict.fromkeys([HOST, *listed.get(bucket, []), *listed.get("", [])])
+                },
+                routing,
+                no_op=no_op,
+            )
+            for bucket, numbers in sorted(buckets.items())
+        ]
+        write_routes(folder / f"routes-{routing}.json", joined(chosen))
+    return outcomes
+
+
+def joined(parts: Sequence[Routes]) -> Routes:
+    """One route table of several, which have different buckets."""
+    return Routes(
+        routing=parts[0].routing,
+        table={bucket: slot for part in parts for bucket, slot in part.table.items()},
+        accuracy={bucket: given for part in parts for bucket, given in part.accuracy.items()},
+        n={bucket: count for part in parts for bucket, count in part.n.items()},
+        no_op=tuple(sorted({slot for part in parts for slot in part.no_op})),
+    )

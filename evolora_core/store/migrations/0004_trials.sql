@@ -1,2 +1,4 @@
 -- A trial of tuning may change any setting: what it changed, as JSON. The learning rate stood in a column of its own.
 ALTER TABLE data.tuning ADD COLUMN changes VARCHAR;
+-- Which of several adapters a step trained: a family's, or `all`.
+ALTER TABLE data.sft_steps ADD COLUMN adapter VARCHAR;

@@ -1,0 +1,38 @@
+"""What a supervised rival gets to see: how many gold answers, and how many of them wrong."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evolora_core import rng
+from evolora_core.config import SftConfig
+from evolora_core.families import Item
+
+
+def labelled(items: Sequence[Item], config: SftConfig, seed: int) -> list[Item]:
+    """The items with gold answers: `config.labels` of each family, drawn over its depths in turn, all without; a share
+    `config.label_error` of them has the answer of another item of the same family and depth.
+    """
+    draw = rng.stream(seed, 0, 0, "labels")
+    cells: dict[tuple[str, str], list[Item]] = {}
+    for number in draw.permutation(len(items)):
+        cells.setdefault((items[number].family, items[number].depth), []).append(items[number])
+    families: dict[str, list[tuple[int, Item]]] = {}
+    for (family, _), members in sorted(cells.items()):
+        wrong = draw.random(len(members)) < config.label_error
+        given = [
+            replace(item, target=members[i - 1].target) if wrong[i] else item  # the one before: another of the cell
+            for i, item in enumerate(members)
+        ]
+        families.setdefault(family, []).extend(enumerate(given))
+    chosen = [sorted(members, key=lambda entry: entry[0])[: config.labels] for members in families.values()]
+    return [item for members in chosen for _, item in members]
+
+
+def parts(items: Sequence[Item], config: SftConfig) -> dict[str, list[Item]]:
+    """The training items of each adapter: one for everything, or one for each family."""
+    if not config.specialists:
+        return {"all": list(items)}
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(item.family, []).append(item)
+    return dict(sorted(found.items()))
