@@ -155,6 +155,10 @@ class Meter:
         for row in other.rows():
             self.add(**row)
 
+    def flops(self, purpose: str) -> int:
+        """Budget FLOPs of one purpose."""
+        return self.accounts[purpose].flops if purpose in self.accounts else 0
+
     def total(self) -> int:
         """Budget FLOPs over all purposes."""
         return sum(account.flops for account in self.accounts.values())

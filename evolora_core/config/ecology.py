@@ -110,6 +110,13 @@ class EcologyConfig(Strict):
     temperature: float = Field(
         0.8, gt=0, description="sampling temperature of the founders; a search decodes greedily and has no use for it"
     )
+    verifier_error: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="probability that a verifier is wrong about an answer, in practice and in tests of merges, never "
+        "in selection and holdouts",
+    )
     cost_bins: list[float] = Field(
         [1.05, 1.15], description="edges of the archive's cost bins: cost of an answer relative to the bare host"
     )

@@ -24,7 +24,7 @@ from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.choosing import SHORTLISTED, choose
 from evolora_core.ecology.events import write_events
-from evolora_core.ecology.learning import cool, cooling_flops, learn
+from evolora_core.ecology.learning import affords, cool, learn
 from evolora_core.ecology.ledger import MICRO, SINK, SUN
 from evolora_core.ecology.merging import assimilate
 from evolora_core.ecology.rollout import act, admit, allocate, settle, trade
@@ -55,7 +55,7 @@ class Evolved:
 def generation(world: World, state: State) -> None:
     """One round of the ecology. The state is changed in place: a copy of every weight a step would be waste."""
     started = time.perf_counter()
-    before = len(state.organelles)
+    before, spent = len(state.organelles), state.meter.total() - state.meter.flops("assimilation")
     deaths_before = sum(not organelle.alive for organelle in state.organelles)
 
     admitted = admit(world, state)
@@ -71,6 +71,7 @@ def generation(world: World, state: State) -> None:
     cull(world, state)
 
     _summarise(world, state, before, deaths_before, time.perf_counter() - started)
+    state.last_flops = state.meter.total() - state.meter.flops("assimilation") - spent
     state.extinct = not state.living
     state.generation += 1
 
@@ -98,25 +99,23 @@ def evolve(
     if mode == "single" and budget_flops is None:
         raise ValueError("evolve: single needs the FLOPs that it may spend")
     calibration.plan(host)
-    world = World(host, items, config, decoding, seed, calibration, mode)
+    if budget_flops is not None:
+        asked = 1 if mode == "single" else 2 * SHORTLISTED  # for an item's family and for all families
+        budget_flops -= calibration.routing_reserve(len(selection), asked)
+    world = World(host, items, config, decoding, seed, calibration, mode, budget_flops)
     state = found(world)
     checkpoints = folder / "checkpoints"
     if latest := _latest(checkpoints):
         state = load_state(state, latest)
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
-    if budget_flops is not None:
-        asked = 1 if mode == "single" else 2 * SHORTLISTED  # for an item's family and for all families
-        budget_flops -= calibration.routing_reserve(len(selection), asked)
     committed = time.monotonic()
-    spent = state.meter.total()
-    step = 0
     while not state.extinct:
         if budget_flops is None and state.generation >= config.generations:
             break
-        if budget_flops is not None and spent + step + cooling_flops(world, state, step) > budget_flops:
+        if not affords(world, state, state.last_flops):
             break
         generation(world, state)
-        step, spent = state.meter.total() - spent, state.meter.total()
+        spent = state.meter.total()
         last = state.events["generations"][-1]
         done = state.generation if budget_flops is None else min(spent, budget_flops)
         planned = config.generations if budget_flops is None else budget_flops

@@ -11,6 +11,8 @@ from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
 from evolora_core.population.train import build_batch, train_step
 
+LONGER = 1.1  # rows of a cooldown may be longer than those before it
+
 
 def learners_of(world: World, state: State) -> list[tuple[Organelle, int]]:
     """(learner, its rows in one step): in every niche one organelle learns, from what all of the niche have found.
@@ -43,21 +45,28 @@ def learn(world: World, state: State) -> None:
 
 
 def cool(world: World, state: State) -> None:
-    """The end of a run: more steps, in which the learning rate falls to zero, a share of those made until now.
+    """The end of a run: more steps, in which the learning rate falls to zero: a share of those made until now, or, on a
+    budget, what is left of it.
 
     A schedule planned to the end would need to know it. Constant first and then a short decay to zero gets nearly as
     far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
     """
     steps = _steps(world, state.generation * world.config.plasticity.cooldown)
+    made, updates = _steps(world, state.generation), state.meter.flops("update")
+    if world.budget_flops is not None and steps and made:
+        left = world.budget_flops - state.meter.total()
+        steps = max(steps, int(left / LONGER / (updates / made)))
     _rehearse(world, state, 1 - np.arange(1, steps + 1) / (steps + 1), "cool")
     state.events["ledger"] += state.ledger.drain()
     drop_broken(state)
 
 
-def cooling_flops(world: World, state: State, more: int = 0) -> int:
-    """What the cooldown will cost, with a margin for longer rows, if `more` FLOPs are spent before it."""
-    updates = state.meter.accounts["update"].flops if "update" in state.meter.accounts else 0
-    return round(1.1 * world.config.plasticity.cooldown * (updates + more))
+def affords(world: World, state: State, more: float) -> bool:
+    """Whether `more` FLOPs and the cooldown after them are within the budget, if there is one."""
+    if world.budget_flops is None:
+        return True
+    cooling = LONGER * world.config.plasticity.cooldown * (state.meter.flops("update") + more)
+    return state.meter.total() + more + cooling <= world.budget_flops
 
 
 def _steps(world: World, generations: float) -> int:
@@ -80,7 +89,7 @@ def _rehearse(world: World, state: State, decay: np.ndarray, role: str) -> None:
         rates[organelle.slot] = world.rate(organelle, state.generation)
     spent = dict.fromkeys(draws, 0)
     tokens = 0
-    worth = (world.promise(state) @ world.inside)[world.cell_of]
+    worth = world.interest(state)[world.cell_of]
     broken: set[int] = set()
     for factor in decay.tolist():
         flat = [

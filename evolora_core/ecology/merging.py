@@ -8,9 +8,11 @@ import numpy as np
 
 from evolora_core.config.ecology import AssimilationConfig
 from evolora_core.ecology import assimilation
+from evolora_core.ecology.learning import affords
 from evolora_core.ecology.ledger import SINK, micro
 from evolora_core.ecology.selection import bear
 from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.population.merge import merge
@@ -35,11 +37,13 @@ def assimilate(world: World, state: State) -> None:
     config = world.config.assimilation
     if world.mode == "single" or (state.generation + 1) % config.every:
         return
+    # In a trial four answer up to the largest sample, and child and one parent as many again.
+    worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * world.calibration.unit_flops
     tried: set[frozenset[int]] = set()
     for attempt in range(config.attempts):
         draw = world.stream(state.generation, attempt, "assimilate")
         proposal = propose(world, state, draw, tried)
-        if proposal is None:
+        if proposal is None or not affords(world, state, worst):
             return
         tried.add(frozenset((proposal.first.id, proposal.second.id)))
         _trial(world, state, proposal, draw)
@@ -176,6 +180,7 @@ def _answers(world: World, state: State, proposal: Proposal, sample: np.ndarray,
     outcomes = answer_items(
         world.host, state.population, items * len(arms), np.repeat(arms, len(items)), decoding=world.decoding
     )
+    outcomes = observed(outcomes, world.config.verifier_error, world.seed)
     charge(state.meter, "assimilation", outcomes, time.perf_counter() - started)
     cost = world.energy(sum(outcome.flops for outcome in outcomes))
     state.ledger.split(state.generation, "test", [str(proposal.first.id), str(proposal.second.id)], SINK, cost)

@@ -8,6 +8,7 @@ import numpy as np
 from evolora_core import rng
 from evolora_core.ecology.ledger import SINK, SUN, micro
 from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import Outcome, answer_items, charge
 from evolora_core.plasticity import Memory
@@ -71,8 +72,7 @@ def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
     """
     config = world.config.curriculum
     fast, slow = state.curriculum[:, 0], state.curriculum[:, 1]
-    promise = world.promise(state) @ world.inside
-    interest = (np.abs(fast - slow) + fast * (1 - fast) + 1e-6) * promise
+    interest = (np.abs(fast - slow) + fast * (1 - fast) + 1e-6) * world.interest(state)
     inside = np.array([family == niche for family, _ in world.cells])
     chances = np.zeros(len(world.cells))
     for part, share in ((inside, config.focus), (~inside, 1 - config.focus)):
@@ -86,7 +86,7 @@ def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
 def act(world: World, state: State, groups: list[Group]) -> list[list[Outcome]]:
     """Every answer of every group, in as few batched generates as the rule allows; charged as rollouts."""
     started = time.perf_counter()
-    answers = _search(world, state, groups) if world.rule.searches else _sample(world, state, groups)
+    answers = (_search if world.rule.searches else _sample)(world, state, groups)
     charge(state.meter, "rollout", [outcome for own in answers for outcome in own], time.perf_counter() - started)
     return answers
 
@@ -104,6 +104,7 @@ def _sample(world: World, state: State, groups: list[Group]) -> list[list[Outcom
         temperatures=[group.organelle.temperature for group in repeated],
         keys=rng.row_keys(rng.key(world.seed, state.generation, 0, "act", world.mode), len(repeated)),
     )
+    outcomes = observed(outcomes, world.config.verifier_error, world.seed)
     return [outcomes[i : i + samples] for i in range(0, len(outcomes), samples)]
 
 
@@ -124,6 +125,7 @@ def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcom
             prefixes=[branch.prefix for _, branch in following],
             alternatives=ALTERNATIVES,
         )
+        outcomes = observed(outcomes, world.config.verifier_error, world.seed)
         for (number, branch), outcome in zip(following, outcomes, strict=True):
             answers[number].append(outcome)
             trees[number].solved |= outcome.grade.correct

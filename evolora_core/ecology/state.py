@@ -64,6 +64,7 @@ class State:
     meter: Meter
     events: dict[str, list[dict]] = field(default_factory=empty_events)
     extinct: bool = False
+    last_flops: int = 0  # what the last generation took, but for trials of merges, which are made if they can be paid
 
     @property
     def living(self) -> list[Organelle]:
@@ -121,6 +122,7 @@ def save_state(state: State, folder: Path) -> None:
         "curriculum": state.curriculum.tolist(),
         "meter": state.meter.state(),
         "extinct": state.extinct,
+        "last_flops": state.last_flops,
     }
     (folder / "state.json").write_text(json.dumps(document), encoding="utf-8")
     write_events(state.events, folder)
@@ -145,4 +147,5 @@ def load_state(state: State, folder: Path) -> State:
         meter=Meter.from_state(document["meter"]),
         events=read_events(folder, TABLES),
         extinct=document["extinct"],
+        last_flops=document["last_flops"],
     )

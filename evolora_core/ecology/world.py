@@ -10,6 +10,7 @@ from evolora_core.archive import Archive
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
+from evolora_core.ecology.events import empty_events
 from evolora_core.ecology.ledger import MICRO, SUN, Ledger, micro
 from evolora_core.ecology.state import Organelle, State, cells_of, slots_needed
 from evolora_core.families import Item, gold
@@ -18,9 +19,9 @@ from evolora_core.plasticity import RULES, Buffer, Rule
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
 
-HOPE = 0.01  # gain that every family is trusted with
 PRIOR = 8  # answers that the bare host's accuracy counts for in a skill
-FLOOR = 0.06  # gain in accuracy that everyone is credited with
+FLOOR = float(__import__("os").environ.get("FLOOR", "0.02"))  # gain in accuracy that everyone is credited with
+OPT = float(__import__("os").environ.get("OPT", "1"))
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class World:
     seed: int
     calibration: Calibration
     mode: str
+    budget_flops: int | None = None  # what may be spent before routes are chosen, if not on so many generations
 
     @cached_property
     def flops(self) -> FlopModel:
@@ -115,46 +117,52 @@ class World:
         """Which cells belong to which family: bool `[families, cells]`."""
         return np.array([[own == family for own, _ in self.cells] for family in self.families])
 
-    def bare(self, state: State) -> np.ndarray:
-        """Accuracy of the bare host per cell: from calibration, and from organelles that still answer like it.
-
-        `[cells]`
-        """
+    def _same(self, state: State) -> list[int]:
+        """Slots of the living whose weights still are the bare host's."""
         moved = state.population.delta_norms().numpy(force=True) > 0
-        same = [organelle.slot for organelle in state.living if not moved[organelle.slot]]
-        answers, correct = state.practice[same].sum(axis=0).T
-        return (correct + self.calibration.per_cell * self.host_accuracy) / (answers + self.calibration.per_cell)
+        return [organelle.slot for organelle in state.living if not moved[organelle.slot]]
+
+    def bare(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """Accuracy of the bare host per cell, and the answers behind it: from calibration, and from organelles that
+        still answer like it. `[cells]` each.
+        """
+        answers, correct = state.practice[self._same(state)].sum(axis=0).T
+        answers = answers + self.calibration.per_cell
+        return (correct + self.calibration.per_cell * self.host_accuracy) / answers, answers
 
     def gain(self, state: State) -> np.ndarray:
         """Skill less the bare host's accuracy, by family: `[slots, families]`."""
-        return (self.skill(state) - self.bare(state)) @ self.inside.T / self.inside.sum(axis=1)
+        return (self.skill(state) - self.bare(state)[0]) @ self.inside.T / self.inside.sum(axis=1)
 
     def doubt(self, state: State) -> np.ndarray:
-        """Standard error of `gain` as far as it comes from practice: `[slots, families]`."""
-        skill = self.skill(state)
-        variance = skill * (1 - skill) / (state.practice[..., 0] + PRIOR)
+        """Standard error of `gain`: `[slots, families]`."""
+        skill, (bare, answers) = self.skill(state), self.bare(state)
+        variance = skill * (1 - skill) / (state.practice[..., 0] + PRIOR) + bare * (1 - bare) / answers
         return np.sqrt(variance @ self.inside.T) / self.inside.sum(axis=1)
 
     def promise(self, state: State) -> np.ndarray:
-        """What practice may bring in each family: the best gain so far, with the benefit of the doubt. `[families]`
+        """What practice may have brought: gain with the benefit of the doubt, a little at least: `[slots, families]`.
 
-        Learning progress (Oudeyer et al. 2007) over the whole run: over one generation it drowns in noise.
+        Learning progress (Oudeyer et al. 2007) over the whole run: over one generation it drowns in noise. Optimism
+        keeps a family from starving after a few unlucky answers: its practice fades, and the doubt grows again.
         """
+        return np.maximum(self.gain(state) + OPT * self.doubt(state), FLOOR)
+
+    def interest(self, state: State) -> np.ndarray:
+        """The best promise of the living in the family of each cell: `[cells]`."""
         slots = [organelle.slot for organelle in state.living]
-        hopeful = (self.gain(state) + self.doubt(state))[slots].max(axis=0)
-        return np.maximum(hopeful, HOPE)
+        return self.promise(state)[slots].max(axis=0) @ self.inside
 
     def credit(self, state: State) -> np.ndarray:
-        """What each organelle's niche owes to it: its gain over the host there, and a floor that gives up nobody.
+        """What each organelle's niche owes to it: its promise there, or a little that gives up nobody.
 
         Episodes, training rows and parenthood are shared out in proportion to it. `[slots]`; 0 for empty slots. An
         organelle whose weights still are the host's has no gain, whatever its luck.
         """
-        credit, gain = np.zeros(len(state.practice)), self.gain(state)
-        moved = state.population.delta_norms().numpy(force=True) > 0
+        credit, promise, same = np.zeros(len(state.practice)), self.promise(state), self._same(state)
         for organelle in state.living:
-            own = gain[organelle.slot, self.families.index(organelle.niche)] if organelle.niche else 0.0
-            credit[organelle.slot] = max(own, 0.0) * moved[organelle.slot] + FLOOR
+            known = organelle.niche and organelle.slot not in same
+            credit[organelle.slot] = promise[organelle.slot, self.families.index(organelle.niche)] if known else FLOOR
         return credit
 
 
@@ -187,6 +195,8 @@ def found(world: World) -> State:
         population.init_slot(i, rank, draw)
         ledger.post(0, "endowment", SUN, str(i), micro(config.economy.endowment))
     prior = world.host_accuracy
+    events = empty_events()
+    events["ledger"] += ledger.drain()
     return State(
         generation=0,
         organelles=organelles,
@@ -199,4 +209,5 @@ def found(world: World) -> State:
         practice=np.zeros((slots, len(world.cells), 2)),
         curriculum=np.stack([prior, prior], axis=1),
         meter=Meter.from_state(world.calibration.meter),
+        events=events,
     )

@@ -116,6 +116,17 @@ def test_an_unfinished_folder_is_refused(small, tmp_path):
         load_evolved(small.host, tmp_path)
 
 
+@pytest.mark.parametrize("mode", ["single", "ecology"])
+def test_a_run_that_died_after_its_last_commit_makes_no_further_generation(small, straight, tmp_path, mode):
+    budget = {"mode": mode, "budget_flops": round(1.5 * straight.meter.total())}
+    whole = run(small, tmp_path, **budget)
+    assert whole.generations > 1 and whole.meter.total() <= budget["budget_flops"]
+    tables = without_clock(tmp_path)
+    resumed = run(small, tmp_path, **budget)
+    assert resumed.generations == whole.generations
+    assert without_clock(tmp_path) == tables
+
+
 def test_single_spends_its_budget_and_not_more(small, straight, tmp_path):
     single = run(small, tmp_path, mode="single", budget_flops=straight.meter.total())
     assert straight.meter.total() * 0.5 < single.meter.total() <= straight.meter.total()

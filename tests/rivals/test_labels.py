@@ -1,0 +1,49 @@
+"""What a supervised rival gets to see."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolora_core.config import SftConfig
+from evolora_core.families import Item
+from evolora_core.rivals.labels import labelled, parts
+
+ITEMS = [
+    Item(f"{family} {depth} {i}", i, family, depth, f"{family}:{depth}:{i}")
+    for family in ("math", "string.sort")
+    for depth in ("short", "long")
+    for i in range(50)
+]
+
+
+@given(labels=st.integers(1, 100), seed=st.integers(0, 50))
+def test_every_family_has_so_many_labels_over_all_depths(labels, seed):
+    chosen = labelled(ITEMS, SftConfig(labels=labels), seed)
+    assert Counter(item.family for item in chosen) == {"math": labels, "string.sort": labels}
+    per_depth = Counter((item.family, item.depth) for item in chosen)
+    assert all(abs(count - labels / 2) <= 0.5 for count in per_depth.values() if labels > 1)
+    more = labelled(ITEMS, SftConfig(labels=min(labels + 1, 100)), seed)
+    assert {item.task_id for item in chosen} <= {item.task_id for item in more}
+
+
+def test_all_are_seen_by_default_and_none_is_wrong():
+    chosen = labelled(ITEMS, SftConfig(), 0)
+    assert sorted(chosen, key=str) == sorted(ITEMS, key=str)
+
+
+def test_a_wrong_label_is_the_answer_of_another_item_of_the_cell():
+    chosen = labelled(ITEMS, SftConfig(label_error=0.3), 0)
+    truth = {item.task_id: item.target for item in ITEMS}
+    wrong = [item for item in chosen if item.target != truth[item.task_id]]
+    assert 0.15 < len(wrong) / len(chosen) < 0.45
+    assert Counter(item.task_id for item in chosen).most_common(1)[0][1] == 1
+
+
+def test_specialists_get_their_family():
+    assert list(parts(ITEMS, SftConfig())) == ["all"]
+    cut = parts(ITEMS, SftConfig(specialists=True))
+    assert {name: {item.family for item in own} for name, own in cut.items()} == {
+        "math": {"math"},
+        "string.sort": {"string.sort"},
+    }
