@@ -12,6 +12,7 @@ from evolora_core.report.contents import Contents
 DRAW: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "accuracy_by_family": plots.accuracy_by_family,
     "gain_and_retention": plots.gain_and_retention,
+    "comparisons": plots.comparisons,
     "net_and_roi": plots.net_and_roi,
     "energy_and_population": plots.energy_and_population,
     "lineage": plots.lineage,
@@ -29,6 +30,11 @@ _BY_FAMILY = """
     FROM accuracy JOIN suites USING (suite)
     WHERE suite = $suite AND arm = condition AND family <> '*'
     ORDER BY split, family, list_position(conditions, condition)
+"""
+
+_COMPARISONS = """
+    SELECT split, a, b, routing, diff, lo, hi, verdict FROM comparison WHERE suite = $suite
+    ORDER BY list_position(['holdout_id', 'holdout_ood', 'retention'], split), a, b
 """
 
 # Gain over `frozen` of the same seed, and retention, by run and routing. The bare host has no routing and stands in
@@ -75,6 +81,7 @@ def read(contents: Contents) -> dict[str, pd.DataFrame]:
     data = {
         "accuracy_by_family": contents.frame(_BY_FAMILY, **suite),
         "gain_and_retention": contents.frame(_GAIN, **suite, headline=headline(contents)),
+        "comparisons": contents.frame(_COMPARISONS, **suite),
         "net_and_roi": contents.frame(_GENERATIONS.format(columns="mean_net, mean_roi"), **suite),
         "energy_and_population": contents.frame(_GENERATIONS.format(columns="energy_total, population"), **suite),
         "lineage": contents.frame(_LINEAGE, **suite),

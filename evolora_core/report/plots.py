@@ -3,7 +3,7 @@
 Lines are means over seeds; bands reach from the lowest to the highest seed. Figures never touch pyplot's global state.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -24,7 +24,10 @@ LOOKS = {
     "ecology": ("#0072B2", "o"),
     "sft": ("#D55E00", "D"),
 }
-OTHERS = [("#009E73", "v"), ("#CC79A7", "P"), ("#56B4E9", "X"), ("#000000", "*")]
+OTHERS = [
+    ("#009E73", "v"), ("#CC79A7", "P"), ("#56B4E9", "X"), ("#000000", "*"), ("#8C564B", "<"), ("#9467BD", ">"),
+    ("#17BECF", "h"), ("#BCBD22", "p"), ("#1B4F72", "d"), ("#7D6608", "8"),
+]  # fmt: skip
 BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5)}  # colour and line width by origin
 TITLES = {"holdout_id": "in distribution", "holdout_ood": "out of distribution", "retention": "retention"}
 
@@ -80,10 +83,11 @@ def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
         routings = list(dict.fromkeys(accuracies["routing"]))
         figure = Figure(figsize=(1.0 + 3.6 * len(routings), 4.2))
         panels = np.atleast_1d(figure.subplots(1, len(routings), sharex=True, sharey=True))
+        looks = _looks(accuracies["condition"])
         for panel, routing in zip(panels, routings, strict=True):
             mine = accuracies[accuracies["routing"] == routing]
             for condition, points in mine.groupby("condition", sort=False):
-                colour, marker = _look(str(condition))
+                colour, marker = looks[str(condition)]
                 panel.scatter(
                     100 * points["gain"], 100 * points["retention"], c=colour, marker=marker, s=42, alpha=0.85,
                     edgecolors="white", linewidths=0.6,
@@ -107,12 +111,13 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
         rows = [len(families[split]) for split in splits]
         figure = Figure(figsize=(7.0, 1.2 + (0.12 * len(conditions) + 0.1) * sum(rows) + 0.4 * len(splits)))
         panels = np.atleast_1d(figure.subplots(len(splits), 1, sharex=True, height_ratios=rows))
+        looks = _looks(conditions)
         offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
         for panel, split in zip(panels, splits, strict=True):
             place = {family: i for i, family in enumerate(families[split])}
             for condition, offset in zip(conditions, offsets, strict=True):
                 mine = accuracies[(accuracies["split"] == split) & (accuracies["condition"] == condition)]
-                colour, marker = _look(condition)
+                colour, marker = looks[condition]
                 acc, lo, hi = (100 * mine[column].to_numpy() for column in ("acc", "lo", "hi"))
                 y = np.array([place[family] for family in mine["family"]]) + offset
                 panel.errorbar(
@@ -125,6 +130,34 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
             panel.grid(axis="y", visible=False)
         panels[-1].set(xlabel="accuracy, %", xlim=(0, 101))
         _legend_below(figure, conditions, line=False)
+        return figure
+
+
+def comparisons(declared: pd.DataFrame) -> Figure:
+    """The declared comparisons: what a has more than b, with 95 % intervals; filled where there is a verdict.
+
+    `declared`: split, a, b, routing, diff, lo, hi (shares), verdict.
+    """
+    with matplotlib.rc_context(fname=STYLE):
+        figure = Figure(figsize=(7.0, 1.1 + 0.42 * len(declared)))
+        panel = figure.subplots()
+        for y, row in enumerate(declared.to_dict("records")):
+            winner = {row["a"]: "#0072B2", row["b"]: "#D55E00"}.get(row["verdict"], "#7f7f7f")
+            diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
+            panel.errorbar(
+                [diff], [y], xerr=[[diff - lo], [hi - diff]], fmt="o", color=winner, markersize=7, elinewidth=1.6,
+                capsize=3, markerfacecolor="white" if row["verdict"] == "undecided" else winner,
+            )  # fmt: skip
+        labels = [
+            f"{row['a']} − {row['b']}\n{TITLES[row['split']]}"
+            + ("" if row["routing"] == "headline" else f", {row['routing']} routing")
+            for row in declared.to_dict("records")
+        ]
+        panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
+        panel.set_yticks(range(len(labels)), labels, fontsize=8)
+        panel.set_ylim(len(labels) - 0.5, -0.5)
+        panel.grid(axis="y", visible=False)
+        panel.set(xlabel="difference in accuracy, points (filled: verdict; open: undecided)")
         return figure
 
 
@@ -180,8 +213,9 @@ def lineage(lives: pd.DataFrame) -> Figure:
 
 def _bands(panel: Axes, generations: pd.DataFrame, column: str) -> None:
     """Mean over seeds and the range of the seeds, by condition."""
+    looks = _looks(generations["condition"])
     for condition, runs in generations.groupby("condition", sort=False):
-        colour, _ = _look(str(condition))
+        colour, _ = looks[str(condition)]
         by_generation = runs.groupby("generation")[column]
         mean, low, high = by_generation.mean(), by_generation.min(), by_generation.max()
         panel.fill_between(mean.index, low, high, color=colour, alpha=0.18, linewidth=0)
@@ -199,8 +233,9 @@ def _finish_generations(figure: Figure, panels: Sequence[Axes], generations: pd.
 
 def _legend_below(figure: Figure, conditions: Sequence[str], *, line: bool, more: Sequence[Artist] = ()) -> None:
     handles: list[Artist] = []
+    looks = _looks(conditions)
     for condition in conditions:
-        colour, marker = _look(condition)
+        colour, marker = looks[condition]
         handle = Line2D([], [], color=colour, label=condition)
         if not line:
             handle.set(linestyle="", marker=marker)
@@ -209,6 +244,7 @@ def _legend_below(figure: Figure, conditions: Sequence[str], *, line: bool, more
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
 
 
-def _look(condition: str) -> tuple[str, str]:
-    """Colour and marker of a condition; unknown ones get theirs by name."""
-    return LOOKS.get(condition) or OTHERS[sum(condition.encode()) % len(OTHERS)]
+def _looks(conditions: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Colour and marker of each condition; those that a suite defines itself get theirs in its order."""
+    own = [condition for condition in dict.fromkeys(conditions) if condition not in LOOKS]
+    return LOOKS | {condition: OTHERS[i % len(OTHERS)] for i, condition in enumerate(own)}

@@ -38,7 +38,7 @@ def pack(built: Path, tmp_path: Path) -> Path:
 def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
     names = {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()}
     tables = ("paper_table", "comparisons", "by_family", "by_routing", "compute")
-    plots = ("accuracy_by_family", "gain_and_retention", "net_and_roi", "energy_and_population", "lineage")
+    plots = ("accuracy_by_family", "gain_and_retention", "comparisons", "net_and_roi", "energy_and_population", "lineage")
     expected = {f"{table}.{form}" for table in tables for form in ("csv", "md", "tex")}
     expected |= {f"plots/{plot}.{form}" for plot in plots for form in ("png", "svg", "csv")}
     assert names == expected | {"README.md", "summary.json", "provenance.json"}
@@ -159,7 +159,11 @@ def test_missing_runs_are_named_and_a_pack_ages(tmp_path: Path) -> None:
     build(home, SUITE, out)
     assert "Not evaluated: frozen s2, sft s2" in (out / "README.md").read_text()
     assert json.loads((out / "summary.json").read_text())["seeds"] == [0, 1]
-    assert {path.stem for path in (out / "plots").iterdir()} == {"accuracy_by_family", "gain_and_retention"}
+    assert {path.stem for path in (out / "plots").iterdir()} == {
+        "accuracy_by_family",
+        "gain_and_retention",
+        "comparisons",
+    }
     assert verify(home, out) == []
     for stage in late:
         record(home, stage)

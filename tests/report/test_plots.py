@@ -40,6 +40,16 @@ def _gains() -> pd.DataFrame:
     )
 
 
+def _comparisons() -> pd.DataFrame:
+    rows = [
+        ("holdout_id", "ecology", "sft", "headline", -0.02, -0.05, 0.01, "undecided"),
+        ("holdout_id", "ecology", "sft-8", "headline", 0.08, 0.05, 0.1, "ecology"),
+        ("retention", "ecology", "sft", "single", -0.08, -0.1, -0.06, "sft"),
+    ]
+    columns = ("split", "a", "b", "routing", "diff", "lo", "hi", "verdict")
+    return pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows])
+
+
 def _lives() -> pd.DataFrame:
     columns = ("seed", "organelle", "origin", "born", "died", "parent", "joined")
     rows = [
@@ -57,6 +67,7 @@ DATA = {
     "energy_and_population": _generations,
     "accuracy_by_family": _families,
     "gain_and_retention": _gains,
+    "comparisons": _comparisons,
     "lineage": _lives,
 }
 
