@@ -4,6 +4,7 @@ A killed one keeps its answers."""
 
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ def make(work: Work) -> Made:
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.grading import answer_items, charge
     from evolora_core.evaluation.holdout import evaluation_rows
-    from evolora_core.routing import HOST, read_routes, route
+    from evolora_core.routing import FILE, HOST, prompt_features, read_classifier, read_routes, route
     from tasks._worker import load_stage_host
 
     host = load_stage_host(work.host)
@@ -57,7 +58,15 @@ def make(work: Work) -> Made:
     total = sum(len(items) for items in splits.values())
     meter, rows, done = Meter(), [], 0
     for split, items in splits.items():
-        slots = {name: route(items, table) for name, table in routed.items()}
+        slots, extra = {}, {}
+        for name, table in routed.items():
+            guessed = None
+            if name == "learned":
+                features, extra[name] = prompt_features(host, items)
+                guessed = read_classifier(work.inputs["trained"] / FILE).guess(features)
+                prompts = sum(map(len, host.encode_prompts([item.prompt for item in items])))
+                meter.add("evaluation", flops=int(extra[name].sum()), tokens=prompts, seconds=0.0)
+            slots[name] = route(items, table, guessed)
         slots = slots or {"host": np.full(len(items), HOST)}
         # An item that two routers send to the same slot has the same greedy answer, so it is answered once.
         asked = list(dict.fromkeys((i, int(slot)) for chosen in slots.values() for i, slot in enumerate(chosen)))
@@ -77,6 +86,8 @@ def make(work: Work) -> Made:
         for number, (name, chosen) in enumerate(slots.items()):
             arm = condition if number == 0 else f"{condition}:{name}"
             answers = [given[i, int(slot)] for i, slot in enumerate(chosen)]
+            if name in extra:  # asking the router is part of an answer's price
+                answers = [replace(o, flops=o.flops + int(more)) for o, more in zip(answers, extra[name], strict=True)]
             rows += evaluation_rows(split, arm, answers, organelles)
             if number == 0:
                 accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in answers) / len(answers)

@@ -2,7 +2,6 @@
 spent, routing included.
 """
 
-import time
 from pathlib import Path
 
 from tasks._progress import part_of
@@ -56,7 +55,6 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.config import DecodingConfig, SftConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
-    from evolora_core.evaluation.grading import charge
     from evolora_core.rivals.candidates import load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
     from evolora_core.rivals.sft import SftResult, train_sft
@@ -86,20 +84,19 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
             progress=part_of(work.report, number, 1, len(training)),
         )
         meter.merge(results[name].meter)
-    started = time.perf_counter()
     listed: dict[str, list[int]] = {}
     for row in write_candidates(folder, list(results), config.strengths):
         listed.setdefault(row["adapter"] if config.specialists else "", []).append(row["slot"])
-    outcomes = choose_among(
+    choose_among(
         host,
         load_candidates(host, folder),
         selection,
         listed,
         work.config["routings"],
         folder,
+        meter,
         decoding=decoding,
     )
-    charge(meter, "routing", outcomes, time.perf_counter() - started)
     rows = [{"adapter": name, **row} for name, result in results.items() for row in result.steps]
     write_table(folder, "sft_steps", rows)
     write_table(folder, "compute", meter.rows())

@@ -2,12 +2,13 @@
 
 from evolora_core.config.ecology import EcologyConfig
 from evolora_core.config.strict import Strict, config_hash, load_yaml
-from evolora_core.config.suite import DataConfig, DecodingConfig, SftConfig, SuiteConfig, load_suite
+from evolora_core.config.suite import DataConfig, DecodingConfig, Routing, SftConfig, SuiteConfig, load_suite
 
 __all__ = [
     "DataConfig",
     "DecodingConfig",
     "EcologyConfig",
+    "Routing",
     "SftConfig",
     "Strict",
     "SuiteConfig",

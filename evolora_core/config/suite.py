@@ -10,6 +10,7 @@ from evolora_core.config.ecology import EcologyConfig
 from evolora_core.config.strict import Strict, load_yaml
 
 Kind = Literal["frozen", "single", "ecology", "sft"]
+Routing = Literal["single", "family", "cell", "learned"]
 Split = Literal["holdout_id", "holdout_ood", "retention"]
 NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
 
@@ -78,9 +79,7 @@ class ComparisonConfig(Strict):
     a: str = Field(description="condition whose advantage is tested")
     b: str = Field(description="condition it is compared with")
     split: Split = Field(description="holdout split")
-    routing: Literal["single", "family"] | None = Field(
-        None, description="router under which both answer; by default the headline's"
-    )
+    routing: Routing | None = Field(None, description="router under which both answer; by default the headline's")
     margin: float | None = Field(
         None, gt=0, lt=1, description="loss in accuracy up to which `a` counts as not worse; said in the note"
     )
@@ -89,7 +88,7 @@ class ComparisonConfig(Strict):
 class EvaluationConfig(Strict):
     """How the holdouts are answered and which claims are tested."""
 
-    routings: list[Literal["single", "family"]] = Field(
+    routings: list[Routing] = Field(
         ["family", "single"], min_length=1, description="routers to evaluate; the first is the headline"
     )
     comparisons: list[ComparisonConfig] = Field(max_length=6, description="claims declared beforehand, at most six")

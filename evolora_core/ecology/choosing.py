@@ -1,6 +1,5 @@
 """The end of a run: who answers what outside, chosen on the selection split at the run's own expense."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from evolora_core.compute import Meter
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import charge
 from evolora_core.families import Item
 from evolora_core.routing import choose_among
 
@@ -42,18 +40,17 @@ def shortlist(world: World, state: State) -> dict[str, list[int]]:
 
 def choose(world: World, state: State, selection: list[Item], routings: list[str], folder: Path) -> Meter:
     """Write `routes-ROUTING.json` for each router into `folder`; return the run's meter plus the cost of choosing."""
-    started = time.perf_counter()
+    meter = Meter.from_state(state.meter.state())
     norms = state.population.delta_norms()
-    outcomes = choose_among(
+    choose_among(
         world.host,
         state.population,
         selection,
         shortlist(world, state),
         routings,
         folder,
+        meter,
         decoding=world.decoding,
         no_op={organelle.slot for organelle in state.living if float(norms[organelle.slot]) <= NO_OP},
     )
-    meter = Meter.from_state(state.meter.state())
-    charge(meter, "routing", outcomes, time.perf_counter() - started)
     return meter

@@ -20,8 +20,7 @@ from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
 
 PRIOR = 8  # answers that the bare host's accuracy counts for in a skill
-FLOOR = float(__import__("os").environ.get("FLOOR", "0.02"))  # gain in accuracy that everyone is credited with
-OPT = float(__import__("os").environ.get("OPT", "1"))
+FLOOR = 0.02  # gain in accuracy that everyone is credited with
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class World:
         Learning progress (Oudeyer et al. 2007) over the whole run: over one generation it drowns in noise. Optimism
         keeps a family from starving after a few unlucky answers: its practice fades, and the doubt grows again.
         """
-        return np.maximum(self.gain(state) + OPT * self.doubt(state), FLOOR)
+        return np.maximum(self.gain(state) + self.doubt(state), FLOOR)
 
     def interest(self, state: State) -> np.ndarray:
         """The best promise of the living in the family of each cell: `[cells]`."""

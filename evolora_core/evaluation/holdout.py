@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evolora_core.compute import Meter
 from evolora_core.errors import ConfigError
 from evolora_core.evaluation.grading import Decoding, Outcome, answer_items
 from evolora_core.evaluation.statistics import wilson
@@ -16,7 +17,16 @@ from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population
-from evolora_core.routing import HOST, Routes, answer_as_each, choose_routes, route
+from evolora_core.routing import (
+    HOST,
+    Classifier,
+    Routes,
+    answer_as_each,
+    choose_routes,
+    learn_router,
+    prompt_features,
+    route,
+)
 
 BASE = "base"
 Progress = Callable[[int, int], None]
@@ -24,13 +34,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Evolved:
-    """The population of a run: who lives in which slot, and either its routes or the items to choose them on."""
+    """The population of a run: who lives in which slot, and either its routes (for `learned` with their classifier) or
+    the items to choose them on.
+    """
 
     name: str
     population: Population
     organelles: Mapping[int, int]  # organelle id -> slot
     routes: Routes | None = None
     selection_items: Sequence[Item] = ()
+    classifier: Classifier | None = None
 
 
 def evaluate_holdout(
@@ -135,4 +148,8 @@ def _evolved_slots(
         norms = evolved.population.delta_norms()
         answered = answer_as_each(host, evolved.population, evolved.selection_items, slots, decoding=decoding)
         routes = choose_routes(answered, routing, no_op=[slot for slot in slots if float(norms[slot]) == 0.0])
-    return routing, route(items, routes)
+    guessed = None
+    if routing == "learned":
+        classifier = evolved.classifier or learn_router(host, evolved.selection_items, Meter())
+        guessed = classifier.guess(prompt_features(host, items)[0])
+    return routing, route(items, routes, guessed)

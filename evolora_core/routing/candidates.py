@@ -1,14 +1,17 @@
 """The candidates' answers to the selection items, from which routes are chosen."""
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from evolora_core.evaluation.grading import Decoding, Outcome, answer_items
+from evolora_core.compute import Meter
+from evolora_core.evaluation.grading import Decoding, Outcome, answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.population.stack import Population
+from evolora_core.routing.learned import FILE, Classifier, fit, prompt_features, write_classifier
 from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, write_routes
 
 
@@ -36,19 +39,23 @@ def choose_among(
     listed: Mapping[str, Sequence[int]],
     routings: Sequence[str],
     folder: Path,
+    meter: Meter,
     *,
     decoding: Decoding,
     no_op: Collection[int] = (),
-) -> list[Outcome]:
-    """Write `routes-ROUTING.json` for each router into `folder`; returns the answers that it took.
+) -> None:
+    """Write `routes-ROUTING.json` for each router into `folder`, and what the router `learned` has learned; charge
+    `meter`.
 
     `listed` names the slots worth asking: under a family, those that answer its items; under "", those that answer all.
     """
     # One question for each (slot, item): the host and the generalists answer everything, specialists their family.
+    started = time.perf_counter()
+    everywhere = listed.get("", [])
     asked = {
         (slot, number): None
         for number, item in enumerate(selection)
-        for slot in [HOST, *listed.get("", []), *listed.get(item.family, [])]
+        for slot in [HOST, *everywhere, *listed.get(item.family, [])]
     }
     outcomes = answer_items(
         host,
@@ -58,23 +65,30 @@ def choose_among(
         decoding=decoding,
     )
     answers = dict(zip(asked, outcomes, strict=True))
+    charge(meter, "routing", outcomes, time.perf_counter() - started)
     for routing in routings:
         buckets: dict[str, list[int]] = {}
         for number, item in enumerate(selection):
             buckets.setdefault(ROUTINGS[routing](item), []).append(number)
-        chosen = [
-            choose_routes(
-                {
-                    slot: [answers[slot, n] for n in numbers]
-                    for slot in dict.fromkeys([HOST, *listed.get(bucket, []), *listed.get("", [])])
-                },
-                routing,
-                no_op=no_op,
-            )
-            for bucket, numbers in sorted(buckets.items())
-        ]
+        chosen = []
+        for _, numbers in sorted(buckets.items()):
+            own = [] if routing == "single" else listed.get(selection[numbers[0]].family, [])
+            slots = dict.fromkeys([HOST, *own, *everywhere])
+            by_slot = {slot: [answers[slot, n] for n in numbers] for slot in slots}
+            chosen.append(choose_routes(by_slot, routing, no_op=no_op))
         write_routes(folder / f"routes-{routing}.json", joined(chosen))
-    return outcomes
+    if "learned" in routings:
+        write_classifier(folder / FILE, learn_router(host, selection, meter))
+
+
+def learn_router(host: Host, selection: Sequence[Item], meter: Meter) -> Classifier:
+    """Fit the router `learned` to the selection prompts, at the run's expense."""
+    started = time.perf_counter()
+    features, flops = prompt_features(host, selection)
+    classifier = fit(features, [item.family for item in selection])
+    tokens = sum(map(len, host.encode_prompts([item.prompt for item in selection])))
+    meter.add("routing", flops=int(flops.sum()), tokens=tokens, seconds=time.perf_counter() - started)
+    return classifier
 
 
 def joined(parts: Sequence[Routes]) -> Routes:

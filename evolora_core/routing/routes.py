@@ -25,6 +25,8 @@ EVERYTHING = ""  # bucket of `single`
 ROUTINGS: dict[str, Callable[[Item], str]] = {
     "single": lambda item: EVERYTHING,
     "family": lambda item: item.family,
+    "cell": lambda item: f"{item.family}/{item.depth}",
+    "learned": lambda item: item.family,  # as the selection split knows it; elsewhere the classifier guesses
 }
 
 
@@ -32,7 +34,8 @@ ROUTINGS: dict[str, Callable[[Item], str]] = {
 class Routes:
     """Who answers what.
 
-    table       bucket -> slot (-1 = host); a bucket is a family for `family`, and "" (everything) for `single`
+    table       bucket -> slot (-1 = host); a bucket is a family for `family` and `learned`, a family and depth for
+                `cell`, and "" (everything) for `single`
     fallback    slot for buckets that selection never saw
     accuracy    bucket -> slot (as text) -> accuracy on the selection split, for every candidate
     n           bucket -> selection items
@@ -104,10 +107,15 @@ def _merit(outcomes: Sequence["Outcome"]) -> tuple[float, float, float]:
     )
 
 
-def route(items: Sequence[Item], routes: Routes) -> np.ndarray:
-    """Slots `[len(items)]` (int64) that answer the items; -1 = host."""
+def route(items: Sequence[Item], routes: Routes, guessed: Sequence[str] | None = None) -> np.ndarray:
+    """Slots `[len(items)]` (int64) that answer the items; -1 = host. `learned` needs the families that its classifier
+    guessed; the items' own are not looked at.
+    """
+    if (routes.routing == "learned") != (guessed is not None):
+        raise ValueError("the families that a classifier guessed are what the router `learned` goes by, and no other")
     bucket = ROUTINGS[routes.routing]
-    return np.array([routes.table.get(bucket(item), routes.fallback) for item in items], dtype=np.int64)
+    buckets = guessed if guessed is not None else [bucket(item) for item in items]
+    return np.array([routes.table.get(one, routes.fallback) for one in buckets], dtype=np.int64)
 
 
 def write_routes(path: Path, routes: Routes) -> None:

@@ -2,11 +2,12 @@
 
 import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from evolora_core import artifacts
+from evolora_core.config import Routing
 from flows.cli._app import Json, show
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def evaluate(
     host: Annotated[str | None, Parameter(help="Host; by default that of the run, else nano.")] = None,
     adapter: Annotated[list[Path] | None, Parameter(help="A PEFT adapter folder; may be repeated.")] = None,
     run: Annotated[str | None, Parameter(help="A finished run, such as quickstart.ecology.s0.")] = None,
-    routing: Annotated[Literal["single", "family"], Parameter(help="Which router the run answers with.")] = "family",
+    routing: Annotated[Routing, Parameter(help="Which router the run answers with.")] = "family",
     organelle: Annotated[int | None, Parameter(help="Let this organelle of the run answer everything.")] = None,
     max_new_tokens: Annotated[int | None, Parameter(help="Token cap of an answer; by default that of the run.")] = None,
     json: Json = False,
@@ -81,7 +82,7 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
     """A run's adapters, who lives in which slot, and its routes, or the items to choose them on."""
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.holdout import Evolved
-    from evolora_core.routing import read_routes
+    from evolora_core.routing import FILE, read_classifier, read_routes
     from tasks.evaluate import load_adapters
 
     folder = home / entry.folder
@@ -89,7 +90,8 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
     slots = {organelle: slot for slot, organelle in organelles.items()}
     own = folder / f"routes-{routing}.json"
     if own.exists():
-        return Evolved(entry.run_id, population, slots, read_routes(own))
+        classifier = read_classifier(folder / FILE) if routing == "learned" else None
+        return Evolved(entry.run_id, population, slots, read_routes(own), classifier=classifier)
     datasets = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
     splits = folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / datasets
     return Evolved(entry.run_id, population, slots, None, read_items(splits / "selection.jsonl"))

@@ -23,7 +23,7 @@ SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_te
         ("name: tiny", "nmae: tiny", r"suite.yaml:\d+: unknown key 'nmae'; did you mean 'name'"),
         ("name: tiny\n", "", r"suite.yaml:1: key 'name' is missing; add it"),
         ("b: sft, split", "b: sft, splt", r"unknown key 'evaluation.comparisons.1.splt'; did you mean 'split'"),
-        ("b: sft, split: retention", "b: sft, split: retention, routing: cell", r"routing': input should be 'single'"),
+        ("b: sft, split: retention", "b: sft, split: retention, routing: sell", r"routing': input should be 'single'"),
         ("host: nano", "host: nano\nhost: other", r"suite.yaml:\d+: key 'host' stands twice; keep one"),
         ("[math, string.sort]", "[math, string.srot]", r"unknown family 'string.srot': did you mean 'string.sort'"),
         ("seeds: [0, 1]", "seeds: [0, 0]", r"each seed may stand once"),
@@ -57,7 +57,7 @@ def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path, old, new, messag
 def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path):
     path = tmp_path / "suite.yaml"
     text = SUITE.replace("split: retention}", "split: retention, routing: single}")
-    path.write_text(text.replace("evaluation:\n", "evaluation:\n  routings: [family]\n"), encoding="utf-8")
+    path.write_text(text.replace("routings: [family, single, cell, learned]", "routings: [family]"), encoding="utf-8")
     with pytest.raises(ConfigError, match="single is not among the routings"):
         load_yaml(path, SuiteConfig)
 

@@ -38,7 +38,14 @@ def pack(built: Path, tmp_path: Path) -> Path:
 def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
     names = {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()}
     tables = ("paper_table", "comparisons", "by_family", "by_routing", "compute")
-    plots = ("accuracy_by_family", "gain_and_retention", "comparisons", "net_and_roi", "energy_and_population", "lineage")
+    plots = (
+        "accuracy_by_family",
+        "gain_and_retention",
+        "comparisons",
+        "net_and_roi",
+        "energy_and_population",
+        "lineage",
+    )
     expected = {f"{table}.{form}" for table in tables for form in ("csv", "md", "tex")}
     expected |= {f"plots/{plot}.{form}" for plot in plots for form in ("png", "svg", "csv")}
     assert names == expected | {"README.md", "summary.json", "provenance.json"}
