@@ -152,7 +152,7 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
         for i in range(episodes):
             family = FAMILIES["holdout_id"][i % 4]
             tables["episodes"].append(
-                {"generation": generation, "episode": number, "organelle": i % population, "slot": i % population}
+                {"generation": generation, "episode": number, "organelle": (i + generation) % len(lives), "slot": 0}
                 | {"task_id": f"t{number}", "family": family, "depth": DEPTHS[i % 3], "sample": 0}
                 | {"reward": int(reward[i]), "cost": int(cost[i]), "score": float(reward[i] > 0)}
                 | {"correct": bool(reward[i] > 0), "prompt_tokens": 20, "answer_tokens": 5}

@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+from ribs.archives import GridArchive
 
 from evolora_core.archive import Archive, Elite
 
@@ -44,3 +45,20 @@ def test_cells_and_cost_bins():
     assert archive.size == 6
     assert [archive.describe(archive.index(1, cost))[2] for cost in (1.0, 1.1, 1.2)] == [0, 1, 2]
     assert archive.describe(archive.index(1, 1.0))[:2] == ("math", "long")
+
+
+@given(ENTRIES)
+def test_it_keeps_what_pyribs_keeps(entries):
+    """pyribs' GridArchive as an oracle, over the same grid: two (family, depth) cells by three cost bins."""
+    ours, theirs = grid(), GridArchive(solution_dim=1, dims=[2, 3], ranges=[(0, 2), (0, 3)], qd_score_offset=0.0)
+    for number, (index, _, objective) in enumerate(entries):
+        stored = ours.add(index, Elite(number, objective, 0))
+        cell, cost_bin = divmod(index, 3)
+        told = theirs.add_single([float(number)], objective, [cell + 0.5, cost_bin + 0.5])
+        assert stored == (told["status"] > 0)
+    elites = theirs.data(["solution", "objective", "measures"])
+    places = [int(cell) * 3 + int(cost_bin) for cell, cost_bin in elites["measures"]]
+    kept = dict(zip(places, zip(elites["solution"][:, 0], elites["objective"], strict=True), strict=True))
+    assert {i: (e.organelle, e.objective) for i, e in ours.elites.items()} == kept
+    assert ours.coverage == theirs.stats.coverage
+    assert abs(ours.qd_score - theirs.stats.qd_score) < 1e-9

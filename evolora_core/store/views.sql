@@ -83,6 +83,47 @@ FROM moved;
 CREATE OR REPLACE VIEW lineage AS
 SELECT run_id, child, parent, role, generation, weight, suite, condition, seed FROM data.lineage;
 
+-- Why merges were refused, and with what uplift over the best parent: one row per condition and reason.
+CREATE OR REPLACE VIEW assimilation_reasons AS
+SELECT suite, condition, reason, accepted, count(*) AS trials, avg(n) AS items, avg(uplift) AS uplift
+FROM data.assimilations GROUP BY ALL;
+
+-- Where progress came from: unaided accuracy (first answers) of each organelle in the family of its niche, in the first and
+-- the last two generations of its life, and that of its parents there in the two generations before its birth. `learned` is
+-- what it gained itself, `inherited` what birth by its origin (merge, mutation) added to its parents. Few answers make noise.
+CREATE OR REPLACE VIEW lineage_progress AS
+WITH first_answers AS (
+    SELECT e.run_id, e.organelle, e.family, e.generation, e.correct::INT AS correct
+    FROM data.episodes AS e WHERE e.sample = 0
+),
+lives AS (
+    SELECT o.*, min(f.generation) AS began, max(f.generation) AS ended
+    FROM data.organelles AS o JOIN first_answers AS f
+        ON f.run_id = o.run_id AND f.organelle = o.organelle AND f.family = o.niche
+    GROUP BY ALL
+),
+own AS (
+    SELECT l.run_id, l.organelle,
+        count(*) FILTER (WHERE f.generation <= l.began + 1) AS n_first,
+        avg(f.correct) FILTER (WHERE f.generation <= l.began + 1) AS first,
+        count(*) FILTER (WHERE f.generation >= l.ended - 1) AS n_last,
+        avg(f.correct) FILTER (WHERE f.generation >= l.ended - 1) AS last
+    FROM lives AS l JOIN first_answers AS f
+        ON f.run_id = l.run_id AND f.organelle = l.organelle AND f.family = l.niche
+    GROUP BY ALL
+),
+before AS (
+    SELECT l.run_id, l.organelle, avg(f.correct) AS parents
+    FROM lives AS l
+    JOIN data.lineage AS p ON p.run_id = l.run_id AND p.child = l.organelle AND p.role = 'parent'
+    JOIN first_answers AS f ON f.run_id = l.run_id AND f.organelle = p.parent AND f.family = l.niche
+        AND f.generation BETWEEN l.born - 1 AND l.born
+    GROUP BY ALL
+)
+SELECT l.suite, l.run_id, l.condition, l.seed, l.organelle, l.origin, l.niche, l.born, l.died, n_first, first, n_last, last,
+    last - first AS learned, first - parents AS inherited
+FROM lives AS l JOIN own USING (run_id, organelle) LEFT JOIN before USING (run_id, organelle);
+
 -- One row per run: what it earned, spent and reached. NULL where a condition has no such thing.
 -- Costs are all that organelles pay: tickets, answers, rehearsal and tests. ROI is all rewards over all costs of the run,
 -- never that of one generation.

@@ -100,3 +100,31 @@ def test_energies_are_shown_in_units(home: Path) -> None:
     grouped = "GROUP BY seed, generation ORDER BY seed, generation"
     raw = query(home, f"SELECT avg(cost) FROM episodes {where} {grouped}").rows
     assert np.array(shown) == pytest.approx(np.array(raw) / 1e6)
+
+
+def test_reasons_of_assimilation_count_every_trial(home: Path) -> None:
+    trials = query(home, "SELECT condition, reason, accepted, uplift FROM assimilations").rows
+    for row in query(home, "FROM assimilation_reasons").records():
+        own = [t[3] for t in trials if t[:3] == (row["condition"], row["reason"], row["accepted"])]
+        assert row["trials"] == len(own) and row["uplift"] == pytest.approx(np.mean(own))
+    assert query(home, "SELECT sum(trials) FROM assimilation_reasons").rows[0][0] == len(trials) > 0
+
+
+def test_progress_along_the_lineage_is_that_of_first_answers(home: Path) -> None:
+    first = query(home, "SELECT run_id, organelle, family, generation, correct FROM episodes WHERE sample = 0").rows
+    parents = query(home, "SELECT run_id, child, parent FROM lineage WHERE role = 'parent'").rows
+    rows = query(home, "FROM lineage_progress").records()
+    assert any(row["inherited"] is not None for row in rows)
+    for row in rows:
+        niche = [f for f in first if f[0] == row["run_id"] and f[2] == row["niche"]]
+        own = [f for f in niche if f[1] == row["organelle"]]
+        began, ended = min(f[3] for f in own), max(f[3] for f in own)
+        start = np.mean([f[4] for f in own if f[3] <= began + 1])
+        end = np.mean([f[4] for f in own if f[3] >= ended - 1])
+        assert (row["first"], row["last"]) == pytest.approx((start, end))
+        elders = [p[2] for p in parents if p[:2] == (row["run_id"], row["organelle"])]
+        born_from = [f[4] for f in niche if f[1] in elders and row["born"] - 1 <= f[3] <= row["born"]]
+        if born_from:
+            assert row["inherited"] == pytest.approx(start - np.mean(born_from))
+        else:
+            assert row["inherited"] is None
