@@ -14,6 +14,11 @@ from evolora_core.hosts import fetch_host, find_host, load_host, settled_dtype
 from evolora_core.identity import host_files_hash
 from evolora_core.run_index import SuiteId, suites
 
+SUITES = {  # the flows of suites, each with the file that it runs by default
+    "paper-suite": "configs/suites/quickstart.yaml",
+    "evo-vs-sft": "configs/suites/evo-vs-sft.yaml",
+    "ood-suite": "configs/suites/ood.yaml",
+}
 OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
 PACK_STAMP = "provenance.json"  # a folder with this file is a pack
 

@@ -1,38 +1,17 @@
 """The flow `paper-suite`: from a suite file to a paper pack."""
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 from prefect import flow
-from prefect.artifacts import create_table_artifact
-from prefect.runtime import flow_run
 from pydantic import Field
 
-from evolora_core.config import SuiteConfig
-from evolora_core.errors import EvoloraError, StageError
-from evolora_core.home import home_path
-from evolora_core.run_index import write_plan, write_suite
-from flows._execute import ClusterPool, Outcome, Pool, execute
-from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
-from flows._preflight import OVERRIDE, asked_suite, check_suite, identify_host, suite_id
-from tasks import pack
-from tasks._stage import StageResult, Suite
-from tasks.record import record
-
-
-def run_name() -> str:
-    """The suite's id, its name and the hash of its configuration; what was asked for, where there is no such suite."""
-    given = flow_run.parameters
-    try:
-        return str(suite_id(asked_suite(given["suite"], given["overrides"], given["host"], given["seeds"])))
-    except EvoloraError:
-        return str(given["suite"])
+from flows._preflight import OVERRIDE, SUITES
+from flows._suite import run_name, run_suite
 
 
 @flow(name="paper-suite", flow_run_name=run_name)
 def paper_suite(
-    suite: str = "configs/suites/quickstart.yaml",
+    suite: str = SUITES["paper-suite"],
     overrides: list[Annotated[str, Field(pattern=OVERRIDE)]] = [],  # noqa: B006  # Prefect shows it as the default
     host: str = "",
     seeds: list[Annotated[int, Field(ge=0)]] = [],  # noqa: B006
@@ -52,51 +31,4 @@ def paper_suite(
             of them, and the pack, if empty.
         packs: The folder that gets the pack.
     """
-    config = asked_suite(suite, overrides, host, seeds)
-    out = Path(packs) / config.name
-    check_suite(config, out)
-    host_words, host_identity = identify_host(config)
-    made = Suite(config, suite_id(config), host_words, host_identity)
-    steps = plan(made)
-    write_suite(home_path(), made.id, config.model_dump(mode="json"))
-    write_plan(home_path(), made.id, [*(step.name for step in steps), COMPARISON, PACK])
-
-    def load(result: StageResult) -> None:
-        record(str(made.id), result)
-
-    with pool_of(config) as pool:
-        outcome = execute(wanted(steps, only, made), pool, load)
-        complete = complete_seeds(config, outcome.results)
-        closed = execute(closing(made, complete, outcome.results), pool, load) if complete else Outcome()
-    if PACK in closed.results:
-        pack.publish(closed.results[PACK], out)
-        show_table(str(made.id), out)
-    if failures := outcome.failures | closed.failures:
-        raise StageError(why(failures, config, complete))
-    return {"suite": str(made.id), "pack": str(out) if PACK in closed.results else ""}
-
-
-def pool_of(config: SuiteConfig) -> Pool:
-    """The processes of this machine, or the cluster that the suite names."""
-    if config.workers == "processes":
-        return Pool(config.processes, config.threads)
-    from flows._cluster import cluster_runner
-
-    return ClusterPool(config.processes, config.threads, cluster_runner(config.workers, config.processes))
-
-
-def show_table(suite: str, out: Path) -> None:
-    """The paper table and the place of the pack as an artifact of the flow run."""
-    from evolora_core.report.tables import paper_table
-
-    rows = paper_table(home_path(), suite).records()
-    create_table_artifact(rows, key="paper-table", description=f"Paper table of {suite}; pack: {out.absolute()}")
-
-
-def why(failures: dict[str, str], config: SuiteConfig, complete: Sequence[int]) -> str:
-    """One line: the first failure, how many there are, and which seeds the pack is without."""
-    name, reason = next(iter(failures.items()))
-    more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-    missing = [str(seed) for seed in config.seeds if seed not in complete]
-    without = f"; the pack is without seed {', '.join(missing)}" if complete and missing else ""
-    return f"{name}: {reason}{more}{without}; `evolora status` shows all, `evolora retry` makes what is missing"
+    return run_suite(suite, overrides, host, seeds, only, packs)

@@ -28,7 +28,7 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
     if Path(sys.argv[0]).name != "prefect":
         return SetupResult(env={"DO_NOT_TRACK": "1"})
     sys.argv[:] = full_name(sys.argv)
-    if sys.argv[1:4] == ["deployment", "run", "paper-suite/paper-suite"] and (why := refusal(sys.argv[4:])):
+    if sys.argv[1:3] == ["deployment", "run"] and (why := refusal(sys.argv[3:])):
         print(f"error: {why}", file=sys.stderr)
         sys.exit(1)
     home = home_path()
@@ -46,17 +46,21 @@ def full_name(arguments: Sequence[str]) -> list[str]:
     return [*arguments[:3], f"{name}/{name}", *arguments[4:]]
 
 
-def refusal(options: Sequence[str]) -> str:
-    """Why a suite with these options of `prefect deployment run` cannot run, in one line; "" if it can.
+def refusal(words: Sequence[str]) -> str:
+    """Why `prefect deployment run` with these words, a deployment and its options, cannot run a suite, in one line; ""
+    if it can, or runs no suite.
 
     What is not of the right type is left to Prefect, which knows the parameters.
     """
-    given = parameters(options)
-    from flows._preflight import asked_suite, check_suite
+    from flows._preflight import SUITES, asked_suite, check_suite
 
+    flow = words[0].partition("/")[0] if words else ""
+    if flow not in SUITES:
+        return ""
+    given = parameters(words[1:])
     try:
         suite = asked_suite(
-            given.get("suite", "configs/suites/quickstart.yaml"),
+            given.get("suite", SUITES[flow]),
             given.get("overrides", []),
             given.get("host", ""),
             given.get("seeds", []),

@@ -7,10 +7,12 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import EntrypointType, Flow
 from prefect.schedules import Cron
 
+from flows.evo_vs_sft import evo_vs_sft
+from flows.ood_suite import ood_suite
 from flows.paper_suite import paper_suite
 from flows.pretrain_host import pretrain_host_flow
 
-FLOWS: tuple[Flow, ...] = (paper_suite, pretrain_host_flow)
+FLOWS: tuple[Flow, ...] = (paper_suite, evo_vs_sft, ood_suite, pretrain_host_flow)
 NIGHTLY = "0 2 * * *"
 
 

@@ -41,5 +41,5 @@ def test_parameters_are_read_as_prefect_reads_them():
 )
 def test_what_would_fail_at_once_is_refused(options, why, monkeypatch, home):
     monkeypatch.chdir(ROOT)
-    found = refusal([*options, "-p", f"packs={home}"])
+    found = refusal(["paper-suite/paper-suite", *options, "-p", f"packs={home}"])
     assert (why in found) if why else not found

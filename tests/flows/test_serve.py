@@ -40,7 +40,7 @@ def served(tmp_path_factory):
         )
         wait_for(lambda: (home / ADDRESS).exists(), 120)
         url = json.loads((home / ADDRESS).read_text())["url"]
-        wait_for(lambda: len(post(url, "deployments/filter", {})) == 2, 60)
+        wait_for(lambda: len(post(url, "deployments/filter", {})) == 4, 60)
         yield process, shell, url
     process.kill()
 
@@ -68,7 +68,7 @@ def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served):
     _, _, url = served
     assert ":4200/" not in url
     names = {deployment["name"] for deployment in post(url, "deployments/filter", {})}
-    assert names == {"paper-suite", "pretrain-host"}
+    assert names == {"paper-suite", "evo-vs-sft", "ood-suite", "pretrain-host"}
 
 
 def test_the_nightly_run_is_scheduled(served):
