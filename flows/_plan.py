@@ -9,10 +9,16 @@ from typing import Any
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import ConfigError
 from flows._execute import Results, Step
-from tasks import calibrate, compare, datasets, evaluate, evolve, pack, sft, tune
+from tasks import calibrate, compare, datasets, es, evaluate, evolve, pack, sft, tune
 from tasks._stage import StageResult, Suite
 
-URGENCY = ("ecology", "single", "sft")  # kinds of arms: what others wait for, and what takes longest, first
+URGENCY = ("ecology", "single", "es", "sft")  # kinds of arms: what others wait for, and what takes longest, first
+STAGES: dict[str, tuple[str, Any, Any]] = {  # kind of arm -> its training stage, how it is asked for, its task
+    "ecology": ("evolve", evolve.request, evolve.evolve),
+    "single": ("evolve", evolve.request, evolve.evolve),
+    "sft": ("sft", sft.request, sft.sft),
+    "es": ("es", es.request, es.es),
+}
 COMPARISON, PACK = "suite.s0.compare", "suite.s0.pack"
 
 
@@ -23,7 +29,7 @@ def name(condition: str, seed: int, stage: str) -> str:
 
 def training(suite: Suite, arm: str, seed: int) -> str:
     """Name of the stage that trains an arm."""
-    return name(arm, seed, "sft" if suite.config.kind(arm) == "sft" else "evolve")
+    return name(arm, seed, STAGES[suite.config.kind(arm)][0])
 
 
 def trained_arms(suite: Suite) -> list[str]:
@@ -64,7 +70,7 @@ def trained(suite: Suite, arm: str, seed: int, tuned: bool) -> Step:
     """Evolution or fine-tuning of a seed; the rivals wait for the ecology, whose compute is their budget."""
     data, calibration = name("shared", seed, "datasets"), name("shared", seed, "calibrate")
     choice, measured = name("tuning", suite.config.tuning.seed, "choose"), training(suite, "ecology", seed)
-    supervised = suite.config.kind(arm) == "sft"
+    _, ask, task = STAGES[suite.config.kind(arm)]
     needs = [data, calibration]
     needs += [choice] if tuned else []
     needs += [measured] if arm != "ecology" else []
@@ -77,9 +83,9 @@ def trained(suite: Suite, arm: str, seed: int, tuned: bool) -> Step:
         }
         if arm != "ecology":
             given["budget"] = results[measured]
-        return (sft if supervised else evolve).request(suite, arm, seed, **given)
+        return ask(suite, arm, seed, **given)
 
-    return Step(training(suite, arm, seed), sft.sft if supervised else evolve.evolve, request, tuple(needs))
+    return Step(training(suite, arm, seed), task, request, tuple(needs))
 
 
 def evaluated(suite: Suite, condition: str, seed: int) -> Step:

@@ -6,7 +6,7 @@ reported.
 import json
 from collections.abc import Sequence
 
-from tasks import evolve, sft
+from tasks import es, evolve, sft
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import read_table, write_table
 
@@ -23,7 +23,8 @@ def trial_request(
     """Make trial number `trial` of an arm. The ecology runs a share of its generations; the mean of what that
     cost (`ecology_trials`) is the budget of a trial of the others."""
     tuning = suite.config.tuning
-    make = sft.sft_config if suite.config.kind(arm) == "sft" else evolve.evolve_config
+    kind = suite.config.kind(arm)
+    make = {"sft": sft.sft_config, "es": es.es_config}.get(kind, evolve.evolve_config)
     config = make(suite, arm, trial)
     if arm == "ecology":
         config["generations"] = max(1, round(suite.config.ecology.generations * tuning.fraction))
@@ -51,6 +52,8 @@ def attempt(work: Work) -> Made:
     try:
         if "sft" in work.config:
             made = sft.run(work, folder, work.config["budget_flops"])
+        elif "es" in work.config:
+            made = es.run(work, folder, work.config["budget_flops"])
         else:
             made = evolve.run(work, folder, work.config.get("generations"), work.config.get("budget_flops"))
         accuracy = routed_accuracy(json.loads((folder / f"routes-{work.config['routings'][0]}.json").read_text()))

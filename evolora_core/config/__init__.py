@@ -1,13 +1,15 @@
 """Strict models of every YAML file: an unknown key is an error that names the nearest valid one."""
 
 from evolora_core.config.ecology import EcologyConfig
+from evolora_core.config.rivals import EsConfig, SftConfig
 from evolora_core.config.strict import Strict, config_hash, load_yaml
-from evolora_core.config.suite import DataConfig, DecodingConfig, Routing, SftConfig, SuiteConfig, load_suite
+from evolora_core.config.suite import DataConfig, DecodingConfig, Routing, SuiteConfig, load_suite
 
 __all__ = [
     "DataConfig",
     "DecodingConfig",
     "EcologyConfig",
+    "EsConfig",
     "Routing",
     "SftConfig",
     "Strict",

@@ -5,11 +5,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from evolora_core.config.arms import ArmConfig, Changes, changed
+from evolora_core.config.arms import ArmConfig, changed
 from evolora_core.config.ecology import EcologyConfig
+from evolora_core.config.rivals import EsConfig, SftConfig
 from evolora_core.config.strict import Strict, load_yaml
 
-Kind = Literal["frozen", "single", "ecology", "sft"]
+Kind = Literal["frozen", "single", "ecology", "sft", "es"]
 Routing = Literal["single", "family", "cell", "learned"]
 Split = Literal["holdout_id", "holdout_ood", "retention"]
 NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
@@ -37,33 +38,6 @@ class DecodingConfig(Strict):
     stop_strings: list[Annotated[str, Field(min_length=1)]] = Field(
         [], description="text that ends an answer and is cut off, for hosts that do not end their answers themselves"
     )
-
-
-class SftConfig(Strict):
-    """Compute-matched supervised fine-tuning of one adapter by TRL."""
-
-    rank: int = Field(8, ge=1, description="adapter rank")
-    scale: float = Field(2.0, gt=0, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
-    learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate after the warm-up; decays to zero")
-    trials: list[Changes] = Field(
-        [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],
-        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
-    )
-    batch_rows: int = Field(64, ge=1, description="rows of one optimizer step")
-    warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
-    weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
-    betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
-    max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
-    epochs: float | None = Field(
-        None, gt=0, description="passes over the training rows, at most; what is then left of the budget stays unspent"
-    )
-    specialists: bool = Field(False, description="an adapter for each family, each with an equal share of the budget")
-    labels: int | None = Field(None, ge=1, description="gold answers of each family that training sees; None: all")
-    label_error: float = Field(0.0, ge=0, lt=1, description="share of the gold answers that are those of other items")
-    strengths: list[Annotated[float, Field(gt=0)]] = Field(
-        [1.0], min_length=1, description="factors of ΔW after training, of which selection chooses"
-    )
-    checkpoints: int = Field(4, ge=1, description="evenly spaced checkpoints that selection may choose from")
 
 
 class TuningConfig(Strict):
@@ -110,7 +84,7 @@ class SuiteConfig(Strict):
     conditions: list[str] = Field(
         ["frozen", "single", "ecology", "sft"],
         min_length=1,
-        description="arms of the suite: frozen, single, ecology, sft, and what `arms` defines",
+        description="arms of the suite: frozen, single, ecology, sft, es, and what `arms` defines",
     )
     arms: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")], ArmConfig] = Field(
         {}, description="conditions of your own: ablations, other budgets, other rivals"
@@ -126,6 +100,7 @@ class SuiteConfig(Strict):
     decoding: DecodingConfig = Field(DecodingConfig(), description="decoding, the same for every arm")
     ecology: EcologyConfig = Field(EcologyConfig(), description="the ecology, and `single`, which shares its rule")
     sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning")
+    es: EsConfig = Field(EsConfig(), description="evolution strategies on one adapter")
     tuning: TuningConfig = Field(TuningConfig(), description="how the trials of each arm are made")
     evaluation: EvaluationConfig = Field(description="routing and declared comparisons")
 
@@ -147,7 +122,7 @@ class SuiteConfig(Strict):
             raise ValueError(f"arms.{idle[0]}: not among the conditions; add it there or take it out here")
         if set(self.conditions) - {"frozen"} and "ecology" not in self.conditions:
             raise ValueError("conditions: all others spend the ecology's budget; add ecology")
-        for name in [*get_args(Kind)[1:], *self.arms]:
+        for name in [condition for condition in self.conditions if condition != "frozen"]:
             count = len(self.settings(name).trials)
             if count != self.trials:
                 raise ValueError(f"{name}: {count} trials, but the ecology has {self.trials}; all arms are tuned alike")
@@ -169,9 +144,12 @@ class SuiteConfig(Strict):
         """FLOPs that a condition may spend, relative to the ecology's."""
         return self.arms[condition].budget if condition in self.arms else 1.0
 
-    def settings(self, condition: str, trial: int | None = None) -> EcologyConfig | SftConfig:
-        """The section of a condition, `ecology` or `sft`, with its changes, and those of one of its trials."""
-        section: EcologyConfig | SftConfig = self.sft if self.kind(condition) == "sft" else self.ecology
+    def settings(self, condition: str, trial: int | None = None) -> EcologyConfig | SftConfig | EsConfig:
+        """The section of a condition, `ecology`, `sft` or `es`, with its changes, and those of one of its trials."""
+        kind = self.kind(condition)
+        section: EcologyConfig | SftConfig | EsConfig = (
+            self.sft if kind == "sft" else self.es if kind == "es" else self.ecology
+        )
         if condition in self.arms:
             section = changed(section, self.arms[condition].changes, f"arms.{condition}.changes")
         if trial is None:

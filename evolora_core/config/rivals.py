@@ -1,0 +1,50 @@
+"""Settings of the ecology's rivals, which spend what it spent."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from evolora_core.config.arms import Changes
+from evolora_core.config.strict import Strict
+
+
+class SftConfig(Strict):
+    """Compute-matched supervised fine-tuning of one adapter by TRL."""
+
+    rank: int = Field(8, ge=1, description="adapter rank")
+    scale: float = Field(2.0, gt=0, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
+    learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate after the warm-up; decays to zero")
+    trials: list[Changes] = Field(
+        [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],
+        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+    )
+    batch_rows: int = Field(64, ge=1, description="rows of one optimizer step")
+    warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
+    betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
+    max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
+    epochs: float | None = Field(
+        None, gt=0, description="passes over the training rows, at most; what is then left of the budget stays unspent"
+    )
+    specialists: bool = Field(False, description="an adapter for each family, each with an equal share of the budget")
+    labels: int | None = Field(None, ge=1, description="gold answers of each family that training sees; None: all")
+    label_error: float = Field(0.0, ge=0, lt=1, description="share of the gold answers that are those of other items")
+    strengths: list[Annotated[float, Field(gt=0)]] = Field(
+        [1.0], min_length=1, description="factors of ΔW after training, of which selection chooses"
+    )
+    checkpoints: int = Field(4, ge=1, description="evenly spaced checkpoints that selection may choose from")
+
+
+class EsConfig(Strict):
+    """Compute-matched evolution strategies on one adapter."""
+
+    rank: int = Field(8, ge=1, description="adapter rank")
+    scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
+    pairs: int = Field(16, ge=2, description="mirrored pairs of perturbations in one step")
+    items: int = Field(16, ge=1, description="items that every perturbation answers in one step")
+    sigma: float = Field(0.02, gt=0, description="standard deviation of a perturbation of the factors")
+    learning_rate: float = Field(1e-2, gt=0, description="Adam learning rate; falls to zero as the budget is spent")
+    trials: list[Changes] = Field(
+        [{"learning_rate": 3e-3}, {"learning_rate": 1e-2}, {"sigma": 0.05}],
+        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+    )

@@ -1,0 +1,153 @@
+"""Evolution strategies on one adapter, from rewards alone: mirrored perturbations of its factors, answering at once.
+
+Salimans et al. 2017 (arXiv 1703.03864). A perturbation of LoRA factors is low-rank in ΔW, as in EGGROLL (Sarkar et al.
+2025, arXiv 2511.16652), so a whole generation of them is one population of the engine. Adam takes the steps; its rate
+falls to zero as the budget is spent.
+"""
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from evolora_core import artifacts, rng
+from evolora_core.compute import Meter
+from evolora_core.config import EsConfig
+from evolora_core.evaluation.grading import Decoding, answer_items, charge
+from evolora_core.families import Item
+from evolora_core.hosts import Host
+from evolora_core.population.peft_io import export_peft
+from evolora_core.population.stack import Population
+from evolora_core.population.train import StackedAdamW
+
+log = logging.getLogger(__name__)
+
+SAVE_SECONDS = 60.0
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class EsResult:
+    """An adapter in `folder/adapter` (PEFT format), what it cost, and a row of facts for each step."""
+
+    adapter_folder: Path
+    meter: Meter
+    steps: list[dict[str, float]]
+
+
+def train_es(
+    host: Host,
+    items: Sequence[Item],
+    config: EsConfig,
+    *,
+    budget_flops: int,
+    seed: int,
+    folder: Path,
+    decoding: Decoding,
+    progress: Progress | None = None,
+) -> EsResult:
+    """Steps until another would overspend `budget_flops`. A killed run goes on from `folder/work`."""
+    base = Population.empty(host, 1, config.rank, scale=config.scale)
+    base.init_slot(0, config.rank, rng.stream(seed, 0, 0, "es"))
+    optimizer = StackedAdamW(base)
+    tried = Population.empty(host, 2 * config.pairs, config.rank, scale=config.scale)
+    tried.ranks[:] = config.rank
+    meter, steps, work = Meter(), _resume(base, optimizer, folder / "work"), folder / "work"
+    for row in steps:
+        meter.add("rollout", int(row["flops"]), int(row["tokens"]), row["seconds"])
+    saved, last = time.monotonic(), int(steps[-1]["flops"]) if steps else 0
+    while meter.total() + round(1.1 * last) <= budget_flops:
+        step = len(steps)
+        started, before = time.perf_counter(), meter.total()
+        left = 1 - before / budget_flops
+        noise = _noise(base, config, seed, step)
+        tried.weights[: config.pairs] = base.weights + config.sigma * noise
+        tried.weights[config.pairs :] = base.weights - config.sigma * noise
+        scores, correct = _scores(host, tried, items, config, decoding, seed, step, meter)
+        ascent = slope(scores, noise)
+        if ascent is not None:
+            optimizer.step(torch.zeros(1, dtype=torch.long), -ascent[None], torch.tensor([config.learning_rate * left]))
+        last = meter.total() - before
+        tokens = sum(account.tokens for account in meter.accounts.values()) - sum(int(row["tokens"]) for row in steps)
+        seconds = time.perf_counter() - started
+        steps.append({"step": step + 1, "reward": correct, "flops": last, "tokens": tokens, "seconds": seconds})
+        if progress:
+            progress(min(meter.total(), budget_flops), budget_flops)
+        if time.monotonic() - saved > SAVE_SECONDS:
+            _save(base, optimizer, steps, work)
+            saved = time.monotonic()
+    export_peft(base.get(0), host, folder / "adapter")
+    shutil.rmtree(work, ignore_errors=True)
+    return EsResult(folder / "adapter", meter, steps)
+
+
+def slope(scores: np.ndarray, noise: Tensor) -> Tensor | None:
+    """Direction `[D]` in which scores rise, from those of θ + σε and then of θ - σε `[2 pairs]`; None if all are equal.
+
+    Differences of a pair, divided by their spread: Adam is blind to the scale, σ is not needed.
+    """
+    advantage = scores[: len(noise)] - scores[len(noise) :]
+    spread = float(np.sqrt(np.mean(advantage**2)))
+    return torch.from_numpy(advantage / spread).to(noise) @ noise / len(noise) if spread else None
+
+
+def _noise(base: Population, config: EsConfig, seed: int, step: int) -> Tensor:
+    """Standard normal perturbations of every element, `[pairs, D]`."""
+    drawn = rng.stream(seed, step, 0, "es noise").standard_normal((config.pairs, base.weights.shape[1]), np.float32)
+    return torch.from_numpy(drawn).to(base.weights)
+
+
+def _scores(
+    host: Host,
+    tried: Population,
+    items: Sequence[Item],
+    config: EsConfig,
+    decoding: Decoding,
+    seed: int,
+    step: int,
+    meter: Meter,
+) -> tuple[np.ndarray, float]:
+    """Mean score of every perturbation on the same items `[2 pairs]`, and the share of right answers over all."""
+    started = time.perf_counter()
+    draw = rng.stream(seed, step, 0, "es items")
+    chosen = [items[i] for i in draw.choice(len(items), size=config.items, replace=config.items > len(items))]
+    slots = np.repeat(np.arange(tried.capacity), len(chosen))
+    outcomes = answer_items(host, tried, chosen * tried.capacity, slots, decoding=decoding)
+    charge(meter, "rollout", outcomes, time.perf_counter() - started)
+    scores = np.array([outcome.grade.score for outcome in outcomes], dtype=np.float32)
+    return scores.reshape(tried.capacity, -1).mean(axis=1), float(np.mean([o.grade.correct for o in outcomes]))
+
+
+def _save(base: Population, optimizer: StackedAdamW, steps: list[dict[str, float]], work: Path) -> None:
+    """Commit the state beside the last one, then forget that."""
+    target = work / f"s{len(steps):06d}"
+    partial = artifacts.partial_folder(target)
+    tensors = base.state_dict() | {f"optimizer.{name}": value for name, value in optimizer.state_dict().items()}
+    save_file(tensors, partial / "state.safetensors")
+    (partial / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
+    artifacts.commit(target, {"step": len(steps)})
+    for old in sorted(work.glob("s*")):
+        if old != target and old.suffix != ".partial":
+            shutil.rmtree(old)
+
+
+def _resume(base: Population, optimizer: StackedAdamW, work: Path) -> list[dict[str, float]]:
+    """Load the last whole commit, if there is one; the rows of its steps."""
+    for folder in sorted((path for path in work.glob("s*") if path.suffix != ".partial"), reverse=True):
+        if artifacts.damage(folder) is None:
+            tensors = load_file(folder / "state.safetensors")
+            prefix = "optimizer."
+            optimizer.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+            base.load_state_dict({k: v for k, v in tensors.items() if not k.startswith(prefix)})
+            steps: list[dict[str, float]] = json.loads((folder / "steps.json").read_text(encoding="utf-8"))
+            log.info("es resumed at step %d", len(steps))
+            return steps
+    return []

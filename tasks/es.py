@@ -1,0 +1,85 @@
+"""Stage `es`: evolution strategies on one adapter, with what the ecology of the same seed spent, routing included."""
+
+from pathlib import Path
+
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+from tasks._tables import write_table
+
+
+def request(
+    suite: Suite,
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    calibration: StageResult,
+    trial: int | None,
+    budget: StageResult,
+) -> StageRequest:
+    """Evolve an arm's adapter; `budget` is the stage to whose FLOPs the arm's are relative."""
+    return stage_request(
+        suite,
+        "es",
+        arm,
+        seed,
+        entry=__name__,
+        config=es_config(suite, arm, trial) | {"budget_flops": round(suite.config.budget(arm) * budget.flops)},
+        inputs={"datasets": datasets, "calibration": calibration},
+    )
+
+
+def es_config(suite: Suite, arm: str, trial: int | None) -> dict:
+    """What it depends on, its budget apart."""
+    return {
+        "es": suite.config.settings(arm, trial).model_dump(mode="json", exclude={"trials"}),
+        "decoding": suite.config.decoding.model_dump(mode="json"),
+        "routings": suite.config.evaluation.routings,
+    }
+
+
+def make(work: Work) -> Made:
+    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `es_steps` and `compute`."""
+    return run(work, work.folder, work.config["budget_flops"])
+
+
+def run(work: Work, folder: Path, budget_flops: int) -> Made:
+    """Evolve into `folder`, then choose between adapter and host on the selection split, all within the budget."""
+    from evolora_core.config import DecodingConfig, EsConfig
+    from evolora_core.datasets import read_items
+    from evolora_core.ecology.calibration import Calibration
+    from evolora_core.rivals.candidates import load_candidates, write_candidates
+    from evolora_core.rivals.es import train_es
+    from evolora_core.routing import choose_among
+    from tasks._worker import load_stage_host
+
+    host = load_stage_host(work.host)
+    selection = read_items(work.inputs["datasets"] / "selection.jsonl")
+    calibration = Calibration.load(work.inputs["calibration"] / "calibration.json")
+    decoding = DecodingConfig.model_validate(work.config["decoding"])
+    result = train_es(
+        host,
+        read_items(work.inputs["datasets"] / "train.jsonl"),
+        EsConfig.model_validate(work.config["es"]),
+        budget_flops=budget_flops - calibration.routing_reserve(len(selection)),
+        seed=work.seed,
+        folder=folder / "all",
+        decoding=decoding,
+        progress=work.report,
+    )
+    rows = write_candidates(folder, ["all"], [1.0])
+    choose_among(
+        host,
+        load_candidates(host, folder),
+        selection,
+        {"": [row["slot"] for row in rows]},
+        work.config["routings"],
+        folder,
+        result.meter,
+        decoding=decoding,
+    )
+    write_table(folder, "es_steps", result.steps)
+    write_table(folder, "compute", result.meter.rows())
+    return Made(result.meter.total(), {"steps": len(result.steps)})
+
+
+es = stage_task("es", make)

@@ -1,0 +1,77 @@
+"""Evolution strategies on a real host."""
+
+import numpy as np
+import pytest
+import torch
+
+from evolora_core.config import DecodingConfig, EsConfig
+from evolora_core.datasets import build_splits
+from evolora_core.hosts import load_host
+from evolora_core.population.peft_io import import_peft
+from evolora_core.rivals import es
+
+torch.set_num_threads(1)
+CONFIG = EsConfig(rank=2, pairs=4, items=6, sigma=0.05)
+DECODING = DecodingConfig(max_new_tokens=8, batch_rows=64)
+BUDGET = 40_000_000_000
+
+
+@pytest.fixture(scope="module")
+def nano():
+    return load_host("nano")
+
+
+@pytest.fixture(scope="module")
+def sorting():
+    class Data:
+        train_families, ood_families, retention_families = ["string.sort"], ["math"], ["word.count"]
+        depths, train_items, selection_items, holdout_items = ["short"], 64, 8, 8
+
+    return build_splits(Data, 0)["train"]
+
+
+def train(nano, sorting, folder, **more):
+    return es.train_es(nano, sorting, CONFIG, budget_flops=BUDGET, seed=1, folder=folder, decoding=DECODING, **more)
+
+
+def facts(result):
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in result.steps]
+
+
+def test_it_moves_the_adapter_and_stays_within_its_budget(nano, sorting, tmp_path):
+    result = train(nano, sorting, tmp_path)
+    assert len(result.steps) > 3
+    assert sum(row["flops"] for row in result.steps) == result.meter.total() <= BUDGET
+    adapter = import_peft(result.adapter_folder, nano)
+    assert adapter.rank == 2 and adapter.norm() > 0
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_killed_run_ends_as_if_it_had_not_been(nano, sorting, tmp_path, monkeypatch):
+    whole = train(nano, sorting, tmp_path / "whole")
+    monkeypatch.setattr(es, "SAVE_SECONDS", 0.0)
+    seen = []
+
+    def killed(done, total):
+        seen.append(done)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(nano, sorting, tmp_path / "killed", progress=killed)
+    assert list((tmp_path / "killed" / "work").iterdir())
+    resumed = train(nano, sorting, tmp_path / "killed")
+    assert facts(resumed) == facts(whole)
+    for name, A in import_peft(whole.adapter_folder, nano).A.items():
+        assert torch.equal(A, import_peft(resumed.adapter_folder, nano).A[name])
+
+
+def test_the_slope_points_uphill():
+    """On a plane, the estimate averages to the gradient; its cosine with it grows with the pairs."""
+    torch.manual_seed(0)
+    gradient = torch.randn(200)
+    for pairs, least in ((40, 0.3), (2000, 0.9)):
+        noise = torch.randn(pairs, 200)
+        scores = torch.cat([noise @ gradient, -noise @ gradient]).numpy()
+        assert torch.cosine_similarity(es.slope(scores, noise), gradient, dim=0) > least
+    assert es.slope(np.full(8, 0.5, dtype=np.float32), torch.randn(4, 200)) is None
