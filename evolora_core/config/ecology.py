@@ -16,9 +16,9 @@ class PlasticityConfig(Strict):
         "`search`: own verified answers, found by best-first search over token alternatives, rewards only; "
         "`gold`: supervised steps on gold targets (labelled as such)",
     )
-    calls: int = Field(16, ge=1, description="verifier calls that `search` may spend on one item")
+    calls: int = Field(8, ge=1, description="verifier calls that `search` may spend on one item")
     learning_rate: float = Field(2.5e-3, gt=0, description="AdamW learning rate of a run's first generation")
-    half_life: float = Field(8.0, gt=0, description="generations after which the learning rate has halved")
+    half_life: float = Field(16.0, gt=0, description="generations after which the learning rate has halved")
     cooldown: float = Field(
         0.2,
         ge=0,
@@ -26,12 +26,12 @@ class PlasticityConfig(Strict):
         description="steps after the last generation, in which the learning rate falls to zero, relative to those "
         "before it",
     )
-    steps: int = Field(4, ge=0, description="steps of the learners in a generation")
-    batch_rows: int = Field(128, ge=1, description="verified answers in one step, over all learners")
+    steps: int = Field(10, ge=0, description="steps of the learners in a generation")
+    batch_rows: int = Field(48, ge=1, description="verified answers in one step, over all learners")
     single_batch_rows: int = Field(
-        64, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
+        24, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
     )
-    buffer: int = Field(512, ge=1, description="verified answers that an organelle remembers (the newest stay)")
+    buffer: int = Field(2048, ge=1, description="verified answers that an organelle remembers (the newest stay)")
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
     max_grad_norm: float = Field(1.0, gt=0, description="bound of the gradient norm, per organelle")
 
@@ -54,7 +54,7 @@ class CurriculumConfig(Strict):
     """Which cells are practised."""
 
     smoothing: float = Field(0.2, gt=0, le=1, description="weight of the newest generation in the success averages")
-    focus: float = Field(0.8, ge=0, le=1, description="share of an organelle's episodes in the family of its niche")
+    focus: float = Field(1.0, ge=0, le=1, description="share of an organelle's episodes in the family of its niche")
     uniform: float = Field(
         0.2, ge=0, le=1, description="share of cells drawn uniformly instead of by learning progress"
     )
@@ -72,8 +72,8 @@ class VariationConfig(Strict):
 class AssimilationConfig(Strict):
     """The paired test that a merged child must pass to live."""
 
-    every: int = Field(2, ge=1, description="generations between rounds of merging")
-    attempts: int = Field(2, ge=0, description="merges tried in one round")
+    every: int = Field(4, ge=1, description="generations between rounds of merging")
+    attempts: int = Field(1, ge=0, description="merges tried in one round")
     methods: list[Literal["weighted", "ties", "dare"]] = Field(["weighted"], min_length=1, description="merge forms")
     gains: list[float] = Field(
         [1.2],
@@ -96,12 +96,12 @@ class EcologyConfig(Strict):
     population: int = Field(16, ge=2, description="organelles that live at most, and founders")
     ranks: list[int] = Field([2, 4, 8], min_length=1, description="adapter ranks, dealt to the founders in turn")
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
-    generations: int = Field(12, ge=1, description="rounds of the ecology")
+    generations: int = Field(10, ge=1, description="rounds of the ecology")
     trials: list[dict[str, Any]] = Field(
         [{"plasticity": {"learning_rate": rate}} for rate in (2e-3, 2.5e-3, 3e-3)],
         description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
     )
-    episodes: int = Field(256, ge=1, description="answers per generation, over all organelles; with `search` at most")
+    episodes: int = Field(1024, ge=1, description="answers per generation, over all organelles; with `search` at most")
     samples: int = Field(
         4,
         ge=1,

@@ -18,7 +18,7 @@ class SftConfig(Strict):
         [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],
         description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
     )
-    batch_rows: int = Field(64, ge=1, description="rows of one optimizer step")
+    batch_rows: int = Field(24, ge=1, description="rows of one optimizer step")
     warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
     betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
