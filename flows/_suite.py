@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+from prefect import Flow, flow
 from prefect.artifacts import create_table_artifact
 from prefect.runtime import flow_run
+from pydantic import Field
 
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import EvoloraError, StageError
@@ -12,7 +15,7 @@ from evolora_core.home import home_path
 from evolora_core.run_index import write_plan, write_suite
 from flows._execute import ClusterPool, Outcome, Pool, execute
 from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
-from flows._preflight import asked_suite, check_suite, identify_host, suite_id
+from flows._preflight import OVERRIDE, SUITES, asked_suite, check_suite, identify_host, suite_id
 from tasks import pack
 from tasks._stage import StageResult, Suite
 from tasks.record import record
@@ -25,6 +28,40 @@ def run_name() -> str:
         return str(suite_id(asked_suite(given["suite"], given["overrides"], given["host"], given["seeds"])))
     except EvoloraError:
         return str(given["suite"])
+
+
+def suite_flow(name: str, module: str) -> Flow[..., dict[str, str]]:
+    """The flow of that name, which runs the suite file of that name unless told otherwise; `module` is where it stands.
+
+    Prefect reads names, defaults and descriptions of the parameters from the function.
+    """
+
+    def run(
+        suite: str = SUITES[name],
+        overrides: list[Annotated[str, Field(pattern=OVERRIDE)]] = [],  # noqa: B006  # Prefect shows it as the default
+        host: str = "",
+        seeds: list[Annotated[int, Field(ge=0)]] = [],  # noqa: B006
+        only: list[str] = [],  # noqa: B006
+        packs: str = "packs",
+    ) -> dict[str, str]:
+        """Run what is not done yet of a suite; returns the suite's id and the folder of its pack.
+
+        Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
+
+        Args:
+            suite: A suite file, or the id of a suite that was run before.
+            overrides: Changes to the suite file, such as `ecology.generations=24`.
+            host: Another host than the suite's: a name, a hub id or a local folder.
+            seeds: Other seeds than the suite's.
+            only: Runs or stages to make, with what they need, such as `ecology.s0` or `sft.s1.evaluate`; all
+                of them, and the pack, if empty.
+            packs: The folder that gets the pack.
+        """
+        return run_suite(suite, overrides, host, seeds, only, packs)
+
+    run.__name__ = run.__qualname__ = name.replace("-", "_")
+    run.__module__ = module
+    return flow(name=name, flow_run_name=run_name)(run)
 
 
 def run_suite(

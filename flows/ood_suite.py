@@ -1,34 +1,5 @@
 """The flow `ood-suite`: what every arm does with families that nobody learned, under every router."""
 
-from typing import Annotated
+from flows._suite import suite_flow
 
-from prefect import flow
-from pydantic import Field
-
-from flows._preflight import OVERRIDE, SUITES
-from flows._suite import run_name, run_suite
-
-
-@flow(name="ood-suite", flow_run_name=run_name)
-def ood_suite(
-    suite: str = SUITES["ood-suite"],
-    overrides: list[Annotated[str, Field(pattern=OVERRIDE)]] = [],  # noqa: B006  # Prefect shows it as the default
-    host: str = "",
-    seeds: list[Annotated[int, Field(ge=0)]] = [],  # noqa: B006
-    only: list[str] = [],  # noqa: B006
-    packs: str = "packs",
-) -> dict[str, str]:
-    """Evaluate every arm, under every router, on families that it never saw; returns the suite's id and its pack.
-
-    Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
-
-    Args:
-        suite: A suite file, or the id of a suite that was run before.
-        overrides: Changes to the suite file, such as `ecology.generations=24`.
-        host: Another host than the suite's: a name, a hub id or a local folder.
-        seeds: Other seeds than the suite's.
-        only: Runs or stages to make, with what they need, such as `ecology.s0` or `sft.s1.evaluate`; all
-            of them, and the pack, if empty.
-        packs: The folder that gets the pack.
-    """
-    return run_suite(suite, overrides, host, seeds, only, packs)
+ood_suite = suite_flow("ood-suite", __name__)

@@ -2,39 +2,15 @@
 
 from pathlib import Path
 
-from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+from tasks._matched import matched_request, rival_config
+from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_task
 from tasks._tables import write_table
 
 
-def request(
-    suite: Suite,
-    arm: str,
-    seed: int,
-    *,
-    datasets: StageResult,
-    calibration: StageResult,
-    trial: int | None,
-    budget: StageResult,
-) -> StageRequest:
-    """Evolve an arm's adapter; `budget` is the stage to whose FLOPs the arm's are relative."""
-    return stage_request(
-        suite,
-        "es",
-        arm,
-        seed,
-        entry=__name__,
-        config=es_config(suite, arm, trial) | {"budget_flops": round(suite.config.budget(arm) * budget.flops)},
-        inputs={"datasets": datasets, "calibration": calibration},
-    )
-
-
-def es_config(suite: Suite, arm: str, trial: int | None) -> dict:
-    """What it depends on, its budget apart."""
-    return {
-        "es": suite.config.settings(arm, trial).model_dump(mode="json", exclude={"trials"}),
-        "decoding": suite.config.decoding.model_dump(mode="json"),
-        "routings": suite.config.evaluation.routings,
-    }
+def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:
+    """Evolve an arm; `results` are those of datasets, calibration, and the stage whose FLOPs are its budget."""
+    config = rival_config(suite, "es", arm, trial)
+    return matched_request(suite, "es", arm, seed, entry=__name__, config=config, **results)
 
 
 def make(work: Work) -> Made:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from tasks import es, evolve, sft
+from tasks._matched import rival_config
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import read_table, write_table
 
@@ -24,8 +25,8 @@ def trial_request(
     cost (`ecology_trials`) is the budget of a trial of the others."""
     tuning = suite.config.tuning
     kind = suite.config.kind(arm)
-    make = {"sft": sft.sft_config, "es": es.es_config}.get(kind, evolve.evolve_config)
-    config = make(suite, arm, trial)
+    evolved = kind in ("ecology", "single")
+    config = evolve.evolve_config(suite, arm, trial) if evolved else rival_config(suite, kind, arm, trial)
     if arm == "ecology":
         config["generations"] = max(1, round(suite.config.ecology.generations * tuning.fraction))
     else:

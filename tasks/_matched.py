@@ -1,0 +1,32 @@
+"""What the requests of compute-matched rivals share."""
+
+from typing import Any
+
+from tasks._stage import StageRequest, StageResult, Suite, stage_request
+
+
+def matched_request(
+    suite: Suite,
+    stage: str,
+    arm: str,
+    seed: int,
+    *,
+    entry: str,
+    config: dict[str, Any],
+    datasets: StageResult,
+    calibration: StageResult,
+    budget: StageResult,
+) -> StageRequest:
+    """Train an arm; `budget` is the stage to whose FLOPs the arm's are relative. `config` is all else it depends on."""
+    spending = {"budget_flops": round(suite.config.budget(arm) * budget.flops)}
+    inputs = {"datasets": datasets, "calibration": calibration}
+    return stage_request(suite, stage, arm, seed, entry=entry, config=config | spending, inputs=inputs)
+
+
+def rival_config(suite: Suite, section: str, arm: str, trial: int | None) -> dict[str, Any]:
+    """What a rival depends on, its budget apart: its section of the suite, decoding and routers."""
+    return {
+        section: suite.config.settings(arm, trial).model_dump(mode="json", exclude={"trials"}),
+        "decoding": suite.config.decoding.model_dump(mode="json"),
+        "routings": suite.config.evaluation.routings,
+    }
