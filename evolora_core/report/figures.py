@@ -33,8 +33,9 @@ _BY_FAMILY = """
 """
 
 _COMPARISONS = """
-    SELECT split, a, b, routing, diff, lo, hi, verdict FROM comparison WHERE suite = $suite
-    ORDER BY list_position(['holdout_id', 'holdout_ood', 'retention'], split), a, b
+    SELECT split, a, b, routing, diff, lo, hi, verdict FROM comparison JOIN suites USING (suite) WHERE suite = $suite
+    ORDER BY list_position(['holdout_id', 'holdout_ood', 'retention'], split), list_position(conditions, a),
+        list_position(conditions, b), routing
 """
 
 # Gain over `frozen` of the same seed, and retention, by run and routing. The bare host has no routing and stands in

@@ -137,7 +137,13 @@ def economy_table(paper: Table) -> Table:
 
 def comparison_table(home: Path, suite: str) -> Table:
     """The declared comparisons with their verdicts."""
-    data = frame(home, "SELECT * EXCLUDE suite FROM comparison WHERE suite = ? ORDER BY ALL", [suite])
+    data = frame(
+        home,
+        "SELECT c.* EXCLUDE suite FROM comparison AS c JOIN suites USING (suite) WHERE suite = ? "
+        "ORDER BY list_position(['holdout_id', 'holdout_ood', 'retention'], split), list_position(conditions, a), "
+        "list_position(conditions, b), routing",
+        [suite],
+    )
     columns = [
         Column("split", lambda r: SPLITS[r["split"]], left=True),
         Column("a", lambda r: r["a"], left=True),
