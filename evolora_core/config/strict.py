@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -136,10 +136,13 @@ def _nearest_line(path: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> i
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     """The valid keys of the sub-model that `path` leads to."""
+    named = False  # whether the next part is a name of the user's own, in a mapping of models
     for part in path:
-        if part.isdigit():  # an entry of a list of models
+        if named or part.isdigit():  # or an entry of a list of models
+            named = False
             continue
         field = model.model_fields.get(part)
+        named = field is not None and get_origin(field.annotation) is dict
         kinds = (field.annotation, *get_args(field.annotation)) if field else ()  # a model, or `Model | None`
         inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
         if not inner:

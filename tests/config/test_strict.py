@@ -37,6 +37,8 @@ SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_te
         ),
         ("sft]", "sft]\narms:\n  quick: {like: sft}", r"arms.quick: not among the conditions"),
         ("sft]", "sft, sft]", r"each condition may stand once"),
+        ("sft]", "sft, quick]\narms:\n  quick: {lik: sft}", r"unknown key 'arms.quick.lik'; did you mean 'like'"),
+        ("sft]", "sft, Quick]\narms:\n  Quick: {like: sft}", r"key 'arms.Quick.*should match pattern"),
         ("sft]", "sft]\narms:\n  single: {like: sft}", r"arms: 'single' is taken"),
         (
             "sft]",
