@@ -62,12 +62,8 @@ def make(work: Work) -> Made:
         for name, table in routed.items():
             guessed = None
             if name == "learned":
-                started = time.perf_counter()
-                features, extra[name] = prompt_features(host, items)
+                features, extra[name] = prompt_features(host, items, meter, "evaluation")
                 guessed = read_classifier(work.inputs["trained"] / FILE).guess(features)
-                tokens = sum(map(len, host.encode_prompts([item.prompt for item in items])))
-                seconds = time.perf_counter() - started
-                meter.add("evaluation", flops=int(extra[name].sum()), tokens=tokens, seconds=seconds)
             slots[name] = route(items, table, guessed)
         slots = slots or {"host": np.full(len(items), HOST)}
         # An item that two routers send to the same slot has the same greedy answer, so it is answered once.

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from evolora_core.compute import Meter
 from evolora_core.errors import ConfigError
 from evolora_core.evaluation.grading import Decoding, Outcome, answer_items
 from evolora_core.evaluation.statistics import wilson
@@ -150,6 +149,6 @@ def _evolved_slots(
         routes = choose_routes(answered, routing, no_op=[slot for slot in slots if float(norms[slot]) == 0.0])
     guessed = None
     if routing == "learned":
-        classifier = evolved.classifier or learn_router(host, evolved.selection_items, Meter())
+        classifier = evolved.classifier or learn_router(host, evolved.selection_items)
         guessed = classifier.guess(prompt_features(host, items)[0])
     return routing, route(items, routes, guessed)

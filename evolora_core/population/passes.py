@@ -61,7 +61,7 @@ def make_room(host: Host, lengths: np.ndarray) -> bool:
     """After running out of memory in training over these rows: need less from now on. False if nothing is left to do.
 
     First half as many tokens go through at once, which costs little until they no longer keep the device busy; then
-    activations are computed again in the backward pass, half of the forward's arithmetic more; then half as many again.
+    activations are computed again in the backward pass, one forward pass more; then half as many again.
     """
     long = pass_tokens(host) > int(lengths.max())
     if long and (host.room.share > WORTHWHILE or host.room.recompute):

@@ -81,14 +81,10 @@ def choose_among(
         write_classifier(folder / FILE, learn_router(host, selection, meter))
 
 
-def learn_router(host: Host, selection: Sequence[Item], meter: Meter) -> Classifier:
-    """Fit the router `learned` to the selection prompts, at the run's expense."""
-    started = time.perf_counter()
-    features, flops = prompt_features(host, selection)
-    classifier = fit(features, [item.family for item in selection])
-    tokens = sum(map(len, host.encode_prompts([item.prompt for item in selection])))
-    meter.add("routing", flops=int(flops.sum()), tokens=tokens, seconds=time.perf_counter() - started)
-    return classifier
+def learn_router(host: Host, selection: Sequence[Item], meter: Meter | None = None) -> Classifier:
+    """Fit the router `learned` to the selection prompts; their features are charged to the run's meter."""
+    features, _ = prompt_features(host, selection, meter)
+    return fit(features, [item.family for item in selection])
 
 
 def joined(parts: Sequence[Routes]) -> Routes:

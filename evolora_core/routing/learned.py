@@ -7,6 +7,7 @@ by Gaussians fitted without them (Lee et al. 2018, arXiv 1807.03888).
 """
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from torch import Tensor, nn
 
-from evolora_core.compute import FlopModel
+from evolora_core.compute import FlopModel, Meter
 from evolora_core.errors import DataError
 from evolora_core.families import Item
 from evolora_core.hosts import Host
@@ -95,8 +96,13 @@ def read_classifier(path: Path) -> Classifier:
     return Classifier(families, means, whitening, float(limit[0]))
 
 
-def prompt_features(host: Host, items: Sequence[Item]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean hidden state of each prompt after the host's first layer `[n, hidden]`, and what it took in FLOPs `[n]`."""
+def prompt_features(
+    host: Host, items: Sequence[Item], meter: Meter | None = None, purpose: str = "routing"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean hidden state of each prompt after the host's first layer `[n, hidden]`, and what it took in FLOPs `[n]`,
+    which is charged to a meter if one is given.
+    """
+    started = time.perf_counter()
     prompts = host.encode_prompts([item.prompt for item in items])
     lengths = np.array([len(ids) for ids in prompts], dtype=np.int64)
     features = np.zeros((len(items), host.model.config.get_text_config().hidden_size))
@@ -113,7 +119,10 @@ def prompt_features(host: Host, items: Sequence[Item]) -> tuple[np.ndarray, np.n
             real = torch.arange(width, device=ids.device) < torch.from_numpy(lengths[rows]).to(ids.device)[:, None]
             mean = (states * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True)
             features[rows] = mean.double().numpy(force=True)
-    return features, FlopModel.from_model(host.model).first_layer_flops(lengths)
+    flops = FlopModel.from_model(host.model).first_layer_flops(lengths)
+    if meter is not None:
+        meter.add(purpose, int(flops.sum()), int(lengths.sum()), time.perf_counter() - started)
+    return features, flops
 
 
 class _Enough(Exception):
