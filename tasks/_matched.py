@@ -23,10 +23,16 @@ def matched_request(
     return stage_request(suite, stage, arm, seed, entry=entry, config=config | spending, inputs=inputs)
 
 
+def arrivals(suite: Suite) -> list[str]:
+    """The families in the order in which they come and go; none if all are there all the time."""
+    return suite.config.data.train_families if suite.config.data.arrivals else []
+
+
 def rival_config(suite: Suite, section: str, arm: str, trial: int | None) -> dict[str, Any]:
     """What a rival depends on, its budget apart: its section of the suite, decoding and routers."""
     return {
         section: suite.config.settings(arm, trial).model_dump(mode="json", exclude={"trials"}),
         "decoding": suite.config.decoding.model_dump(mode="json"),
         "routings": suite.config.evaluation.routings,
+        "arrivals": arrivals(suite),
     }

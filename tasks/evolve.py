@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from tasks._matched import arrivals
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 
 
@@ -18,6 +19,8 @@ def request(
     budget: StageResult | None = None,
 ) -> StageRequest:
     """Evolve an arm like ecology or single; `budget` is the stage to whose FLOPs the arm's are relative."""
+    generations = suite.config.ecology.generations
+    extensible = not suite.config.data.arrivals  # where families come and go, a longer run is another one
     return stage_request(
         suite,
         "evolve",
@@ -25,8 +28,9 @@ def request(
         seed,
         entry=__name__,
         config=evolve_config(suite, arm, trial)
-        | ({"budget_flops": round(suite.config.budget(arm) * budget.flops)} if budget else {}),
-        horizon=None if budget else {"generations": suite.config.ecology.generations},
+        | ({"budget_flops": round(suite.config.budget(arm) * budget.flops)} if budget else {})
+        | ({} if budget or extensible else {"generations": generations}),
+        horizon={"generations": generations} if extensible and not budget else None,
         inputs={"datasets": datasets, "calibration": calibration},
     )
 
@@ -39,6 +43,7 @@ def evolve_config(suite: Suite, arm: str, trial: int | None) -> dict[str, Any]:
         "ecology": ecology,
         "decoding": suite.config.decoding.model_dump(mode="json"),
         "routings": suite.config.evaluation.routings,
+        "arrivals": arrivals(suite),
     }
 
 
@@ -47,7 +52,8 @@ def make(work: Work) -> Made:
     one.
     """
     extend_shorter_run(work)
-    return run(work, work.folder, work.horizon.get("generations"), work.config.get("budget_flops"))
+    generations = work.horizon.get("generations", work.config.get("generations"))
+    return run(work, work.folder, generations, work.config.get("budget_flops"))
 
 
 def run(work: Work, folder: Path, generations: int | None, budget_flops: int | None) -> Made:
@@ -71,6 +77,7 @@ def run(work: Work, folder: Path, generations: int | None, budget_flops: int | N
         routings=work.config["routings"],
         mode=work.config["mode"],
         budget_flops=budget_flops,
+        arrivals=work.config["arrivals"],
         progress=work.report,
     )
     return Made(evolved.meter.total(), {"generations": evolved.generations, "extinct": evolved.extinct})

@@ -25,7 +25,8 @@ def make(work: Work) -> Made:
 
 def run(work: Work, folder: Path, budget_flops: int) -> Made:
     """Train into `folder`, then choose among the adapters and the host on the selection split, all within the
-    budget.
+    budget. Where families come one after another, one adapter is trained on each in turn, or, with specialists, one
+    adapter on each.
     """
     from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig, SftConfig
@@ -43,10 +44,12 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     decoding = DecodingConfig.model_validate(work.config["decoding"])
     config = SftConfig.model_validate(work.config["sft"])
     items = labelled(read_items(work.inputs["datasets"] / "train.jsonl"), config, work.seed)
-    training = parts(items, config)
+    arrivals = work.config["arrivals"]
+    training = parts(items, config, arrivals)
     left = budget_flops - calibration.routing_reserve(len(selection), len(config.strengths))
     results: dict[str, SftResult] = {}
     meter = Meter()
+    start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
         results[name] = train_sft(
             host,
@@ -55,13 +58,16 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
             budget_flops=left // len(training),
             seed=work.seed,
             folder=folder / name,
-            selection_items=[item for item in selection if not config.specialists or item.family == name],
+            selection_items=[item for item in selection if name in ("all", item.family)],
             decoding=decoding,
+            start=start,
             progress=part_of(work.report, number, 1, len(training)),
         )
         meter.merge(results[name].meter)
+        start = None if config.specialists else results[name].adapter_folder
+    final = list(results)[0 if config.specialists else -1 :]
     listed: dict[str, list[int]] = {}
-    for row in write_candidates(folder, list(results), config.strengths):
+    for row in write_candidates(folder, final, config.strengths):
         listed.setdefault(row["adapter"] if config.specialists else "", []).append(row["slot"])
     choose_among(
         host,

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from tasks import es, evolve, sft
-from tasks._matched import rival_config
+from tasks._matched import arrivals, rival_config
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import read_table, write_table
 
@@ -28,7 +28,8 @@ def trial_request(
     evolved = kind in ("ecology", "single")
     config = evolve.evolve_config(suite, arm, trial) if evolved else rival_config(suite, kind, arm, trial)
     if arm == "ecology":
-        config["generations"] = max(1, round(suite.config.ecology.generations * tuning.fraction))
+        fewest = len(arrivals(suite)) or 1  # each family that comes and goes stays for one at least
+        config["generations"] = max(fewest, round(suite.config.ecology.generations * tuning.fraction))
     else:
         mean = sum(result.flops for result in ecology_trials) / len(ecology_trials)
         config["budget_flops"] = round(suite.config.budget(arm) * mean)

@@ -25,6 +25,11 @@ class DataConfig(Strict):
     depths: list[Literal["short", "medium", "long"]] = Field(
         ["short", "medium", "long"], min_length=1, description="sizes of the items"
     )
+    arrivals: bool = Field(
+        False,
+        description="whether the training families come one after another, in the order given, each for an equal share "
+        "of every run: before and after it, nobody has its training items, or what was remembered of them",
+    )
     train_items: int = Field(8192, ge=1, description="items of the one training set that every arm draws from")
     selection_items: int = Field(512, ge=1, description="items that choose router, learning rate and checkpoint")
     holdout_items: int = Field(2048, ge=1, description="items in each of holdout_id, holdout_ood and retention")
@@ -114,6 +119,12 @@ class SuiteConfig(Strict):
         for condition in self.conditions:
             if condition not in known:
                 raise ValueError(f"conditions: {condition!r} is none of {', '.join(known)}; define it in `arms`")
+        if self.data.arrivals:
+            if self.ecology.generations < len(self.data.train_families):
+                raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
+            for condition in self.conditions:
+                if condition in known and self.kind(condition) not in ("frozen", "ecology", "single", "sft"):
+                    raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
         if len(set(self.conditions)) != len(self.conditions):
             raise ValueError("conditions: each condition may stand once")
         if taken := set(self.arms) & {*get_args(Kind), *NOT_CONDITIONS}:

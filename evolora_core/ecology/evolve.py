@@ -9,7 +9,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.choosing import SHORTLISTED, choose
 from evolora_core.ecology.events import write_events
-from evolora_core.ecology.learning import affords, cool, learn
+from evolora_core.ecology.learning import arrive, cool, learn, phase_over
 from evolora_core.ecology.ledger import MICRO, SINK, SUN
 from evolora_core.ecology.merging import assimilate
 from evolora_core.ecology.rollout import act, admit, allocate, settle, trade
@@ -89,12 +89,14 @@ def evolve(
     routings: list[str],
     mode: str = "ecology",
     budget_flops: int | None = None,
+    arrivals: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Evolved:
     """Run (or resume, from the commits in `folder`) an ecology or a `single` organelle on the training items.
 
     It runs `config.generations`, or, given `budget_flops`, until another generation would overspend them. Both modes
-    end by choosing their routes on the selection items, which is part of what they spend.
+    end by choosing their routes on the selection items, which is part of what they spend. With `arrivals`, families
+    come and go in that order, each for an equal share of the generations or of the budget.
     """
     if mode == "single" and budget_flops is None:
         raise ValueError("evolve: single needs the FLOPs that it may spend")
@@ -102,7 +104,7 @@ def evolve(
     if budget_flops is not None:
         asked = 1 if mode == "single" else 2 * SHORTLISTED  # for an item's family and for all families
         budget_flops -= calibration.routing_reserve(len(selection), asked)
-    world = World(host, items, config, decoding, seed, calibration, mode, budget_flops)
+    world = World(host, items, config, decoding, seed, calibration, mode, budget_flops, tuple(arrivals))
     state = found(world)
     checkpoints = folder / "checkpoints"
     if latest := _latest(checkpoints):
@@ -110,10 +112,12 @@ def evolve(
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
     committed = time.monotonic()
     while not state.extinct:
-        if budget_flops is None and state.generation >= config.generations:
-            break
-        if not affords(world, state, state.last_flops):
-            break
+        if phase_over(world, state):
+            if state.phase + 1 >= len(arrivals):
+                break
+            cool(world, state)
+            arrive(world, state)
+            continue
         generation(world, state)
         spent = state.meter.total()
         last = state.events["generations"][-1]

@@ -5,10 +5,12 @@ import time
 import numpy as np
 import torch
 
+from evolora_core.compute import Meter
 from evolora_core.ecology.ledger import SINK
 from evolora_core.ecology.selection import drop_broken
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
+from evolora_core.plasticity import Buffer
 from evolora_core.population.train import build_batch, train_step
 
 LONGER = 1.1  # rows of a cooldown may be longer than those before it
@@ -30,7 +32,7 @@ def learners_of(world: World, state: State) -> list[tuple[Organelle, int]]:
         """Who learned last; a merged child before its parent; who has most credit; who could take up most."""
         return organelle.learned, organelle.origin == "merge", credit[organelle.slot], organelle.rank, -organelle.id
 
-    solvent = [o for o in state.living if state.buffers[o.id] and state.ledger.balance(o.id) > 0]
+    solvent = [o for o in world.awake(state) if state.buffers[o.id] and state.ledger.balance(o.id) > 0]
     best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)}
     chosen = sorted(best.values(), key=lambda organelle: organelle.id)
     own = credit[[organelle.slot for organelle in chosen]]
@@ -45,16 +47,17 @@ def learn(world: World, state: State) -> None:
 
 
 def cool(world: World, state: State) -> None:
-    """The end of a run: more steps, in which the learning rate falls to zero: a share of those made until now, or, on a
-    budget, what is left of it.
+    """The end of a run, or of a family's stay: more steps, in which the learning rate falls to zero: a share of those
+    made until now, or, on a budget, what is left of it.
 
     A schedule planned to the end would need to know it. Constant first and then a short decay to zero gets nearly as
     far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
     """
-    steps = _steps(world, state.generation * world.config.plasticity.cooldown)
-    made, updates = _steps(world, state.generation), state.meter.flops("update")
+    generations = state.generation - state.phase_start
+    steps = _steps(world, generations * world.config.plasticity.cooldown)
+    made, updates = _steps(world, generations), state.meter.flops("update") - state.phase_updates
     if world.budget_flops is not None and steps and made:
-        left = world.budget_flops - state.meter.total()
+        left = _limit(world, state) - state.meter.total()
         steps = max(steps, int(left / LONGER / (updates / made)))
     _rehearse(world, state, 1 - np.arange(1, steps + 1) / (steps + 1), "cool")
     state.events["ledger"] += state.ledger.drain()
@@ -65,8 +68,30 @@ def affords(world: World, state: State, more: float) -> bool:
     """Whether `more` FLOPs and the cooldown after them are within the budget, if there is one."""
     if world.budget_flops is None:
         return True
-    cooling = LONGER * world.config.plasticity.cooldown * (state.meter.flops("update") + more)
-    return state.meter.total() + more + cooling <= world.budget_flops
+    updates = state.meter.flops("update") - state.phase_updates
+    cooling = LONGER * world.config.plasticity.cooldown * (updates + more)
+    return state.meter.total() + more + cooling <= _limit(world, state)
+
+
+def phase_over(world: World, state: State) -> bool:
+    """Whether the present family has had its share of the run; of the whole run, where all are there all the time."""
+    if world.budget_flops is not None:
+        return not affords(world, state, state.last_flops)
+    return state.generation * max(len(world.arrivals), 1) >= world.config.generations * (state.phase + 1)
+
+
+def arrive(world: World, state: State) -> None:
+    """The next family comes; the one before is gone, and with it what was remembered of it: nothing is replayed."""
+    state.phase += 1
+    state.phase_start, state.phase_updates = state.generation, state.meter.flops("update")
+    state.buffers = {number: Buffer() for number in state.buffers}
+
+
+def _limit(world: World, state: State) -> float:
+    """FLOPs that may be spent until the end of the present family's stay."""
+    assert world.budget_flops is not None
+    before = Meter.from_state(world.calibration.meter).total()
+    return before + (world.budget_flops - before) * (state.phase + 1) / max(len(world.arrivals), 1)
 
 
 def _steps(world: World, generations: float) -> int:
@@ -86,7 +111,7 @@ def _rehearse(world: World, state: State, decay: np.ndarray, role: str) -> None:
     draws = {organelle.id: world.stream(state.generation, organelle.id, role) for organelle in learners}
     rates = torch.zeros(len(state.practice))
     for organelle in learners:
-        rates[organelle.slot] = world.rate(organelle, state.generation)
+        rates[organelle.slot] = world.rate(state, organelle)
     spent = dict.fromkeys(draws, 0)
     tokens = 0
     worth = world.interest(state)[world.cell_of]

@@ -60,7 +60,7 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
     """
     config = world.config.assimilation
     price = micro(world.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
-    learners = [o for o in state.living if o.learned == state.generation and state.ledger.balance(o.id) >= price]
+    learners = [o for o in world.awake(state) if o.learned == state.generation and state.ledger.balance(o.id) >= price]
     gain, ahead = world.gain(state), world.gain(state) - world.doubt(state) / 2
     known = tried | {frozenset(o.parents) for o in state.living if o.origin == "merge"}
     pairs = []

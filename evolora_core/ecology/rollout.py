@@ -32,7 +32,7 @@ def admit(world: World, state: State) -> list[Organelle]:
     economy = world.config.economy
     ticket = micro(economy.ticket)
     admitted = []
-    for organelle in state.living:
+    for organelle in world.awake(state):
         if state.ledger.balance(organelle.id) >= ticket:
             state.ledger.post(state.generation, "ticket", str(organelle.id), SINK, ticket)
             admitted.append(state.change(organelle, strikes=0))
@@ -73,11 +73,13 @@ def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
     config = world.config.curriculum
     fast, slow = state.curriculum[:, 0], state.curriculum[:, 1]
     interest = (np.abs(fast - slow) + fast * (1 - fast) + 1e-6) * world.interest(state)
-    inside = np.array([family == niche for family, _ in world.cells])
+    there = world.present(state) @ world.inside
+    inside = np.array([family == niche for family, _ in world.cells]) & there
+    outside = ~inside & there
     chances = np.zeros(len(world.cells))
-    for part, share in ((inside, config.focus), (~inside, 1 - config.focus)):
+    for part, share in ((inside, config.focus), (outside, 1 - config.focus)):
         if part.any():
-            share = share if inside.any() and (~inside).any() else 1.0
+            share = share if inside.any() and outside.any() else 1.0
             mixed = config.uniform * part / part.sum() + (1 - config.uniform) * part * interest / interest[part].sum()
             chances += share * mixed
     return chances / chances.sum()
@@ -144,7 +146,7 @@ def settle(
     """Pay ρ for each correct answer, charge each its FLOPs, keep the averages; returns what was worth remembering."""
     generation = state.generation
     found: list[tuple[Organelle, Memory]] = []
-    state.practice *= 1 - world.config.curriculum.smoothing
+    state.practice[:, world.present(state) @ world.inside] *= 1 - world.config.curriculum.smoothing
     success: dict[int, list[bool]] = {}
     episode = 0
     for group, own in zip(groups, answers, strict=True):

@@ -15,7 +15,8 @@ def reproduce(world: World, state: State) -> None:
     """Children by mutation. Weights come from elites of the archive, dead or alive; a living one of its niche pays."""
     config, single = world.config.variation, world.mode == "single"
     moved = state.elites.delta_norms()
-    cells = [index for index in sorted(state.archive.elites) if float(moved[index]) > 0]
+    there = world.present(state) @ world.inside
+    cells = [i for i in sorted(state.archive.elites) if float(moved[i]) > 0 and there[state.archive.cell(i)]]
     if single or not cells:  # a mutation is scaled to what was learned: of nothing learned it is nothing
         return
     price = micro(world.config.economy.endowment)
@@ -26,7 +27,7 @@ def reproduce(world: World, state: State) -> None:
         draw = world.stream(state.generation, birth, "mutate")
         index = int(draw.choice(cells, p=chances))
         source = state.organelles[state.archive.elites[index].organelle]
-        payers = [o for o in state.living if o.niche == source.niche and state.ledger.balance(o.id) >= price]
+        payers = [o for o in world.awake(state) if o.niche == source.niche and state.ledger.balance(o.id) >= price]
         if not payers or not state.free_slots():
             continue
         payer = source if source in payers else max(payers, key=lambda o: (state.ledger.balance(o.id), -o.id))
@@ -122,7 +123,7 @@ def cull(world: World, state: State) -> None:
     living = state.living
     surplus = len(living) - (1 if world.mode == "single" else world.config.population)
     order = sorted(
-        living,
+        world.awake(state),
         key=lambda o: (o.id in elites or state.generation in (o.born, o.learned), state.ledger.balance(o.id), o.id),
     )
     for organelle in order[: max(surplus, 0)]:

@@ -64,6 +64,9 @@ class State:
     meter: Meter
     events: dict[str, list[dict]] = field(default_factory=empty_events)
     extinct: bool = False
+    phase: int = 0  # how many families have come and gone, if they arrive one after another
+    phase_start: int = 0  # generation in which the phase began
+    phase_updates: int = 0  # FLOPs of updates before it
     last_flops: int = 0  # what the last generation took, but for trials of merges, which are made if they can be paid
 
     @property
@@ -122,6 +125,7 @@ def save_state(state: State, folder: Path) -> None:
         "curriculum": state.curriculum.tolist(),
         "meter": state.meter.state(),
         "extinct": state.extinct,
+        "phase": [state.phase, state.phase_start, state.phase_updates],
         "last_flops": state.last_flops,
     }
     (folder / "state.json").write_text(json.dumps(document), encoding="utf-8")
@@ -136,6 +140,7 @@ def load_state(state: State, folder: Path) -> State:
         part.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
     document = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     state.archive.restore(document["archive"])
+    phase, phase_start, phase_updates = document["phase"]
     return replace(
         state,
         generation=document["generation"],
@@ -147,5 +152,8 @@ def load_state(state: State, folder: Path) -> State:
         meter=Meter.from_state(document["meter"]),
         events=read_events(folder, TABLES),
         extinct=document["extinct"],
+        phase=phase,
+        phase_start=phase_start,
+        phase_updates=phase_updates,
         last_flops=document["last_flops"],
     )

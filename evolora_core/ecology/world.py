@@ -35,6 +35,7 @@ class World:
     calibration: Calibration
     mode: str
     budget_flops: int | None = None  # what may be spent before routes are chosen, if not on so many generations
+    arrivals: tuple[str, ...] = ()  # families in the order in which they come and go; none: all are there all the time
 
     @cached_property
     def flops(self) -> FlopModel:
@@ -96,10 +97,20 @@ class World:
         """A random stream of this run; the two modes have streams of their own."""
         return rng.stream(self.seed, generation, slot, role, self.mode)
 
-    def rate(self, organelle: Organelle, generation: int) -> float:
-        """AdamW learning rate of an organelle in a generation."""
+    def rate(self, state: State, organelle: Organelle) -> float:
+        """AdamW learning rate of an organelle in the present generation; what arrives is learned at the full rate."""
         plasticity = self.config.plasticity
-        return plasticity.learning_rate * organelle.learning_rate * 0.5 ** (generation / plasticity.half_life)
+        age = state.generation - state.phase_start
+        return plasticity.learning_rate * organelle.learning_rate * 0.5 ** (age / plasticity.half_life)
+
+    def present(self, state: State) -> np.ndarray:
+        """Which families are there now: bool `[families]`."""
+        return np.array([not self.arrivals or family == self.arrivals[state.phase] for family in self.families])
+
+    def awake(self, state: State) -> list[Organelle]:
+        """The living whose niche is there; the others neither act nor pay, and keep what they know."""
+        here = {"", *np.array(self.families)[self.present(state)]}
+        return [organelle for organelle in state.living if organelle.niche in here]
 
     def skill(self, state: State) -> np.ndarray:
         """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as prior."""
@@ -148,9 +159,9 @@ class World:
         return np.maximum(self.gain(state) + self.doubt(state), FLOOR)
 
     def interest(self, state: State) -> np.ndarray:
-        """The best promise of the living in the family of each cell: `[cells]`."""
+        """The best promise of the living in the family of each cell, 0 where that is not there: `[cells]`."""
         slots = [organelle.slot for organelle in state.living]
-        return self.promise(state)[slots].max(axis=0) @ self.inside
+        return (self.promise(state)[slots].max(axis=0) * self.present(state)) @ self.inside
 
     def credit(self, state: State) -> np.ndarray:
         """What each organelle's niche owes to it: its promise there, or a little that gives up nobody.

@@ -28,11 +28,11 @@ def labelled(items: Sequence[Item], config: SftConfig, seed: int) -> list[Item]:
     return [item for members in chosen for _, item in members]
 
 
-def parts(items: Sequence[Item], config: SftConfig) -> dict[str, list[Item]]:
-    """The training items of each adapter: one for everything, or one for each family."""
-    if not config.specialists:
+def parts(items: Sequence[Item], config: SftConfig, arrivals: Sequence[str] = ()) -> dict[str, list[Item]]:
+    """The items of each training run: one run on everything, or one for each family where each has its own adapter, or
+    where the families come one after another; then in their order.
+    """
+    if not config.specialists and not arrivals:
         return {"all": list(items)}
-    found: dict[str, list[Item]] = {}
-    for item in items:
-        found.setdefault(item.family, []).append(item)
-    return dict(sorted(found.items()))
+    families = arrivals or sorted({item.family for item in items})
+    return {family: [item for item in items if item.family == family] for family in families}

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset
-from peft import LoraConfig
+from peft import LoraConfig, set_peft_model_state_dict
+from safetensors.torch import load_file
 from torch.utils.data import Sampler
 from tqdm import tqdm
 from transformers import PreTrainedModel, TrainerCallback
@@ -91,11 +92,13 @@ def train_sft(
     folder: Path,
     selection_items: Sequence[Item] = (),
     decoding: Decoding | None = None,
+    start: Path | None = None,
     progress: Progress | None = None,
 ) -> SftResult:
     """Train one adapter until `budget_flops` are spent, selection answers included; it ends in `folder/adapter`.
 
-    With `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
+    It starts from a fresh adapter, or from the one (PEFT format, same rank) in the folder `start`. With
+    `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
     A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been. Raises StageError if
     the budget buys no step, Diverged if no finite checkpoint came about, DataError if no item fits the host.
     """
@@ -119,7 +122,7 @@ def train_sft(
     while True:
         meter = Meter()
         try:
-            steps, diverged_at = _fit(host, rows, config, plan, parts, seed, work, meter, progress)
+            steps, diverged_at = _fit(host, rows, config, plan, parts, seed, work, start, meter, progress)
             break
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error) or parts == config.batch_rows:
@@ -169,6 +172,7 @@ def _fit(
     parts: int,
     seed: int,
     work: Path,
+    start: Path | None,
     meter: Meter,
     progress: Progress | None,
 ) -> tuple[list[dict[str, float]], int | None]:
@@ -197,6 +201,8 @@ def _fit(
                 task_type="CAUSAL_LM",
             ),
         )
+        if start is not None:
+            set_peft_model_state_dict(trainer.model, load_file(start / "adapter_model.safetensors"))
         _check_rows(trainer.train_dataset, rows)
         trainer.remove_callback(PrinterCallback)
         run = f"{plan.fingerprint} {config_hash(config)} {seed}"
@@ -226,7 +232,7 @@ def _arguments(host: Host, config: SftConfig, plan: Plan, parts: int, seed: int,
         per_device_train_batch_size=config.batch_rows // parts,
         gradient_accumulation_steps=parts,
         learning_rate=config.learning_rate,
-        warmup_steps=math.ceil(config.warmup_fraction * plan.steps),
+        warmup_steps=min(math.ceil(config.warmup_fraction * plan.steps), plan.steps - 1),
         adam_beta1=config.betas[0],
         adam_beta2=config.betas[1],
         weight_decay=config.weight_decay,

@@ -43,3 +43,27 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home, tmp_path):
     family, learned = (query(home, price.replace("?", f"'{arm}'")).rows[0][0] for arm in ("es", "es:learned"))
     assert family < learned
     assert (Path(done["pack"]) / "plots" / "comparisons.png").exists()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_families_arrive_for_every_arm_alike(home, tmp_path):
+    from flows.paper_suite import paper_suite
+
+    changes = [
+        "processes=1",
+        "seeds=[0]",
+        "data.arrivals=true",
+        "conditions=[frozen, ecology, single, sft, specialists]",
+        "arms={specialists: {like: sft, changes: {specialists: true}}}",
+        "ecology.trials=[]",
+        "sft.trials=[]",
+        "evaluation.comparisons=[{a: ecology, b: sft, split: holdout_id}]",
+    ]
+    paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), changes, packs=str(tmp_path))
+    families = "SELECT DISTINCT generation, family FROM episodes WHERE condition = 'ecology' ORDER BY ALL"
+    assert query(home, families).rows == [(0, "math"), (1, "string.sort")]
+    steps = "SELECT condition, adapter, min(step), max(step) > 0 FROM sft_steps GROUP BY ALL ORDER BY ALL"
+    both = [("math", 1, True), ("string.sort", 1, True)]
+    assert query(home, steps).rows == [(own, *row) for own in ("sft", "specialists") for row in both]
+    table = {row["condition"]: row["total_flops"] for row in query(home, "FROM paper_table").records()}
+    assert all(table[own] <= table["ecology"] for own in ("single", "sft", "specialists"))

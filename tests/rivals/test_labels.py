@@ -47,3 +47,10 @@ def test_specialists_get_their_family():
         "math": {"math"},
         "string.sort": {"string.sort"},
     }
+
+
+def test_families_that_arrive_are_trained_on_in_their_order():
+    given = parts(ITEMS, SftConfig(), ["string.sort", "math"])
+    assert list(given) == ["string.sort", "math"]
+    assert all(item.family == family for family, items in given.items() for item in items)
+    assert sum(map(len, given.values())) == len(ITEMS)

@@ -258,3 +258,15 @@ def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, train_items, tmp
     assert f"out of memory: going on with batches in {2 * parts} parts" in caplog.text
     assert [row["loss"] for row in small.steps] == pytest.approx([row["loss"] for row in whole.steps], rel=1e-4)
     assert small.meter.total() == whole.meter.total()
+
+
+def test_training_can_go_on_from_another_adapter(host, train_items, tmp_path):
+    first = train(host, train_items, tmp_path / "first", steps=4.5)
+    after = train(host, train_items, tmp_path / "after", steps=1.5, rate=1e-9, start=first.adapter_folder)
+    fresh = train(host, train_items, tmp_path / "fresh", steps=1.5, rate=1e-9)
+    distances = [
+        max((weights(first)[name] - given[name]).abs().max().item() for name in given)
+        for given in (weights(after), weights(fresh))
+    ]
+    assert distances[0] < 1e-6 < 1e-3 < distances[1]
+    assert after.steps[0]["loss"] < fresh.steps[0]["loss"]

@@ -1,0 +1,75 @@
+"""Families that come and go one after another."""
+
+import pytest
+from test_evolve import rows, run, without_clock
+
+from evolora_core.ecology import evolve as loop
+
+ORDER = ["math", "json_repair"]  # not the alphabet's
+
+
+@pytest.fixture(scope="module")
+def passing(small, tmp_path_factory):
+    return run(small, tmp_path_factory.mktemp("passing"), arrivals=ORDER)
+
+
+def test_everyone_practises_what_is_there(small, passing):
+    seen = {(row["generation"] >= 2, row["family"]) for row in rows(passing.folder, "episodes")}
+    assert seen == {(False, "math"), (True, "json_repair")}
+
+
+def test_who_sleeps_neither_pays_nor_learns_nor_dies(passing):
+    sleeping = {
+        str(row["organelle"]): (row["niche"] == "math")
+        for row in rows(passing.folder, "organelles")
+        if row["origin"] == "founder"
+    }
+    tickets = [row for row in rows(passing.folder, "ledger") if row["entry"] in ("ticket", "answer", "sale")]
+    for row in tickets:
+        if row["account"] in sleeping:  # a founder of `math` sleeps in the second half, the others in the first
+            assert sleeping[row["account"]] == (row["generation"] < 2)
+    deaths = [row for row in rows(passing.folder, "organelles") if row["died"] is not None]
+    assert all((row["niche"] == "math") == (row["died"] < 2) for row in deaths)
+
+
+def test_what_was_learned_stays(small, passing):
+    """Weights of the first family are as its cooldown left them; both families were learned."""
+    organelles = rows(passing.folder, "organelles")
+    for family in ORDER:
+        assert any(row["niche"] == family and row["delta_norm"] > 0 for row in organelles)
+    updates = [row for row in rows(passing.folder, "ledger") if row["entry"] == "update" and row["amount"] < 0]
+    by_id = {str(row["organelle"]): row["niche"] for row in organelles}
+    # The cooldown of the first family is charged at the moment at which the second one comes.
+    assert {(by_id[row["account"]], row["generation"]) for row in updates} >= {("math", 0), ("math", 2)}
+    assert not any(by_id[row["account"]] == "math" and row["generation"] > 2 for row in updates)
+    totals: dict[int, int] = {}
+    for row in rows(passing.folder, "ledger"):
+        totals[row["generation"]] = totals.get(row["generation"], 0) + row["amount"]
+    assert set(totals.values()) == {0}
+
+
+@pytest.mark.parametrize("mode", ["ecology", "single"])
+def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, monkeypatch, mode):
+    budget = {"budget_flops": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
+    whole = run(small, tmp_path / "whole", **budget)
+    assert whole.meter.total() <= budget["budget_flops"]
+    seen = [row["family"] for row in rows(whole.folder, "episodes")]
+    assert list(dict.fromkeys(seen)) == ORDER and seen == sorted(seen, reverse=True)
+
+    monkeypatch.setattr(loop, "COMMIT_SECONDS", 0.0)
+    last = whole.generations - 1
+    made = loop.generation
+
+    def killed(world, state):
+        if state.generation == last:
+            raise KeyboardInterrupt
+        made(world, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "generation", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(small, tmp_path / "killed", **budget)
+    resumed = run(small, tmp_path / "killed", **budget)
+    assert without_clock(resumed.folder) == without_clock(whole.folder)
+    for name in ("population.safetensors", "routes-family.json"):
+        assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()
