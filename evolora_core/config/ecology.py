@@ -47,6 +47,11 @@ class EconomyConfig(Strict):
     answer_price: float = Field(
         2.0, ge=0, description="units that a verified answer costs the others of its niche, who may learn from it too"
     )
+    allocation: Literal["merit", "uniform"] = Field(
+        "merit",
+        description="who gets items and training rows: by energy and promise (`merit`), or all alike (`uniform`, the "
+        "control without an economy; prices are still paid)",
+    )
     strikes: int = Field(3, ge=1, description="generations in a row without the ticket after which one retires")
 
 

@@ -50,7 +50,8 @@ def allocate(world: World, state: State, admitted: list[Organelle]) -> list[Grou
     draw = world.stream(state.generation, 0, "allocate")
     total = world.config.episodes // world.config.samples
     # The square root keeps the rich from taking everything: energy is evidence of skill, but a noisy one.
-    weight = np.sqrt([max(state.ledger.balance(organelle.id), 1) for organelle in admitted])
+    energy = [1 if world.uniform else max(state.ledger.balance(organelle.id), 1) for organelle in admitted]
+    weight = np.sqrt(energy)
     weight *= world.credit(state)[[organelle.slot for organelle in admitted]]
     # What a learner finds is what its present weights lack, and what it is asked shows what it has learned.
     weight *= [LEARNER if organelle.learned == state.generation - 1 >= 0 else 1.0 for organelle in admitted]
@@ -72,7 +73,8 @@ def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
     """
     config = world.config.curriculum
     fast, slow = state.curriculum[:, 0], state.curriculum[:, 1]
-    interest = (np.abs(fast - slow) + fast * (1 - fast) + 1e-6) * world.interest(state)
+    progress = 1.0 if world.uniform else np.abs(fast - slow) + fast * (1 - fast) + 1e-6
+    interest = progress * world.interest(state)
     there = world.present(state) @ world.inside
     inside = np.array([family == niche for family, _ in world.cells]) & there
     outside = ~inside & there

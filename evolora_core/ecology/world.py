@@ -161,7 +161,13 @@ class World:
     def interest(self, state: State) -> np.ndarray:
         """The best promise of the living in the family of each cell, 0 where that is not there: `[cells]`."""
         slots = [organelle.slot for organelle in state.living]
-        return (self.promise(state)[slots].max(axis=0) * self.present(state)) @ self.inside
+        best = np.ones(len(self.families)) if self.uniform else self.promise(state)[slots].max(axis=0)
+        return (best * self.present(state)) @ self.inside
+
+    @property
+    def uniform(self) -> bool:
+        """Whether items and rows are shared out alike, whatever was earned or promised."""
+        return self.config.economy.allocation == "uniform"
 
     def credit(self, state: State) -> np.ndarray:
         """What each organelle's niche owes to it: its promise there, or a little that gives up nobody.
@@ -171,7 +177,7 @@ class World:
         """
         credit, promise, same = np.zeros(len(state.practice)), self.promise(state), self._same(state)
         for organelle in state.living:
-            known = organelle.niche and organelle.slot not in same
+            known = organelle.niche and organelle.slot not in same and not self.uniform
             credit[organelle.slot] = promise[organelle.slot, self.families.index(organelle.niche)] if known else FLOOR
         return credit
 

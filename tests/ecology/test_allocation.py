@@ -1,0 +1,43 @@
+"""Who gets items and rows: by merit, or all alike."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from evolora_core.ecology.ledger import SUN, micro
+from evolora_core.ecology.rollout import allocate, cell_chances
+from evolora_core.ecology.world import World, found
+
+
+def shares(small, allocation):
+    """Items of each organelle, credit and cell chances where the first organelle is rich and knows its niche."""
+    economy = small.config.economy.model_copy(update={"allocation": allocation})
+    config = small.config.model_copy(update={"economy": economy, "episodes": 2400})
+    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
+    state = found(world)
+    state.ledger.post(0, "reward", SUN, "0", micro(50_000))
+    adapter = state.population.get(0)
+    for factor in adapter.B.values():
+        torch.nn.init.constant_(factor, 0.01)
+    state.population.put(0, adapter)
+    own = world.cells.index((state.organelles[0].niche, "short"))
+    state.practice[0, own] = (200, 200)
+    groups = allocate(world, state, state.living)
+    counts = Counter(group.organelle.id for group in groups)
+    return [counts[i] for i in range(4)], world.credit(state)[:4], cell_chances(world, state, "")
+
+
+def test_by_merit_the_rich_and_able_get_more(small):
+    counts, credit, chances = shares(small, "merit")
+    assert counts[0] > 2 * max(counts[1:])
+    assert credit[0] > 2 * max(credit[1:])
+    assert chances.max() > 1.5 * chances.min()
+
+
+def test_alike_means_alike(small):
+    counts, credit, chances = shares(small, "uniform")
+    assert counts == pytest.approx([200] * 4, abs=60)
+    assert np.ptp(credit) == 0
+    assert chances == pytest.approx([1 / len(chances)] * len(chances))
