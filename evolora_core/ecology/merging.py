@@ -38,7 +38,8 @@ def assimilate(world: World, state: State) -> None:
     config = world.config.assimilation
     if world.mode == "single" or (state.generation + 1) % config.every:
         return
-    # In a trial four answer up to the largest sample, and child and one parent as many again.
+    # In a trial four answer up to the largest sample, and child and one parent as many again. Before it, each parent's
+    # information may be asked for.
     worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * world.calibration.unit_flops + 2 * fisher_flops(world)
     tried: set[frozenset[int]] = set()
     for attempt in range(config.attempts):
@@ -56,8 +57,8 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
 
     The smaller lead counts, since the child is on average half of it ahead of the better parent. It must be beyond half
     a standard error, over the bare host too: a trial costs too much to be spent on luck. Both must be able to pay for
-    the longest trial and half an endowment: who is poor after a trial has a child that cannot learn. Two with a living
-    child are not tried again.
+    the longest trial, with its information, and half an endowment: who is poor after a trial has a child that cannot
+    learn. Two with a living child are not tried again.
     """
     config = world.config.assimilation
     price = micro(world.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])

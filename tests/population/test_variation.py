@@ -87,6 +87,14 @@ def test_singular_mutation_of_a_grown_adapter_leaves_the_new_rank_empty(rank, sp
         assert torch.linalg.matrix_rank(child.delta(name), rtol=1e-5) == rank
 
 
+def test_singular_mutation_of_more_rank_than_a_module_has_room_for():
+    adapter = random_adapter(9)
+    child = mutate_singular(adapter, 0.1, np.random.default_rng(0))
+    for name in SHAPES:
+        change = child.delta(name) - adapter.delta(name)
+        assert change.norm().item() == pytest.approx(0.1 * adapter.delta(name).norm().item(), rel=1e-3)
+
+
 @pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
 def test_a_mutation_of_nothing_is_nothing_and_depends_on_its_stream_alone(mutation):
     adapter = random_adapter(3)
@@ -99,7 +107,7 @@ def test_a_mutation_of_nothing_is_nothing_and_depends_on_its_stream_alone(mutati
     assert not torch.allclose(moves[0], moves[1])
 
 
-@given(rank=st.integers(1, 6), seed=st.integers(0, 99), scale=st.floats(0.3, 4))
+@given(rank=st.integers(1, 9), seed=st.integers(0, 99), scale=st.floats(0.3, 4))
 def test_what_halving_loses_is_what_it_loses(rank, seed, scale):
     adapter = random_adapter(rank, seed, scale)
     half = resize(adapter, rank // 2) if rank > 1 else None
