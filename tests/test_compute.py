@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import DynamicCache
 
 from evolora_core.compute import PURPOSES, FlopModel, Meter
+from evolora_core.population.fisher import fishers_of
 from evolora_core.population.lora import attached
 from evolora_core.population.train import build_batch, gradients_of
 
@@ -58,12 +59,13 @@ def test_an_answer_costs_what_the_counter_counts(host, rank, length):
     )
 
 
+@pytest.mark.parametrize("work", [gradients_of, fishers_of])
 @pytest.mark.parametrize(("prompt", "answer"), [(5, 30), (40, 4)])
-def test_a_training_step_costs_what_the_counter_counts(host, prompt, answer):
+def test_a_training_step_costs_what_the_counter_counts_and_so_does_a_fisher(host, prompt, answer, work):
     population = tiny_population(host, [RANK, RANK])
     batch = build_batch(host, [[5] * prompt] * 4, [[6] * answer] * 4, [0, 0, 1, 1], np.ones(4))
     flops = FlopModel.from_model(host.model).train_flops([prompt + answer] * 4, [answer] * 4, RANK)
-    assert flops.sum() == pytest.approx(counted(lambda: gradients_of(host, population, batch)), rel=CLOSE)
+    assert flops.sum() == pytest.approx(counted(lambda: work(host, population, batch)), rel=CLOSE)
 
 
 @given(

@@ -70,8 +70,18 @@ class VariationConfig(Strict):
 
     births: int = Field(4, ge=0, description="mutated children per generation, at most")
     sigma: float = Field(0.05, ge=0, description="norm of a weight mutation relative to the parent's ΔW")
+    directions: Literal["isotropic", "singular"] = Field(
+        "isotropic",
+        description="where a weight mutation points: `isotropic`: anywhere that the rank allows; `singular`: along the "
+        "parent's own singular directions, whose weights and turns change",
+    )
     trait_sigma: float = Field(0.1, ge=0, description="standard deviation of log learning rate and log temperature")
     rank_change: float = Field(0.2, ge=0, le=1, description="probability that a child's rank doubles or halves")
+    rank_change_by: Literal["chance", "use"] = Field(
+        "chance",
+        description="what decides between them: `chance`: a coin; `use`: double where the smaller half of the singular "
+        "values carries more than an eighth of ‖ΔW‖², else halve",
+    )
 
 
 class AssimilationConfig(Strict):
@@ -79,7 +89,12 @@ class AssimilationConfig(Strict):
 
     every: int = Field(4, ge=1, description="generations between rounds of merging")
     attempts: int = Field(1, ge=0, description="merges tried in one round")
-    methods: list[Literal["weighted", "ties", "dare"]] = Field(["weighted"], min_length=1, description="merge forms")
+    methods: list[Literal["weighted", "ties", "dare", "fisher"]] = Field(
+        ["weighted"], min_length=1, description="merge forms, one of which is drawn for each merge"
+    )
+    fisher_rows: int = Field(
+        64, ge=1, description="remembered answers of each parent that `fisher` takes its information from, at most"
+    )
     gains: list[float] = Field(
         [1.2],
         min_length=1,

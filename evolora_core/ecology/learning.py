@@ -1,6 +1,7 @@
 """Learn: the learners rehearse their memories, every step one forward and backward for all of them."""
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -10,8 +11,8 @@ from evolora_core.ecology.ledger import SINK
 from evolora_core.ecology.selection import drop_broken
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
-from evolora_core.plasticity import Buffer
-from evolora_core.population.train import build_batch, train_step
+from evolora_core.plasticity import Buffer, Memory
+from evolora_core.population.train import Batch, build_batch, train_step
 
 LONGER = 1.1  # rows of a cooldown may be longer than those before it
 
@@ -94,6 +95,17 @@ def _limit(world: World, state: State) -> float:
     return before + (world.budget_flops - before) * (state.phase + 1) / max(len(world.arrivals), 1)
 
 
+def batch_of(world: World, flat: Sequence[tuple[Organelle, Memory]]) -> tuple[Batch, list[int]]:
+    """A training batch of memories, and what each costs, forward and backward through its organelle, in FLOPs."""
+    prompts = [world.prompts[memory.item] for _, memory in flat]
+    answers = [[*memory.tokens, world.host.template.end] for _, memory in flat]
+    slots = np.array([organelle.slot for organelle, _ in flat])
+    answer_lengths = np.array([len(answer) for answer in answers])
+    lengths = np.array([len(prompt) for prompt in prompts]) + answer_lengths
+    flops = world.flops.train_flops(lengths, answer_lengths, np.array([organelle.rank for organelle, _ in flat]))
+    return build_batch(world.host, prompts, answers, slots, np.ones(len(flat))), flops.tolist()
+
+
 def _steps(world: World, generations: float) -> int:
     """Steps of a learner in so many generations. Both modes see equally many rows."""
     config = world.config.plasticity
@@ -122,21 +134,14 @@ def _rehearse(world: World, state: State, decay: np.ndarray, role: str) -> None:
             for organelle in learners
             for memory in state.buffers[organelle.id].draw(rows[organelle.id], draws[organelle.id], worth)
         ]
-        prompts = [world.prompts[memory.item] for _, memory in flat]
-        answers = [[*memory.tokens, world.host.template.end] for _, memory in flat]
-        batch = build_batch(
-            world.host, prompts, answers, np.array([organelle.slot for organelle, _ in flat]), np.ones(len(flat))
-        )
+        batch, flops = batch_of(world, flat)
         losses = train_step(
             world.host, state.population, batch, state.optimizer, rates * factor, world.config.plasticity.max_grad_norm
         )
         broken |= {o.id for o in learners if not torch.isfinite(losses[o.slot])}
-        answer_lengths = np.array([len(answer) for answer in answers])
-        lengths = np.array([len(prompt) for prompt in prompts]) + answer_lengths
-        flops = world.flops.train_flops(lengths, answer_lengths, np.array([organelle.rank for organelle, _ in flat]))
-        for (organelle, _), cost in zip(flat, flops.tolist(), strict=True):
-            spent[organelle.id] += round(cost)
-        tokens += int(lengths.sum())
+        for (organelle, _), cost in zip(flat, flops, strict=True):
+            spent[organelle.id] += cost
+        tokens += int(batch.lengths.sum())
     for organelle in learners:
         state.ledger.post(state.generation, "update", str(organelle.id), SINK, world.energy(spent[organelle.id]))
         if organelle.id in broken:

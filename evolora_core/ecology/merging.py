@@ -8,6 +8,7 @@ import numpy as np
 
 from evolora_core.config.ecology import AssimilationConfig
 from evolora_core.ecology import assimilation
+from evolora_core.ecology.information import fisher_flops, fishers
 from evolora_core.ecology.learning import affords
 from evolora_core.ecology.ledger import SINK, micro
 from evolora_core.ecology.selection import bear
@@ -37,8 +38,9 @@ def assimilate(world: World, state: State) -> None:
     config = world.config.assimilation
     if world.mode == "single" or (state.generation + 1) % config.every:
         return
-    # In a trial four answer up to the largest sample, and child and one parent as many again.
-    worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * world.calibration.unit_flops
+    # In a trial four answer up to the largest sample, and child and one parent as many again. Before it, each parent's
+    # information may be asked for.
+    worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * world.calibration.unit_flops + 2 * fisher_flops(world)
     tried: set[frozenset[int]] = set()
     for attempt in range(config.attempts):
         draw = world.stream(state.generation, attempt, "assimilate")
@@ -55,11 +57,12 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
 
     The smaller lead counts, since the child is on average half of it ahead of the better parent. It must be beyond half
     a standard error, over the bare host too: a trial costs too much to be spent on luck. Both must be able to pay for
-    the longest trial and half an endowment: who is poor after a trial has a child that cannot learn. Two with a living
-    child are not tried again.
+    the longest trial, with its information, and half an endowment: who is poor after a trial has a child that cannot
+    learn. Two with a living child are not tried again.
     """
     config = world.config.assimilation
     price = micro(world.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
+    price += world.energy(fisher_flops(world))
     learners = [o for o in world.awake(state) if o.learned == state.generation and state.ledger.balance(o.id) >= price]
     gain, ahead = world.gain(state), world.gain(state) - world.doubt(state) / 2
     known = tried | {frozenset(o.parents) for o in state.living if o.origin == "merge"}
@@ -87,7 +90,9 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
     rank = max(first.rank, second.rank)
     weights = (proposal.gain / 2, proposal.gain / 2)
     parents = [state.population.get(first.slot), state.population.get(second.slot)]
-    state.population.put(slot, merge(parents, weights, rank, method=proposal.method, seed=int(draw.integers(2**31))))
+    seed = int(draw.integers(2**31))
+    known = fishers(world, state, [first, second]) if proposal.method == "fisher" else []
+    state.population.put(slot, merge(parents, weights, rank, method=proposal.method, seed=seed, fishers=known))
     row = {
         "generation": state.generation,
         "child": None,

@@ -37,6 +37,11 @@ class Buffer:
         weights = np.array([memory.weight * worth[memory.item] for memory in memories])
         return [memories[i] for i in rng.choice(len(memories), size=rows, p=weights / weights.sum())]
 
+    def sample(self, rows: int, rng: np.random.Generator) -> list[Memory]:
+        """At most `rows` different memories, each as likely as any other."""
+        memories = list(self.memories.values())
+        return [memories[i] for i in rng.choice(len(memories), size=min(rows, len(memories)), replace=False)]
+
     def merged(self, other: "Buffer", limit: int) -> "Buffer":
         """What a child of two inherits: the other's memories, then these."""
         child = Buffer()

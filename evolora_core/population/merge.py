@@ -1,27 +1,27 @@
-"""Merge, resize and mutate adapters in ΔW space.
+"""Merge and resize adapters in ΔW space.
 
 Averaging A and B apart is not averaging ΔW = s·B@A, and cutting the rank of A or B alone keeps the wrong part; so
-everything here acts on the product. It stays factored where it can: the stacked factors [B₁ … Bₙ] and [A₁; …; Aₙ] have
-R = Σrᵢ columns and rows, and the product's singular vectors come out of R x R matrices. Modules of one shape go
-together.
+everything here acts on the product, and stays factored where it can (`singular`).
 
 Every result has one form: the rows of A are orthogonal and of the norm that they have at initialisation, and B carries
 the singular values. So a merged adapter learns on like a fresh one, and a component of ΔW that is zero can still grow.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from evolora_core.errors import AdapterError
-from evolora_core.population.adapter import Adapter, squared_norms
+from evolora_core.population.adapter import Adapter
+from evolora_core.population.fisher import Fisher
+from evolora_core.population.singular import alike, leading, stacked, truncate
 from evolora_core.rng import stream
 
-METHODS = ("weighted", "ties", "dare")
-ROW_NORM = 3**-0.5  # of a row of A drawn from U(-1/√in, 1/√in)
+METHODS = ("weighted", "ties", "dare", "fisher")
+DENSE = 2**22  # elements of the parents' dense ΔW that a Fisher merge holds at once, one module's at least
 
 
 def merge(
@@ -32,6 +32,7 @@ def merge(
     *,
     seed: int = 0,
     density: float = 0.5,
+    fishers: Sequence[Fisher] = (),
 ) -> Adapter:
     """One adapter of `rank` whose ΔW is the merge of the parents' with these weights; their ranks may differ.
 
@@ -40,34 +41,42 @@ def merge(
                the weighted mean of those that agree, times Σw (Yadav et al. 2023, arXiv 2306.01708)
     dare       each parent keeps entries at random with probability `density`, divided by it; then weighted (Yu et al.
                2023, arXiv 2311.03099)
+    fisher     in every entry the mean of the parents', weighted by wᵢFᵢ with their Fisher information Fᵢ (`fishers`,
+               one a parent, of all modules), times Σw (Matena and Raffel 2022, arXiv 2111.09832). Equal Fᵢ, or none
+               at all in an entry, give Σ wᵢΔWᵢ there
 
-    The last two act on entries, so they hold one module's dense ΔWᵢ at a time: O(n·in·out) memory, O(m²·max(in, out))
-    work with m = min(in, out). `seed` is of dare's draws. A parent without a module counts as ΔW = 0 there.
-    AdapterError: the shapes of a module differ, or a factor is not finite.
+    The last three act on entries, so they hold dense ΔWᵢ, of one module at a time or of a few small ones: O(n·in·out)
+    memory, O(m²·max(in, out)) work with m = min(in, out). `seed` is of dare's draws. A parent without a module counts
+    as ΔW = 0 there. AdapterError: the shapes of a module differ, or a factor is not finite. ValueError: an unknown
+    method, not as many weights or Fishers as adapters, or a weight for `fisher` that is not above 0.
     """
     if method not in METHODS:
         raise ValueError(f"merge method {method!r} is none of {', '.join(METHODS)}")
     if not adapters or len(adapters) != len(weights):
         raise ValueError(f"{len(adapters)} adapters but {len(weights)} weights")
+    if method == "fisher" and (len(fishers) != len(adapters) or min(weights) <= 0):
+        raise ValueError(f"merge by Fisher: {len(adapters)} adapters, {len(fishers)} Fishers, weights {[*weights]}")
     _check_finite(adapters)
     draw = stream(seed, 0, 0, "merge")
     scale = adapters[0].scale
     A: dict[str, Tensor] = {}
     B: dict[str, Tensor] = {}
-    for (present, _), names in _alike(adapters).items():
+    for (present, _), names in alike(adapters).items():
         parents = [adapters[number] for number in present]
         shares = [weights[number] * adapters[number].scale / scale for number in present]
         if method == "weighted":
             left = torch.cat(
-                [_stack(parent.B, names) * share for parent, share in zip(parents, shares, strict=True)], dim=2
+                [stacked(parent.B, names) * share for parent, share in zip(parents, shares, strict=True)], dim=2
             )
-            right = torch.cat([_stack(parent.A, names) for parent in parents], dim=1)
+            right = torch.cat([stacked(parent.A, names) for parent in parents], dim=1)
+        elif method == "fisher":
+            left, right = _fisher_merge(adapters, present, weights, fishers, names, rank)
         else:
             own = [weights[number] for number in present]
             pairs = [_dense_merge(parents, own, name, scale, rank, method, density, draw) for name in names]
             left, right = (torch.stack(factors) for factors in zip(*pairs, strict=True))
         like = parents[0].A[names[0]]
-        rows, columns = (factor.to(like) for factor in _truncate(left, right, rank, draw))
+        rows, columns = (factor.to(like) for factor in truncate(left, right, rank, draw))
         A |= dict(zip(names, rows, strict=True))
         B |= dict(zip(names, columns, strict=True))
     order = dict.fromkeys(name for adapter in adapters for name in adapter.A)
@@ -79,69 +88,35 @@ def resize(adapter: Adapter, rank: int) -> Adapter:
     return adapter if rank == adapter.rank else merge([adapter], [1.0], rank)
 
 
-def mutate(adapter: Adapter, sigma: float, rng: np.random.Generator) -> Adapter:
-    """The adapter with relative noise: in every module ‖change of ΔW‖ = sigma · ‖ΔW‖, to first order in sigma.
-
-    The noise is tangent to the matrices of this rank: ΔW + E·A + B·F with Gaussian E and F, half of its square each, so
-    nothing is lost by truncation. A module with ΔW = 0 stays so: there is no scale to mutate it by.
-    """
-    A: dict[str, Tensor] = {}
-    B: dict[str, Tensor] = {}
-    for name, a in adapter.A.items():
-        b = adapter.B[name]
-        target = sigma * squared_norms(a, b).sqrt() * 0.5**0.5
-        E = torch.from_numpy(rng.standard_normal(b.shape)).to(b)
-        F = torch.from_numpy(rng.standard_normal(a.shape)).to(a)
-        B[name] = b + E * _ratio(target, squared_norms(a, E).sqrt()).to(b)
-        A[name] = a + F * _ratio(target, squared_norms(F, b).sqrt()).to(a)
-    return Adapter(adapter.rank, adapter.scale, A, B)
-
-
-def _ratio(target: Tensor, norm: Tensor) -> Tensor:
-    """target / norm; 0 where both are."""
-    return torch.where(target > 0, target / norm, 0.0)
-
-
-def _alike(adapters: Sequence[Adapter]) -> dict[tuple[tuple[int, ...], tuple[int, int]], list[str]]:
-    """Modules of one shape and the same parents (by number), which can be merged at once."""
-    groups: dict[tuple[tuple[int, ...], tuple[int, int]], list[str]] = {}
-    for name in dict.fromkeys(name for adapter in adapters for name in adapter.A):
-        present = tuple(number for number, adapter in enumerate(adapters) if name in adapter.A)
-        shape = _check_parents(name, [adapters[number] for number in present])
-        groups.setdefault((present, shape), []).append(name)
-    return groups
-
-
-def _stack(factors: Mapping[str, Tensor], names: Sequence[str]) -> Tensor:
-    """`[modules, ...]` in float64."""
-    return torch.stack([factors[name] for name in names]).double()
-
-
-def _truncate(left: Tensor, right: Tensor, rank: int, draw: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """A `[m, rank, in]`, B `[m, out, rank]`: B @ A is the nearest to left `[m, out, R]` @ right `[m, R, in]`.
-
-    With right = C Q, the rows of Q orthonormal and C the Cholesky factor of right's Gram matrix, the right singular
-    vectors of the product are Qᵀ times those of left C: everything but the last QR happens in R x R. Squaring costs
-    singular values below 1e-8 of the largest, which float32 does not hold.
-    """
-    inner = left.mT @ left
-    gram = right @ right.mT
-    size = gram.shape[1]
-    trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1).clamp(min=torch.finfo(gram.dtype).tiny)
-    jitter = 1e-14 * trace[:, None, None] * torch.eye(size, dtype=gram.dtype, device=gram.device)
-    C = torch.linalg.cholesky(gram + jitter)  # parents that share a row space leave the Gram matrix singular
-    kept = min(rank, size, left.shape[1], right.shape[2])
-    vectors = torch.linalg.eigh(C.mT @ inner @ C).eigenvectors.flip(dims=[2])[:, :, :kept]  # eigenvalues ascend
-    directions = right.mT @ torch.linalg.solve_triangular(C.mT, vectors, upper=True)
-    basis, _ = torch.linalg.qr(directions)
-    A = basis.mT * ROW_NORM
-    B = left @ (right @ basis) / ROW_NORM
-    if kept < rank:  # room for more than the parents have: fresh rows, as in a new adapter
-        bound = right.shape[2] ** -0.5
-        fresh = torch.from_numpy(draw.uniform(-bound, bound, size=(len(A), rank - kept, right.shape[2])))
-        A = torch.cat([A, fresh.to(A)], dim=1)
-        B = torch.cat([B, B.new_zeros(len(B), B.shape[1], rank - kept)], dim=2)
-    return A, B
+def _fisher_merge(
+    adapters: Sequence[Adapter],
+    present: Sequence[int],
+    weights: Sequence[float],
+    fishers: Sequence[Fisher],
+    names: Sequence[str],
+    rank: int,
+) -> tuple[Tensor, Tensor]:
+    """Factors of the merge by Fisher of modules of one shape, which the adapters `present` have."""
+    out_features, in_features = adapters[present[0]].shape(names[0])
+    together = max(1, DENSE // (len(adapters) * out_features * in_features))
+    pairs = []
+    for start in range(0, len(names), together):
+        part = names[start : start + together]
+        parents = [adapters[number] for number in present]
+        deltas = torch.stack(
+            [stacked(one.B, part) @ stacked(one.A, part) * (one.scale / adapters[0].scale) for one in parents]
+        )
+        columns, rows = (
+            torch.stack([stacked(factors, part) for factors in side]).to(deltas)
+            for side in zip(*((one.outputs, one.inputs) for one in fishers), strict=True)
+        )
+        own = torch.tensor(weights, dtype=deltas.dtype, device=deltas.device)[:, None, None, None]
+        information = own * columns[..., :, None] * rows[..., None, :]  # [n, modules, out, in]
+        total = information.sum(dim=0)
+        shares = torch.where(total > 0, information / total, own / own.sum())[list(present)]
+        pairs.append(leading((shares * deltas).sum(dim=0) * own.sum(), rank))
+    left, right = (torch.cat(factors) for factors in zip(*pairs, strict=True))
+    return left, right
 
 
 def _dense_merge(
@@ -159,16 +134,7 @@ def _dense_merge(
         [parent.B[name].double() @ parent.A[name].double() * (parent.scale / scale) for parent in parents]
     )
     shares = torch.tensor(weights, dtype=torch.float64, device=deltas.device)
-    return _leading(_ties(deltas, shares, density) if method == "ties" else _dare(deltas, shares, density, draw), rank)
-
-
-def _leading(dense: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Factors of a dense matrix's best approximation by `rank`, from the eigenvectors of its smaller Gram matrix."""
-    if dense.shape[0] > dense.shape[1]:
-        left, right = _leading(dense.mT, rank)
-        return right.mT, left.mT
-    basis = torch.linalg.eigh(dense @ dense.mT).eigenvectors[:, -rank:]  # eigenvalues ascend
-    return basis, basis.mT @ dense
+    return leading(_ties(deltas, shares, density) if method == "ties" else _dare(deltas, shares, density, draw), rank)
 
 
 def _ties(deltas: Tensor, weights: Tensor, density: float) -> Tensor:
@@ -200,17 +166,3 @@ def _check_finite(adapters: Sequence[Adapter]) -> None:
             raise AdapterError(
                 f"merge: module {broken[0]!r}: an adapter of rank {adapter.rank} is not finite; leave it out"
             )
-
-
-def _check_parents(name: str, adapters: Sequence[Adapter]) -> tuple[int, int]:
-    """The module's shape, the same in all."""
-    first = adapters[0].shape(name)
-    for adapter in adapters:
-        shape = adapter.shape(name)
-        if shape != first:
-            ranks = f"ranks {adapters[0].rank} and {adapter.rank}"
-            raise AdapterError(
-                f"merge: module {name!r}: {first[0]} x {first[1]} and {shape[0]} x {shape[1]} (out x in; {ranks}) "
-                "are of different hosts; merge adapters of one host"
-            )
-    return first

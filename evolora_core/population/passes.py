@@ -1,6 +1,8 @@
 """Rows in passes through the model: of like length, so that little is padding, and few enough to stay in cache."""
 
 import logging
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +14,8 @@ log = logging.getLogger(__name__)
 CPU_TOKENS = 2048  # of one pass: its activations stay in the processor's cache
 ACCELERATOR_TOKENS = 16384  # keeps the device busy, and a backward pass within its memory
 WORTHWHILE = 1 / 8  # of these: fewer at once cost more than computing activations twice
+
+Result = TypeVar("Result")
 
 
 def pass_tokens(host: Host) -> int:
@@ -73,3 +77,15 @@ def make_room(host: Host, lengths: np.ndarray) -> bool:
         log.warning("out of memory: going on with activations computed twice")
         return True
     return False
+
+
+def in_room(host: Host, lengths: np.ndarray, work: Callable[[], Result]) -> Result:
+    """What `work` gives, which goes through rows of these lengths forward and backward. When memory runs out it is done
+    again with less of it (`make_room`).
+    """
+    while True:
+        try:
+            return work()
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error) or not make_room(host, lengths):
+                raise

@@ -4,8 +4,8 @@ The rows of a batch belong to different slots and meet nowhere in the model, so 
 gradient of each.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from evolora_core.errors import AdapterError
 from evolora_core.hosts import Host
 from evolora_core.population.lora import attached
-from evolora_core.population.passes import make_room, out_of_memory, pass_tokens, passes
+from evolora_core.population.passes import in_room, pass_tokens, passes
 from evolora_core.population.stack import Population
 
 IGNORED = -100  # label of positions that are not trained on
@@ -168,15 +168,15 @@ def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tens
     Rows go through the model in passes of like length, whose gradients add up: little padding, and bounded memory.
     When memory runs out all the same, it is done again with less of it (`make_room`).
     """
-    while True:
-        try:
-            return _gradients(host, population, batch)
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error) or not make_room(host, batch.lengths):
-                raise
+    return in_room(host, batch.lengths, lambda: watched_gradients(host, population, batch, lambda rows: nullcontext()))
 
 
-def _gradients(host: Host, population: Population, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+def watched_gradients(
+    host: Host, population: Population, batch: Batch, watch: Callable[[Tensor], AbstractContextManager[None]]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`gradients_of` in the memory that there is. `watch` is entered for each pass, forward and backward, with the
+    numbers of its rows, when the adapters are attached: hooks of the host's layers then see their whole output.
+    """
     if int(batch.slots.min()) < 0:
         raise ValueError("the bare host (slot -1) does not learn")
     present, group = torch.unique(batch.slots, return_inverse=True)
@@ -190,9 +190,10 @@ def _gradients(host: Host, population: Population, batch: Batch) -> tuple[Tensor
             own, place = torch.unique(group[chosen], return_inverse=True)
             adapters.rows(batch.slots[chosen], leaf if len(own) == len(leaf) else leaf[own])
             width = int(batch.lengths[rows].max())
-            tokens, row = _token_losses(host, batch.ids[chosen, :width], batch.labels[chosen, :width])
-            partial = _by_group(share[chosen][row] * tokens, place[row], len(own))
-            gradients += torch.autograd.grad(partial.sum(), leaf)[0]
+            with watch(chosen):
+                tokens, row = _token_losses(host, batch.ids[chosen, :width], batch.labels[chosen, :width])
+                partial = _by_group(share[chosen][row] * tokens, place[row], len(own))
+                gradients += torch.autograd.grad(partial.sum(), leaf)[0]
             losses[own] += partial.detach()
     return present, losses, gradients
 

@@ -166,6 +166,48 @@ def test_in_every_niche_one_learns_and_pays_for_it(straight):
     assert learners and all(len(own) == 1 for own in learners.values())
 
 
+@pytest.fixture(scope="module")
+def varied(small):
+    """Merges by Fisher, mutation along singular directions, ranks that change by use."""
+    data = small.config.model_dump()
+    data["assimilation"] |= {"methods": ["fisher"], "fisher_rows": 4}
+    data["variation"] |= {"directions": "singular", "rank_change_by": "use", "rank_change": 1.0}
+    return EcologyConfig.model_validate(data)
+
+
+def test_merges_by_fisher_are_resumed_and_paid_for(small, varied, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    done = run(small, whole, config=varied)
+    run(small, parts, config=varied.model_copy(update={"generations": 2}))
+    run(small, parts, config=varied)
+    assert without_clock(parts) == without_clock(whole)
+    for name in ("population.safetensors", "population.json", "routes-single.json"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+    trials = rows(whole, "assimilations")
+    assert {row["method"] for row in trials} == {"fisher"}
+    ledger = rows(whole, "ledger")
+    assert sum(row["amount"] for row in ledger) == 0
+    # The parents pay for the trials and for their Fishers, one posting each, all that was metered.
+    spent = sum(row["amount"] for row in ledger if row["entry"] == "test" and row["account"] == "sink")
+    metered = done.meter.flops("assimilation") / small.calibration.unit_flops * 1e6
+    assert metered > 0 and spent == pytest.approx(metered, rel=1e-6)
+
+
+def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(small, varied, tmp_path, monkeypatch):
+    """`rank_change` is 1 here, so every child has another rank than its parent, within the bounds."""
+    ranks = {}
+    for threshold in (0.0, 1.0):
+        monkeypatch.setattr("evolora_core.ecology.selection.WELL_USED", threshold)
+        folder = tmp_path / str(threshold)
+        run(small, folder, config=varied)
+        known = {row["organelle"]: row for row in rows(folder, "organelles")}
+        parents = {row["child"]: row["parent"] for row in rows(folder, "lineage") if row["role"] == "parent"}
+        children = [row for row in known.values() if row["origin"] == "mutation"]
+        ranks[threshold] = [(known[parents[row["organelle"]]]["rank"], row["rank"]) for row in children]
+    assert ranks[0.0] and all(child == min(2 * parent, 4) for parent, child in ranks[0.0])
+    assert ranks[1.0] and all(child == max(parent // 2, 1) for parent, child in ranks[1.0])
+
+
 @pytest.mark.parametrize("rule", ["none", "reinforce", "gold"])
 def test_other_rules(small, tmp_path, rule):
     data = small.config.model_dump()

@@ -5,9 +5,12 @@ import pytest
 import torch
 
 from evolora_core.ecology import merging
+from evolora_core.ecology.information import fisher_flops, fishers
+from evolora_core.ecology.learning import LONGER
 from evolora_core.ecology.ledger import micro
 from evolora_core.ecology.world import World, found
 from evolora_core.families import gold
+from evolora_core.plasticity import Memory
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.merge import merge
 from evolora_core.population.stack import Population
@@ -114,6 +117,99 @@ def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longes
     assert mates() in ({json[1], math[0]}, {json[1], math[1]})
     state.change(state.organelles[json[1]], learned=-1)
     assert mates() is None
+
+
+def by_fisher(small, rows=8, **more):
+    """The small ecology, merging by Fisher."""
+    changes = {"methods": ["fisher"], "fisher_rows": rows}
+    config = small.config.model_copy(update={"assimilation": small.config.assimilation.model_copy(update=changes)})
+    return World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology", **more)
+
+
+def remember(world, state, organelle, family, count):
+    """Gold answers of the first items of a family, as if found."""
+    for item in world.members_of(family)[:count].tolist():
+        tokens = tuple(world.host.encode_answers([gold(world.items[item])])[0][:-1])
+        state.buffers[organelle.id].add(Memory(item, tokens, 1.0), 100)
+
+
+def test_each_parent_pays_for_its_own_information_at_most_the_bound(small, skill):
+    world = by_fisher(small)
+    state = found(world)
+    first, second = state.organelles[:2]
+    for organelle, family, count in ((first, "json_repair", 30), (second, "math", 3)):
+        state.population.put(organelle.slot, skill)
+        state.change(organelle, rank=2)
+        remember(world, state, organelle, family, count)
+    first, second = state.organelles[:2]
+    before = [state.ledger.balance(o.id) for o in (first, second)]
+    known = fishers(world, state, [second, first])  # in the order asked for
+    paid = [held - state.ledger.balance(o.id) for held, o in zip(before, (first, second), strict=True)]
+    assert all(row["entry"] == "test" for row in state.ledger.postings[-4:])
+    assert sum(state.ledger.balances.values()) == 0
+
+    expected = []
+    for memories in (
+        state.buffers[first.id].sample(8, world.stream(0, first.id, "fisher")),
+        state.buffers[second.id].memories.values(),  # fewer than asked for: all of them
+    ):
+        answers = np.array([len(memory.tokens) + 1 for memory in memories])
+        lengths = answers + [len(world.prompts[memory.item]) for memory in memories]
+        expected.append(int(world.flops.train_flops(lengths, answers, 2).sum()))
+    assert len(memories) == 3 and paid == [world.energy(flops) for flops in expected]
+    assert state.meter.flops("assimilation") == sum(expected)
+    assert max(expected) <= fisher_flops(world)
+
+    again = fishers(world, state, [first, second])
+    for name in known[0].outputs:
+        assert torch.equal(known[0].outputs[name], again[1].outputs[name])
+        assert torch.equal(known[1].inputs[name], again[0].inputs[name])
+    assert not torch.equal(again[0].inputs[name], again[1].inputs[name])
+    with pytest.raises(ValueError, match="organelle 2 remembers no answer"):
+        fishers(world, state, [first, state.organelles[2]])
+
+
+@pytest.mark.parametrize("method", ["weighted", "fisher"])
+def test_a_budget_that_leaves_no_room_for_the_information_tries_no_merge_by_it(small, skill, method):
+    """Just enough for a trial of the weighted merge."""
+    worst = 1.25 * (merging.ARMS + 2) * merging._design(small.config.assimilation).sizes[-1]
+    worst *= small.calibration.unit_flops
+    state = found(by_fisher(small))
+    cooling = LONGER * small.config.plasticity.cooldown * (state.meter.flops("update") + worst)
+    budget = round(state.meter.total() + worst + cooling) + 1
+    world = by_fisher(small, budget_flops=budget)
+    if method == "weighted":
+        world = World(
+            small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology", budget_flops=budget
+        )
+    for organelle in state.organelles:
+        state.population.put(organelle.slot, skill)
+        state.change(organelle, learned=0, rank=2)
+        remember(world, state, organelle, organelle.niche, 10)
+        state.practice[organelle.slot, world.inside[world.families.index(organelle.niche)]] = (100, 99)
+        state.ledger.post(0, "reward", "sun", str(organelle.id), 10**12)
+    assert merging.propose(world, state, np.random.default_rng(0), set())
+    merging.assimilate(world, state)
+    assert len(state.events["assimilations"]) == (1 if method == "weighted" else 0)
+    assert state.meter.total() <= budget
+
+
+def test_who_cannot_pay_for_its_information_is_no_mate(small, skill):
+    world, plain = by_fisher(small, rows=64), world_of(small)
+    state = found(world)
+    for organelle in state.organelles:
+        state.population.put(organelle.slot, skill)
+        state.change(organelle, learned=0)
+        state.practice[organelle.slot, world.inside[world.families.index(organelle.niche)]] = (100, 99)
+        sizes = merging._design(world.config.assimilation).sizes
+        price = micro(small.config.economy.endowment / 2 + merging.ARMS / 2 * sizes[-1])
+        state.ledger.post(0, "reward", "sun", str(organelle.id), price + world.energy(fisher_flops(world)) - 1)
+        state.ledger.post(0, "reward", str(organelle.id), "sun", micro(small.config.economy.endowment))
+    draw = np.random.default_rng(0)
+    assert fisher_flops(plain) == 0 and merging.propose(world, state, draw, set()) is None
+    for organelle in state.organelles:
+        state.ledger.post(0, "reward", "sun", str(organelle.id), 1)
+    assert merging.propose(world, state, draw, set()).method == "fisher"
 
 
 def try_first_two(world, state):

@@ -5,8 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.errors import AdapterError
+from evolora_core.population import merge as merging
 from evolora_core.population.adapter import Adapter
-from evolora_core.population.merge import ROW_NORM, merge, mutate, resize
+from evolora_core.population.fisher import Fisher
+from evolora_core.population.merge import merge, resize
+from evolora_core.population.singular import ROW_NORM
 
 SHAPES = {"wide": (7, 12), "tall": (15, 6)}
 
@@ -66,28 +69,6 @@ def test_new_components_can_learn():
             assert (A.norm(dim=1) > 0.3 * ROW_NORM).all()
 
 
-@given(sigma=st.floats(0.001, 0.3), rank=st.integers(1, 4), seed=st.integers(0, 99))
-def test_mutation_moves_each_module_by_its_share(sigma, rank, seed):
-    adapter = random_adapter(rank, seed)
-    child = mutate(adapter, sigma, np.random.default_rng(seed))
-    for name in SHAPES:
-        moved = (child.delta(name) - adapter.delta(name)).norm() / adapter.delta(name).norm()
-        # The halves of the noise may point the same way or against each other in so few dimensions.
-        assert 0.3 * sigma < moved.item() < 1.5 * sigma + sigma**2
-
-
-def test_mutation_has_the_stated_size_on_average_and_keeps_zero_zero():
-    adapter = random_adapter(3)
-    moves = []
-    for seed in range(200):
-        child = mutate(adapter, 0.05, np.random.default_rng(seed))
-        moves.append(sum((child.delta(n) - adapter.delta(n)).square().sum().item() for n in SHAPES))
-    assert np.mean(moves) ** 0.5 == pytest.approx(0.05 * adapter.norm(), rel=0.05)
-    silent = Adapter(3, 2.0, adapter.A, {name: torch.zeros_like(B) for name, B in adapter.B.items()})
-    assert mutate(silent, 0.5, np.random.default_rng(0)).norm() == 0
-    assert mutate(adapter, 0.0, np.random.default_rng(0)).norm() == pytest.approx(adapter.norm())
-
-
 def test_ties_keeps_what_agrees_and_drops_the_outvoted():
     """Parents of one entry: +3 and -1 elect +, the mean of those that agree is 3, times the sum of weights."""
     own = lambda value: Adapter(1, 1.0, {"m": torch.tensor([[1.0]])}, {"m": torch.tensor([[value]])})  # noqa: E731
@@ -127,6 +108,97 @@ def test_parents_of_unlike_rank_scale_and_modules_merge(method):
     assert np.isfinite(child.norm()) and child.norm() > 0
 
 
+def random_fisher(seed, shapes=SHAPES):
+    """Entries over six orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    vector = lambda n: torch.from_numpy(10.0 ** rng.uniform(-3, 3, size=n))  # noqa: E731
+    return Fisher({n: vector(o) for n, (o, _) in shapes.items()}, {n: vector(i) for n, (_, i) in shapes.items()})
+
+
+positive = st.lists(
+    st.tuples(st.integers(1, 4), st.floats(0.1, 2), st.floats(0.5, 4), st.integers(0, 99)), min_size=1, max_size=3
+)
+
+
+@given(parents=positive, rank=st.integers(1, 6), seed=st.integers(0, 99))
+def test_with_equal_fishers_it_is_the_weighted_merge(parents, rank, seed):
+    adapters = [random_adapter(own, number, scale) for own, _, scale, number in parents]
+    weights = [weight for _, weight, _, _ in parents]
+    child = merge(adapters, weights, rank, "fisher", fishers=[random_fisher(seed)] * len(adapters))
+    plain = merge(adapters, weights, rank)
+    for name in SHAPES:
+        torch.testing.assert_close(child.delta(name), plain.delta(name), atol=1e-3, rtol=1e-3)
+
+
+@given(parents=positive, rank=st.integers(1, 7), seed=st.integers(0, 99), dense=st.sampled_from([1, 500, 2**22]))
+def test_a_merge_by_fisher_is_the_nearest_to_the_dense_one(parents, rank, seed, dense):
+    """Entry by entry in float64; modules of one shape at once or one by one."""
+    shapes = SHAPES | {"wide again": (7, 12), "wide too": (7, 12)}
+    adapters = []
+    for own, _, scale, number in parents:
+        first, second = random_adapter(own, number, scale), random_adapter(own, number + 100, scale)
+        others = {"wide again": "wide", "wide too": "wide"}
+        A = first.A | {name: second.A[like] * (1 + len(name)) for name, like in others.items()}
+        B = first.B | {name: second.B[like] for name, like in others.items()}
+        adapters.append(Adapter(own, scale, A, B))
+    weights = [weight for _, weight, _, _ in parents]
+    fishers = [random_fisher((seed, number), shapes) for number in range(len(adapters))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(merging, "DENSE", dense)
+        child = merge(adapters, weights, rank, "fisher", fishers=fishers)
+    for name, (rows, columns) in shapes.items():
+        deltas = [(a.scale * a.B[name].double() @ a.A[name].double()).numpy() for a in adapters]
+        expected = np.zeros((rows, columns))
+        for i in range(rows):
+            for j in range(columns):
+                share = [
+                    w * float(f.outputs[name][i] * f.inputs[name][j]) for w, f in zip(weights, fishers, strict=True)
+                ]
+                entries = [delta[i, j] for delta in deltas]
+                expected[i, j] = sum(weights) * np.dot(share, entries) / sum(share)
+        U, S, V = np.linalg.svd(expected)
+        nearest = (U[:, : len(S)] * np.where(np.arange(len(S)) < rank, S, 0)) @ V[: len(S)]
+        distance = np.linalg.norm(child.delta(name).numpy() - expected) - np.linalg.norm(nearest - expected)
+        assert abs(distance) < 1e-5 * S[0]
+
+
+def test_who_has_all_the_information_on_some_rows_and_columns_decides_there():
+    """Rows 0-2 matter to the first parent alone, the others to the second; the last column to nobody."""
+    adapters, weights = [random_adapter(2, 1), random_adapter(3, 2)], [0.4, 0.8]
+    outputs = [(torch.arange(7) < 3).double(), (torch.arange(7) >= 3).double()]
+    inputs = torch.ones(12, dtype=torch.float64)
+    inputs[11] = 0.0
+    parts = {"wide": [adapter.A["wide"] for adapter in adapters]}
+    adapters = [
+        Adapter(a.rank, a.scale, {"wide": A}, {"wide": a.B["wide"]})
+        for a, A in zip(adapters, parts["wide"], strict=True)
+    ]
+    fishers = [Fisher({"wide": own}, {"wide": inputs}) for own in outputs]
+    child = merge(adapters, weights, 7, "fisher", fishers=fishers).delta("wide")
+    for rows, parent in ((slice(0, 3), adapters[0]), (slice(3, 7), adapters[1])):
+        torch.testing.assert_close(child[rows, :11], 1.2 * parent.delta("wide")[rows, :11], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(child[:, 11], dense_sum(adapters, weights, "wide")[:, 11], atol=1e-4, rtol=1e-4)
+
+
+def test_a_parent_without_a_module_votes_for_no_change_there():
+    whole, other = random_adapter(2, 1), random_adapter(2, 2)
+    part = Adapter(2, 2.0, {"tall": other.A["tall"]}, {"tall": other.B["tall"]})
+    uniform = Fisher(
+        {n: torch.ones(o) for n, (o, _) in SHAPES.items()}, {n: torch.ones(i) for n, (_, i) in SHAPES.items()}
+    )
+    keen = Fisher({n: 3 * v for n, v in uniform.outputs.items()}, uniform.inputs)
+    child = merge([whole, part], [0.5, 0.5], 4, "fisher", fishers=[uniform, keen])
+    torch.testing.assert_close(child.delta("wide"), whole.delta("wide") / 4, atol=1e-4, rtol=1e-4)
+
+
+def test_a_merge_by_fisher_needs_one_for_each_parent_and_weights_above_zero():
+    adapters, one = [random_adapter(2), random_adapter(3)], random_fisher(0)
+    with pytest.raises(ValueError, match="2 adapters, 1 Fishers"):
+        merge(adapters, [0.5, 0.5], 2, "fisher", fishers=[one])
+    with pytest.raises(ValueError, match=r"weights \[1.0, -1.0\]"):
+        merge(adapters, [1.0, -1.0], 2, "fisher", fishers=[one, one])
+
+
 def test_adapters_of_two_hosts_and_broken_ones_are_refused():
     other = Adapter(2, 2.0, {"wide": torch.ones(2, 9)}, {"wide": torch.ones(7, 2)})
     with pytest.raises(AdapterError, match=r"'wide': 7 x 12 and 7 x 9 \(out x in; ranks 3 and 2\)"):
@@ -135,7 +207,7 @@ def test_adapters_of_two_hosts_and_broken_ones_are_refused():
     broken.B["tall"][0, 0] = torch.nan
     with pytest.raises(AdapterError, match="'tall': an adapter of rank 2 is not finite"):
         merge([random_adapter(3), broken], [0.5, 0.5], 3)
-    with pytest.raises(ValueError, match="'soup' is none of weighted, ties, dare"):
+    with pytest.raises(ValueError, match="'soup' is none of weighted, ties, dare, fisher"):
         merge([broken], [1.0], 2, "soup")
     with pytest.raises(ValueError, match="1 adapters but 2 weights"):
         merge([broken], [1.0, 2.0], 2)

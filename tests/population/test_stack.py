@@ -8,8 +8,8 @@ from tiny_models import tiny_host, tiny_population
 
 from evolora_core.errors import AdapterError
 from evolora_core.population.adapter import Adapter, adapted_layers
-from evolora_core.population.merge import mutate
 from evolora_core.population.stack import Population
+from evolora_core.population.variation import mutate
 
 
 def test_every_linear_layer_but_the_head_is_adapted(host):
