@@ -78,6 +78,11 @@ class World:
         """The plasticity rule."""
         return RULES[self.config.plasticity.rule]
 
+    @property
+    def cooldown(self) -> float:
+        """Steps after the last generation relative to those before it."""
+        return 0.0 if self.rule.on_policy else self.config.plasticity.cooldown
+
     @cached_property
     def host_accuracy(self) -> np.ndarray:
         """Accuracy of the bare host's samples per cell, from calibration `[cells]`."""
@@ -97,9 +102,10 @@ class World:
         return rng.stream(self.seed, generation, slot, role, self.mode)
 
     def rate(self, organelle: Organelle, generation: int) -> float:
-        """AdamW learning rate of an organelle in a generation."""
+        """Learning rate of an organelle in a generation, AdamW's or the Hebbian rule's."""
         plasticity = self.config.plasticity
-        return plasticity.learning_rate * organelle.learning_rate * 0.5 ** (generation / plasticity.half_life)
+        first = plasticity.hebbian_rate if self.rule.forward_only else plasticity.learning_rate
+        return first * organelle.learning_rate * 0.5 ** (generation / plasticity.half_life)
 
     def skill(self, state: State) -> np.ndarray:
         """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as prior."""
@@ -207,6 +213,7 @@ def found(world: World) -> State:
         buffers={organelle.id: Buffer() for organelle in organelles},
         practice=np.zeros((slots, len(world.cells), 2)),
         curriculum=np.stack([prior, prior], axis=1),
+        baselines=world.inside @ prior / world.inside.sum(axis=1),
         meter=Meter.from_state(world.calibration.meter),
         events=events,
     )

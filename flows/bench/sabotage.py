@@ -17,16 +17,16 @@ ROWS, TOKENS, EXAMPLES = 16, 1024, 4  # answers decoded together, tokens in a tr
 
 def not_a_number() -> None:
     """Every third time that several organelles learn, the weights of one of them are NaN."""
-    from evolora_core.ecology import learning
+    from evolora_core.ecology import training
 
-    step, calls = learning.train_step, count(1)
+    step, calls = training.train_step, count(1)
 
     def broken(host: Any, population: Any, batch: Any, *rest: Any) -> torch.Tensor:
         if batch.slots.unique().numel() > 1 and next(calls) % 3 == 0:
             population.weights[batch.slots[0]] = torch.nan
         return step(host, population, batch, *rest)
 
-    _replace(learning, "train_step", broken)
+    _replace(training, "train_step", broken)
 
 
 def out_of_memory() -> None:

@@ -166,7 +166,7 @@ def test_in_every_niche_one_learns_and_pays_for_it(straight):
     assert learners and all(len(own) == 1 for own in learners.values())
 
 
-@pytest.mark.parametrize("rule", ["none", "reinforce", "gold"])
+@pytest.mark.parametrize("rule", ["none", "reinforce", "grpo", "hebbian", "gold"])
 def test_other_rules(small, tmp_path, rule):
     data = small.config.model_dump()
     data["plasticity"]["rule"] = rule
