@@ -19,7 +19,11 @@ class PlasticityConfig(Strict):
         "`gold`: supervised steps on gold targets (labelled as such)",
     )
     calls: int = Field(8, ge=1, description="verifier calls that `search` may spend on one item")
-    learning_rate: float = Field(2.5e-3, gt=0, description="AdamW learning rate of a run's first generation")
+    learning_rate: float = Field(
+        2.5e-3,
+        gt=0,
+        description="AdamW learning rate of a run's first generation; `grpo` wants less, 1e-3 on the nano host",
+    )
     half_life: float = Field(16.0, gt=0, description="generations after which the learning rate has halved")
     cooldown: float = Field(
         0.2,

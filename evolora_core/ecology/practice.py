@@ -10,7 +10,7 @@ from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.training import charge, learners_of, train
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import Outcome
-from evolora_core.plasticity.grpo import advantages, rehearsal_order
+from evolora_core.plasticity.grpo import advantages, step_order
 from evolora_core.population.generate import Sampled
 from evolora_core.population.samples import sampled_batch
 from evolora_core.population.train import Batch, build_batch
@@ -45,7 +45,7 @@ def practise(world: World, state: State, groups: list[Group], answers: list[list
     orders = []
     for organelle, rows in sorted(chosen, key=lambda entry: entry[0].slot):  # as a batch sorts its rows
         draw = world.stream(state.generation, organelle.id, "practise")
-        order = rehearsal_order(len(own[organelle.id]), rows, steps, draw)
+        order = step_order(len(own[organelle.id]), rows, steps, draw)
         used, places = np.unique(order, return_inverse=True)
         orders.append(len(lessons) + places.reshape(order.shape))
         lessons += [own[organelle.id][number] for number in used]
@@ -61,7 +61,7 @@ def _worths(world: World, state: State, groups: list[Group], answers: list[list[
     rewards = [np.array([outcome.grade.correct for outcome in outcomes], dtype=np.float64) for outcomes in answers]
     if not world.rule.forward_only:
         return [advantages(own) for own in rewards]
-    families = [world.families.index(world.items[group.item].family) for group in groups]
+    families = np.array([world.families.index(world.items[group.item].family) for group in groups], dtype=np.int64)
     worths = [own - state.baselines[family] for own, family in zip(rewards, families, strict=True)]
     counts = np.bincount(families, [len(own) for own in rewards], len(state.baselines))
     right = np.bincount(families, [own.sum() for own in rewards], len(state.baselines))

@@ -2,8 +2,8 @@
 
 Most rules turn the graded samples of one item by one organelle into memories; the shared learning step rehearses them,
 for the whole population in one pass. A rule on policy learns from this generation's answers themselves, the wrong ones
-too, and keeps nothing. `sees_gold` says whether a rule may look at gold targets: headline comparisons
-use rules that do not.
+too, and keeps nothing. `sees_gold` says whether a rule may look at gold targets: headline comparisons use rules that do
+not.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """Policy gradients relative to the group: what the samples of one item are worth, compared with one another.
 
 As GRPO (arXiv 2402.03300), the mean reward of an organelle's own samples of an item is the baseline of each, so no
-critic is needed and wrong answers teach too. As Dr. GRPO (arXiv 2503.20783, section 3.2), the difference is not divided
+critic is needed and wrong answers teach too. As Dr. GRPO (arXiv 2503.20783, section 3), the difference is not divided
 by the group's standard deviation: that would weigh items that are nearly always or nearly never solved the most, where
 a right answer is often luck, and would no longer be the gradient of the expected reward.
 """
@@ -14,7 +14,7 @@ def advantages(rewards: np.ndarray) -> np.ndarray:
     return rewards - rewards.mean()
 
 
-def rehearsal_order(samples: int, rows: int, steps: int, draw: np.random.Generator) -> np.ndarray:
+def step_order(samples: int, rows: int, steps: int, draw: np.random.Generator) -> np.ndarray:
     """Which of the samples each step goes over, `[steps, rows]`: all once in random order, then all again.
 
     If there are more than the steps can take, the rest are left out.

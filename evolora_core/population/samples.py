@@ -27,8 +27,9 @@ def sampled_batch(
 ) -> Batch:
     """Sampled answers as one batch with the clipped policy-gradient objective, sorted by slot.
 
-    With `kl` the bare host reads them all first (`FlopModel.score_flops` at rank 0 is what that costs). A row's tokens
-    weigh 1 each: neither short nor long answers are favoured (Dr. GRPO, arXiv 2503.20783, section 3.1).
+    With `kl` the bare host reads them all first (`FlopModel.score_flops` at rank 0 is what that costs). A slot's
+    loss is the mean over its tokens, not of means over answers, which would spare long wrong ones (DAPO, arXiv
+    2503.14476, section 3.3; Dr. GRPO, arXiv 2503.20783, section 3).
     """
     batch = build_batch(host, prompt_ids, [own.tokens for own in sampled], slots, np.ones(len(sampled)))
     order = np.argsort(slots, kind="stable")

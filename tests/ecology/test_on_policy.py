@@ -141,6 +141,15 @@ def test_the_rule_hebbian_compares_with_a_running_mean_of_the_family(small):
     assert not torch.equal(state.population.weights, before)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_generation_without_answers_teaches_nothing(small, rule):
+    world, state, _, _ = one_generation(small, rule, "ecology")
+    groups = allocate(world, state, [])
+    before = state.population.weights.clone()
+    learn(world, state, groups, act(world, state, groups))
+    assert torch.equal(state.population.weights, before)
+
+
 def test_wrong_answers_teach_too(small):
     """Of a group with one right answer, the wrong ones alone change the weights too."""
     world, state, groups, answers = one_generation(small, "grpo")

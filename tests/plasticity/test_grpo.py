@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.plasticity.grpo import advantages, rehearsal_order
+from evolora_core.plasticity.grpo import advantages, step_order
 
 
 def test_right_and_wrong_answers_are_worth_what_they_are_over_the_mean():
@@ -21,7 +21,7 @@ def test_a_group_as_a_whole_is_worth_nothing(correct):
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 6), st.integers(0, 9))
 def test_every_sample_is_taken_once_before_any_is_taken_again(samples, rows, steps, seed):
-    order = rehearsal_order(samples, rows, steps, np.random.default_rng(seed))
+    order = step_order(samples, rows, steps, np.random.default_rng(seed))
     assert order.shape == (steps, rows) and order.max() < samples
     counts = np.bincount(order.ravel(), minlength=samples)
     taken = counts[counts > 0]
