@@ -97,17 +97,28 @@ class FlopModel:
             total = total + pair * tokens * (before + tokens)
         return _integers(2 * total)
 
+    def score_flops(self, total_tokens: ArrayLike, answer_tokens: ArrayLike, rank: ArrayLike = 0) -> Any:
+        """A pass over one row of prompt and answer that gives the probabilities of the answer's tokens."""
+        return _integers(2 * self._forward(*_floats(total_tokens, answer_tokens, rank)))
+
     def train_flops(self, total_tokens: ArrayLike, answer_tokens: ArrayLike, rank: ArrayLike) -> Any:
         """Forward and backward of one row of prompt and answer, the loss at its answer tokens (end token included)."""
         tokens, answer, rank = _floats(total_tokens, answer_tokens, rank)
-        scores = sum(pair for pair, _ in self.attention) * tokens * tokens
-        forward = tokens * (self.linear + rank * self.adapter) + scores + answer * self.head
+        scores = self._scores(tokens)
         inputs = (
             tokens * (self.linear - self.entering) + answer * self.head
         )  # activation gradients through frozen weights
         # Each adapter factor has a gradient of its own and passes one on, but for those that face the embeddings.
         adapters = tokens * rank * (2 * self.adapter - self.entering_in)
-        return _integers(2 * (forward + inputs + adapters + 2 * scores))
+        return _integers(2 * (self._forward(tokens, answer, rank) + inputs + adapters + 2 * scores))
+
+    def _forward(self, tokens: np.ndarray, answer: np.ndarray, rank: np.ndarray) -> np.ndarray:
+        """Multiply-adds of a pass whose LM head runs at the answer's tokens."""
+        return tokens * (self.linear + rank * self.adapter) + self._scores(tokens) + answer * self.head
+
+    def _scores(self, tokens: np.ndarray) -> np.ndarray:
+        """Multiply-adds of the attention of so many tokens with one another."""
+        return sum(pair for pair, _ in self.attention) * tokens * tokens
 
 
 ENTERING = ("layers.0.self_attn.q_proj", "layers.0.self_attn.k_proj", "layers.0.self_attn.v_proj")

@@ -12,7 +12,7 @@ from transformers import DynamicCache
 from evolora_core.compute import PURPOSES, FlopModel, Meter
 from evolora_core.population.fisher import fishers_of
 from evolora_core.population.lora import attached
-from evolora_core.population.train import build_batch, gradients_of
+from evolora_core.population.train import build_batch, gradients_of, surprisals
 
 RANK, CLOSE = 8, 0.02
 # The counter by itself knows only the forms that are not in place.
@@ -66,6 +66,20 @@ def test_a_training_step_costs_what_the_counter_counts_and_so_does_a_fisher(host
     batch = build_batch(host, [[5] * prompt] * 4, [[6] * answer] * 4, [0, 0, 1, 1], np.ones(4))
     flops = FlopModel.from_model(host.model).train_flops([prompt + answer] * 4, [answer] * 4, RANK)
     assert flops.sum() == pytest.approx(counted(lambda: work(host, population, batch)), rel=CLOSE)
+
+
+@pytest.mark.parametrize("rank", [0, RANK])
+def test_reading_an_answer_costs_what_the_counter_counts(host, rank):
+    population = tiny_population(host, [RANK])
+    batch = build_batch(host, [[5] * 20] * 4, [[6] * 9] * 4, [0] * 4, np.ones(4))
+
+    def read():
+        with torch.no_grad(), attached(host.model, population) as adapters:
+            adapters.rows(np.array([0 if rank else -1] * 4))
+            surprisals(host, batch.ids, batch.labels)
+
+    flops = FlopModel.from_model(host.model).score_flops([29] * 4, [9] * 4, rank)
+    assert flops.sum() == pytest.approx(counted(read), rel=CLOSE)
 
 
 @given(

@@ -14,7 +14,9 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from evolora_core import rng
 from evolora_core.hosts.host import Room
+from evolora_core.population.generate import Answer, generate
 from evolora_core.population.stack import Population
 
 VOCABULARY = 48
@@ -83,3 +85,20 @@ def random_prompts(rows: int, longest: int, seed: int = 3) -> list[list[int]]:
     """Prompts of 1 to `longest` tokens, none of them special."""
     rng = np.random.default_rng(seed)
     return [rng.integers(8, VOCABULARY, size=rng.integers(1, longest + 1)).tolist() for _ in range(rows)]
+
+
+def sampled_answers(
+    host: SimpleNamespace, population: Population, slots: np.ndarray, heat: np.ndarray
+) -> tuple[list[list[int]], list[Answer]]:
+    """Random prompts and answers to them of at most 7 tokens, sampled at temperatures `heat`, with what was sampled."""
+    prompts = random_prompts(len(slots), 12)
+    return prompts, generate(
+        host,
+        population,
+        prompts,
+        slots,
+        max_new_tokens=7,
+        temperatures=heat.tolist(),
+        keys=rng.row_keys(1, len(slots)),
+        sampled=True,
+    )

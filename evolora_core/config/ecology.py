@@ -10,30 +10,50 @@ from evolora_core.config.strict import Strict
 class PlasticityConfig(Strict):
     """How an organelle's own weights change from its episodes."""
 
-    rule: Literal["none", "reinforce", "search", "gold"] = Field(
+    rule: Literal["none", "reinforce", "search", "grpo", "hebbian", "gold"] = Field(
         "search",
         description="`none`: weights change by variation alone; `reinforce`: own verified samples, rewards only; "
         "`search`: own verified answers, found by best-first search over token alternatives, rewards only; "
+        "`grpo`: clipped policy gradient on all of a generation's own samples, right and wrong, relative to their "
+        "group, rewards only; `hebbian`: three-factor updates without gradients, rewards only; "
         "`gold`: supervised steps on gold targets (labelled as such)",
     )
     calls: int = Field(8, ge=1, description="verifier calls that `search` may spend on one item")
-    learning_rate: float = Field(2.5e-3, gt=0, description="AdamW learning rate of a run's first generation")
+    learning_rate: float = Field(
+        2.5e-3,
+        gt=0,
+        description="AdamW learning rate of a run's first generation; `grpo` wants less, 1e-3 on the nano host",
+    )
     half_life: float = Field(16.0, gt=0, description="generations after which the learning rate has halved")
     cooldown: float = Field(
         0.2,
         ge=0,
         le=1,
         description="steps after the last generation, in which the learning rate falls to zero, relative to those "
-        "before it",
+        "before it; a rule on policy has none, as it keeps nothing to rehearse",
     )
     steps: int = Field(10, ge=0, description="steps of the learners in a generation")
-    batch_rows: int = Field(48, ge=1, description="verified answers in one step, over all learners")
+    batch_rows: int = Field(48, ge=1, description="answers in one step, over all learners")
     single_batch_rows: int = Field(
         24, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
     )
     buffer: int = Field(2048, ge=1, description="verified answers that an organelle remembers (the newest stay)")
+    clip_ratio: float = Field(
+        0.2, gt=0, lt=1, description="with `grpo`, how far a token's probability ratio to when it was sampled counts"
+    )
+    kl: float = Field(
+        0.0,
+        ge=0,
+        description="with `grpo`, weight of the KL divergence from the bare host; above 0 the host reads every answer",
+    )
+    hebbian_rate: float = Field(3.0, gt=0, description="with `hebbian`, the learning rate of a run's first generation")
+    trace_decay: float = Field(
+        0.5, ge=0, lt=1, description="with `hebbian`, what is left of a token's eligibility at the next token"
+    )
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
-    max_grad_norm: float = Field(1.0, gt=0, description="bound of the gradient norm, per organelle")
+    max_grad_norm: float = Field(
+        1.0, gt=0, description="bound of the norm of a gradient or Hebbian update, per organelle"
+    )
 
 
 class EconomyConfig(Strict):

@@ -63,7 +63,7 @@ def generation(world: World, state: State) -> None:
     outcomes = act(world, state, groups)
     found_answers = settle(world, state, groups, outcomes)
     trade(world, state, found_answers)
-    learn(world, state)
+    learn(world, state, groups, outcomes)
     drop_broken(state)
     assimilate(world, state)
     reproduce(world, state)

@@ -22,13 +22,16 @@ def fishers(world: World, state: State, parents: list[Organelle]) -> list[Fisher
         if not memories:
             raise ValueError(f"organelle {parent.id} remembers no answer that could say what it knows")
         flat += [(parent, memory) for memory in memories]
-    batch, flops = batch_of(world, flat)
+    batch = batch_of(world, flat)
+    slots = batch.slots.numpy(force=True)
+    ranks = state.population.ranks.numpy(force=True)[slots]
+    flops = world.flops.train_flops(batch.lengths, batch.answer_lengths, ranks)
     found = dict(
         zip(sorted({parent.slot for parent in parents}), fishers_of(world.host, state.population, batch), strict=True)
     )
-    state.meter.add("assimilation", sum(flops), int(batch.lengths.sum()), time.perf_counter() - started)
+    state.meter.add("assimilation", int(flops.sum()), int(batch.lengths.sum()), time.perf_counter() - started)
     for parent in parents:
-        own = sum(cost for (organelle, _), cost in zip(flat, flops, strict=True) if organelle.id == parent.id)
+        own = int(flops[slots == parent.slot].sum())
         state.ledger.post(state.generation, "test", str(parent.id), SINK, world.energy(own))
     return [found[parent.slot] for parent in parents]
 

@@ -1,50 +1,34 @@
-"""Learn: the learners rehearse their memories, every step one forward and backward for all of them."""
+"""Learn: the learners rehearse their memories, or go over their answers of the generation; every step is one forward
+and backward for all of them.
+"""
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import torch
 
 from evolora_core.compute import Meter
-from evolora_core.ecology.ledger import SINK
+from evolora_core.ecology.practice import practise
+from evolora_core.ecology.rollout import Group
 from evolora_core.ecology.selection import drop_broken
 from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.training import learners_of, train
 from evolora_core.ecology.world import World
+from evolora_core.evaluation.grading import Outcome
 from evolora_core.plasticity import Buffer, Memory
-from evolora_core.population.train import Batch, build_batch, train_step
+from evolora_core.population.train import Batch, build_batch
 
 LONGER = 1.1  # rows of a cooldown may be longer than those before it
 
 
-def learners_of(world: World, state: State) -> list[tuple[Organelle, int]]:
-    """(learner, its rows in one step): in every niche one organelle learns, from what all of the niche have found.
-
-    All of a niche explore and sell what they find; if all learned from it too, each would learn a fraction of what the
-    same compute teaches one. It stays the learner while it lives, or until a merged child takes its place: skills from
-    practice are too noisy to change horses by. The rows go to the niches by credit.
+def learn(world: World, state: State, groups: list[Group], answers: list[list[Outcome]]) -> None:
+    """A few steps of every learner over its buffer, or over its own answers of the generation if the rule is on policy;
+    charged to its account. NaN retires its organelle.
     """
-    config = world.config.plasticity
-    if world.mode == "single":
-        return [(organelle, config.single_batch_rows) for organelle in state.living if state.buffers[organelle.id]]
-    credit = world.credit(state)
-
-    def fitness(organelle: Organelle) -> tuple:
-        """Who learned last; a merged child before its parent; who has most credit; who could take up most."""
-        return organelle.learned, organelle.origin == "merge", credit[organelle.slot], organelle.rank, -organelle.id
-
-    solvent = [o for o in world.awake(state) if state.buffers[o.id] and state.ledger.balance(o.id) > 0]
-    best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)}
-    chosen = sorted(best.values(), key=lambda organelle: organelle.id)
-    own = credit[[organelle.slot for organelle in chosen]]
-    shares = np.maximum(np.rint(config.batch_rows * own / own.sum()), 1) if chosen else []
-    return [(organelle, int(rows)) for organelle, rows in zip(chosen, shares, strict=True)]
-
-
-def learn(world: World, state: State) -> None:
-    """A few steps of every learner over its buffer, charged to its account. NaN retires its organelle."""
     steps = _steps(world, 1)
-    _rehearse(world, state, np.ones(steps), "rehearse")
+    if world.rule.on_policy:
+        practise(world, state, groups, answers, steps)
+    else:
+        _rehearse(world, state, np.ones(steps), "rehearse")
 
 
 def cool(world: World, state: State) -> None:
@@ -55,7 +39,7 @@ def cool(world: World, state: State) -> None:
     far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
     """
     generations = state.generation - state.phase_start
-    steps = _steps(world, generations * world.config.plasticity.cooldown)
+    steps = _steps(world, generations * world.cooldown)
     made, updates = _steps(world, generations), state.meter.flops("update") - state.phase_updates
     if world.budget_flops is not None and steps and made:
         left = _limit(world, state) - state.meter.total()
@@ -70,7 +54,7 @@ def affords(world: World, state: State, more: float) -> bool:
     if world.budget_flops is None:
         return True
     updates = state.meter.flops("update") - state.phase_updates
-    cooling = LONGER * world.config.plasticity.cooldown * (updates + more)
+    cooling = LONGER * world.cooldown * (updates + more)
     return state.meter.total() + more + cooling <= _limit(world, state)
 
 
@@ -95,15 +79,12 @@ def _limit(world: World, state: State) -> float:
     return before + (world.budget_flops - before) * (state.phase + 1) / max(len(world.arrivals), 1)
 
 
-def batch_of(world: World, flat: Sequence[tuple[Organelle, Memory]]) -> tuple[Batch, list[int]]:
-    """A training batch of memories, and what each costs, forward and backward through its organelle, in FLOPs."""
+def batch_of(world: World, flat: Sequence[tuple[Organelle, Memory]]) -> Batch:
+    """A training batch of memories, each for its organelle."""
     prompts = [world.prompts[memory.item] for _, memory in flat]
     answers = [[*memory.tokens, world.host.template.end] for _, memory in flat]
     slots = np.array([organelle.slot for organelle, _ in flat])
-    answer_lengths = np.array([len(answer) for answer in answers])
-    lengths = np.array([len(prompt) for prompt in prompts]) + answer_lengths
-    flops = world.flops.train_flops(lengths, answer_lengths, np.array([organelle.rank for organelle, _ in flat]))
-    return build_batch(world.host, prompts, answers, slots, np.ones(len(flat))), flops.tolist()
+    return build_batch(world.host, prompts, answers, slots, np.ones(len(flat)))
 
 
 def _steps(world: World, generations: float) -> int:
@@ -114,36 +95,22 @@ def _steps(world: World, generations: float) -> int:
 
 
 def _rehearse(world: World, state: State, decay: np.ndarray, role: str) -> None:
-    """One step of the learners for each factor of their learning rates in `decay`."""
-    rows = {organelle.id: share for organelle, share in learners_of(world, state)} if len(decay) else {}
+    """One step of the learners for each factor of their learning rates in `decay`, over what they remember."""
+    able = {organelle.id for organelle in state.living if state.buffers[organelle.id]}
+    rows = {organelle.id: share for organelle, share in learners_of(world, state, able)} if len(decay) else {}
     if not rows:
         return
     learners = [state.change(state.organelles[number], learned=state.generation) for number in rows]
-    started = time.perf_counter()
     draws = {organelle.id: world.stream(state.generation, organelle.id, role) for organelle in learners}
-    rates = torch.zeros(len(state.practice))
-    for organelle in learners:
-        rates[organelle.slot] = world.rate(state, organelle)
-    spent = dict.fromkeys(draws, 0)
-    tokens = 0
     worth = world.interest(state)[world.cell_of]
-    broken: set[int] = set()
-    for factor in decay.tolist():
-        flat = [
-            (organelle, memory)
-            for organelle in learners
-            for memory in state.buffers[organelle.id].draw(rows[organelle.id], draws[organelle.id], worth)
-        ]
-        batch, flops = batch_of(world, flat)
-        losses = train_step(
-            world.host, state.population, batch, state.optimizer, rates * factor, world.config.plasticity.max_grad_norm
-        )
-        broken |= {o.id for o in learners if not torch.isfinite(losses[o.slot])}
-        for (organelle, _), cost in zip(flat, flops, strict=True):
-            spent[organelle.id] += cost
-        tokens += int(batch.lengths.sum())
-    for organelle in learners:
-        state.ledger.post(state.generation, "update", str(organelle.id), SINK, world.energy(spent[organelle.id]))
-        if organelle.id in broken:
-            state.retire(state.organelles[organelle.id], "not finite")
-    state.meter.add("update", flops=sum(spent.values()), tokens=tokens, seconds=time.perf_counter() - started)
+
+    def batches() -> Iterator[Batch]:
+        while True:
+            flat = [
+                (organelle, memory)
+                for organelle in learners
+                for memory in state.buffers[organelle.id].draw(rows[organelle.id], draws[organelle.id], worth)
+            ]
+            yield batch_of(world, flat)
+
+    train(world, state, learners, decay, batches())

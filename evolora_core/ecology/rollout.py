@@ -107,6 +107,7 @@ def _sample(world: World, state: State, groups: list[Group]) -> list[list[Outcom
         decoding=world.decoding,
         temperatures=[group.organelle.temperature for group in repeated],
         keys=rng.row_keys(rng.key(world.seed, state.generation, 0, "act", world.mode), len(repeated)),
+        sampled=world.rule.on_policy,
     )
     outcomes = observed(outcomes, world.config.verifier_error, world.seed)
     return [outcomes[i : i + samples] for i in range(0, len(outcomes), samples)]

@@ -61,6 +61,7 @@ class State:
     buffers: dict[int, Buffer]
     practice: np.ndarray  # [slots, cells, 2]
     curriculum: np.ndarray  # [cells, 2] fast and slow success averages
+    baselines: np.ndarray  # [families] running mean reward, which the rule `hebbian` compares with
     meter: Meter
     events: dict[str, list[dict]] = field(default_factory=empty_events)
     extinct: bool = False
@@ -123,6 +124,7 @@ def save_state(state: State, folder: Path) -> None:
         "buffers": {str(i): buffer.state() for i, buffer in sorted(state.buffers.items())},
         "practice": state.practice.tolist(),
         "curriculum": state.curriculum.tolist(),
+        "baselines": state.baselines.tolist(),
         "meter": state.meter.state(),
         "extinct": state.extinct,
         "phase": [state.phase, state.phase_start, state.phase_updates],
@@ -149,6 +151,7 @@ def load_state(state: State, folder: Path) -> State:
         buffers={int(i): Buffer.from_state(rows) for i, rows in document["buffers"].items()},
         practice=np.array(document["practice"]),
         curriculum=np.array(document["curriculum"]),
+        baselines=np.array(document["baselines"]),
         meter=Meter.from_state(document["meter"]),
         events=read_events(folder, TABLES),
         extinct=document["extinct"],

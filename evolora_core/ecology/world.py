@@ -79,6 +79,11 @@ class World:
         """The plasticity rule."""
         return RULES[self.config.plasticity.rule]
 
+    @property
+    def cooldown(self) -> float:
+        """Steps after the last generation relative to those before it."""
+        return 0.0 if self.rule.on_policy else self.config.plasticity.cooldown
+
     @cached_property
     def host_accuracy(self) -> np.ndarray:
         """Accuracy of the bare host's samples per cell, from calibration `[cells]`."""
@@ -98,10 +103,13 @@ class World:
         return rng.stream(self.seed, generation, slot, role, self.mode)
 
     def rate(self, state: State, organelle: Organelle) -> float:
-        """AdamW learning rate of an organelle in the present generation; what arrives is learned at the full rate."""
+        """Learning rate of an organelle in the present generation, AdamW's or the Hebbian rule's; what arrives is
+        learned at the full rate.
+        """
         plasticity = self.config.plasticity
+        first = plasticity.hebbian_rate if self.rule.forward_only else plasticity.learning_rate
         age = state.generation - state.phase_start
-        return plasticity.learning_rate * organelle.learning_rate * 0.5 ** (age / plasticity.half_life)
+        return first * organelle.learning_rate * 0.5 ** (age / plasticity.half_life)
 
     def present(self, state: State) -> np.ndarray:
         """Which families are there now: bool `[families]`."""
@@ -224,6 +232,7 @@ def found(world: World) -> State:
         buffers={organelle.id: Buffer() for organelle in organelles},
         practice=np.zeros((slots, len(world.cells), 2)),
         curriculum=np.stack([prior, prior], axis=1),
+        baselines=world.inside @ prior / world.inside.sum(axis=1),
         meter=Meter.from_state(world.calibration.meter),
         events=events,
     )

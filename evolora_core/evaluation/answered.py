@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEFT_OUT = ("item", "alternatives")  # what the question says already, and what an evaluation does not ask for
+LEFT_OUT = (
+    "item",
+    "alternatives",
+    "sampled",
+)  # what the question says already, and what an evaluation does not ask for
 
 
 def keep(path: Path, outcomes: Mapping[int, "Outcome"]) -> None:

@@ -16,7 +16,7 @@ from evolora_core.evaluation.answered import keep, kept
 from evolora_core.evaluation.stopping import stop_at, until
 from evolora_core.families import Grade, Item, grade
 from evolora_core.hosts import Host
-from evolora_core.population.generate import Alternatives, Answer, generate
+from evolora_core.population.generate import Alternatives, Answer, Sampled, generate
 from evolora_core.population.passes import out_of_memory
 from evolora_core.population.stack import Population
 
@@ -50,6 +50,7 @@ class Outcome:
     finished        whether it ended of itself, within the token cap
     logprob         sum of the log-probabilities of the sampled tokens
     alternatives    the tokens not taken after the prefix, if they were asked for
+    sampled         all sampled tokens with their log-probabilities, if they were asked for
     """
 
     item: Item
@@ -64,6 +65,7 @@ class Outcome:
     finished: bool
     logprob: float
     alternatives: Alternatives | None = None
+    sampled: Sampled | None = None
 
 
 def answer_items(
@@ -77,6 +79,7 @@ def answer_items(
     temperatures: float | Sequence[float] = 0.0,
     prefixes: Sequence[Sequence[int]] | None = None,
     alternatives: int = 0,
+    sampled: bool = False,
     progress: Callable[[int, int], None] | None = None,
     folder: Path | None = None,
 ) -> list[Outcome]:
@@ -85,9 +88,9 @@ def answer_items(
     `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
     prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
     nothing. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
-    `alternatives` is passed on to `generate`. `progress(done, total)` is called now and then. Greedy answers are kept
-    in `folder`, if one is given, and not asked for again. When memory runs out, half as many are answered together,
-    with a warning: floating point then differs in the last digits.
+    `alternatives` and `sampled` are passed on to `generate`. `progress(done, total)` is called now and then. Greedy
+    answers are kept in `folder`, if one is given, and not asked for again. When memory runs out, half as many are
+    answered together, with a warning: floating point then differs in the last digits.
     """
     slots = np.asarray(slots, dtype=np.int64)
     if len(slots) != len(items):
@@ -132,6 +135,7 @@ def answer_items(
                     keys=None if keys is None else np.asarray(keys)[rows],
                     batch_rows=together,
                     alternatives=alternatives,
+                    sampled=sampled,
                     stop=stop,
                 )
             except (MemoryError, RuntimeError) as error:
@@ -163,6 +167,7 @@ def answer_items(
                 finished=finished,
                 logprob=given.logprob,
                 alternatives=given.alternatives,
+                sampled=given.sampled,
             )
         if path:
             keep(path, {row: outcome for row in rows.tolist() if (outcome := outcomes[row])})

@@ -1,8 +1,9 @@
 """Plasticity rules: how an organelle's own weights change from its episodes.
 
-A rule turns the graded samples of one item by one organelle into memories; the shared learning step rehearses them,
-for the whole population in one pass. `sees_gold` says whether a rule may look at gold targets: headline comparisons
-use rules that do not.
+Most rules turn the graded samples of one item by one organelle into memories; the shared learning step rehearses them,
+for the whole population in one pass. A rule on policy learns from this generation's answers themselves, the wrong ones
+too, and keeps nothing. `sees_gold` says whether a rule may look at gold targets: headline comparisons use rules that do
+not.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,16 +20,27 @@ class Rule:
     """`remember(item number, answers, correct, gold tokens)` gives the memories of one group of answers.
 
     `searches`: the answers of a group are a greedy one and alternatives to it, instead of independent samples.
+    `on_policy`: each learner takes steps on its own answers of the generation, which are neither kept nor sold.
+    `forward_only`: these steps are Hebbian updates instead of gradients.
     """
 
     remember: Callable[[int, Sequence[tuple[int, ...]], Sequence[bool], tuple[int, ...]], list[Memory]]
     sees_gold: bool
     source: str
     searches: bool = False
+    on_policy: bool = False
+    forward_only: bool = False
+
+
+def nothing(
+    item: int, samples: Sequence[tuple[int, ...]], correct: Sequence[bool], gold: tuple[int, ...]
+) -> list[Memory]:
+    """No memories."""
+    return []
 
 
 RULES: dict[str, Rule] = {
-    "none": Rule(lambda item, samples, correct, gold: [], sees_gold=False, source="control"),
+    "none": Rule(nothing, sees_gold=False, source="control"),
     "reinforce": Rule(
         verified_memories,
         sees_gold=False,
@@ -39,6 +51,19 @@ RULES: dict[str, Rule] = {
         sees_gold=False,
         source="best-first search over token alternatives, then as reinforce",
         searches=True,
+    ),
+    "grpo": Rule(
+        nothing,
+        sees_gold=False,
+        source="group-relative policy gradient (arXiv 2402.03300) without division by the deviation (arXiv 2503.20783)",
+        on_policy=True,
+    ),
+    "hebbian": Rule(
+        nothing,
+        sees_gold=False,
+        source="three-factor rule with eligibility traces (arXiv 1801.05219) and a broadcast error (as in e-prop)",
+        on_policy=True,
+        forward_only=True,
     ),
     "gold": Rule(gold_memories, sees_gold=True, source="online supervised steps"),
 }

@@ -38,6 +38,16 @@ class Alternatives:
 
 
 @dataclass(frozen=True)
+class Sampled:
+    """What a policy-gradient step needs of an answer: every sampled token, the end token included, and its
+    log-probability in the distribution that it was drawn from, the temperature's.
+    """
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Answer:
     """One answer.
 
@@ -48,6 +58,7 @@ class Answer:
     new_tokens      sampled tokens, the end token included
     executed_flops  what the engine spent on it: with padding and the batch's highest rank, samples sharing a prefill
     alternatives    the tokens not taken, if they were asked for
+    sampled         all sampled tokens, if they were asked for
     """
 
     tokens: list[int]
@@ -57,6 +68,7 @@ class Answer:
     new_tokens: int
     executed_flops: int
     alternatives: Alternatives | None = None
+    sampled: Sampled | None = None
 
 
 def generate(
@@ -70,6 +82,7 @@ def generate(
     keys: np.ndarray | None = None,
     batch_rows: int = 256,
     alternatives: int = 0,
+    sampled: bool = False,
     stop: Callable[[Tensor], Tensor] | None = None,
 ) -> list[Answer]:
     """Answer `prompt_ids[i]` with the adapter in `slots[i]` (-1 = bare host); the answers keep the order of the rows.
@@ -77,8 +90,9 @@ def generate(
     Temperature 0 takes the likeliest token, a higher one samples by inverse CDF from the uniforms of the row's own
     stream `keys[i]` (uint64), so that a row's answer depends on the rows beside it only through floating-point
     rounding. At most `batch_rows` rows are decoded together. `alternatives` asks for that many next likeliest tokens at
-    each step of a greedy answer. `stop` says of new tokens `[rows, so far]` which rows shall end, `[rows]` bool. Raises
-    ValueError where a row does not fit the context, or samples without a key or with alternatives.
+    each step of a greedy answer, `sampled` for the sampled tokens one by one. `stop` says of new tokens
+    `[rows, so far]` which rows shall end, `[rows]` bool. Raises ValueError where a row does not fit the context, or
+    samples without a key or with alternatives.
     """
     rows = len(prompt_ids)
     if not rows:
@@ -96,6 +110,7 @@ def generate(
     finished, ended = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
     logprobs, executed = np.zeros(rows), np.zeros(rows)
     likeliest = np.zeros((rows, max_new_tokens if alternatives else 0, 1 + alternatives, 2))
+    taken = np.zeros((rows, max_new_tokens if sampled else 0), dtype=np.float32)
     by_length = np.argsort(lengths, kind="stable")
     with torch.inference_mode(), _last_position_only(host.model), attached(host.model, population) as adapters:
         for start in range(0, rows, batch_rows):
@@ -106,16 +121,16 @@ def generate(
             order = np.argsort(which.reshape(-1), kind="stable")
             batch, which = batch[order], which.reshape(-1)[order]
             found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], max_new_tokens)
-            found.likeliest, found.stop = likeliest[batch], stop
+            found.likeliest, found.taken, found.stop = likeliest[batch], taken[batch], stop
             found.run(distinct, which)
-            likeliest[batch] = found.likeliest
+            likeliest[batch], taken[batch] = found.likeliest, found.taken
             tokens[batch], counts[batch] = found.tokens, found.counts
             finished[batch], ended[batch] = found.finished, found.ended
             logprobs[batch], executed[batch] = found.logprobs, found.executed
     kept = counts - ended
     return [
-        Answer(own[:end], done, logprob, prompt, count, flops, _alternatives(tops, count))
-        for own, end, done, logprob, prompt, count, flops, tops in zip(
+        Answer(own[:end], done, logprob, prompt, count, flops, _alternatives(tops, count), _sampled(own, each, count))
+        for own, end, done, logprob, prompt, count, flops, tops, each in zip(
             tokens.tolist(),
             kept.tolist(),
             finished.tolist(),
@@ -124,6 +139,7 @@ def generate(
             counts.tolist(),
             np.rint(executed).astype(np.int64).tolist(),
             likeliest,
+            taken.tolist(),
             strict=True,
         )
     ]
@@ -136,6 +152,11 @@ def _alternatives(likeliest: np.ndarray, count: int) -> Alternatives | None:
         return None
     tokens, logprobs = own[..., 0].astype(np.int64), own[..., 1].astype(np.float32)
     return Alternatives(logprobs[:, 0], tokens[:, 1:], logprobs[:, 1:])
+
+
+def _sampled(tokens: list[int], logprobs: list[float], count: int) -> Sampled | None:
+    """The first `count` tokens of an answer with their log-probabilities, of which there are none if not asked for."""
+    return Sampled(tuple(tokens[:count]), tuple(logprobs[:count])) if logprobs else None
 
 
 class _Decoding:
@@ -164,6 +185,7 @@ class _Decoding:
         self.logprobs = np.zeros(len(slots))
         self.executed = np.zeros(len(slots))
         self.likeliest = np.zeros((len(slots), 0, 1, 2))  # [rows, steps, tokens, (id, log-probability)], if wanted
+        self.taken = np.zeros((len(slots), 0), dtype=np.float32)  # [rows, steps] log-probability, if wanted
         self.flops = FlopModel.from_model(host.model)
 
     def run(self, distinct: np.ndarray, which: np.ndarray) -> None:
@@ -186,6 +208,9 @@ class _Decoding:
             if self.likeliest.shape[1]:
                 top = torch.log_softmax(logits.float(), dim=1).topk(self.likeliest.shape[2], dim=1)
                 self.likeliest[rows, step] = torch.stack([top.indices, top.values], dim=2).cpu().numpy()[living]
+            if self.taken.shape[1]:
+                own = torch.log_softmax(_scaled(logits.float(), heat), dim=1).gather(1, chosen[:, None])[:, 0]
+                self.taken[rows, step] = own.cpu().numpy()[living]
             ends = torch.isin(chosen, self.ends)
             self.ended[active[(alive & ends).cpu().numpy()]] = True
             alive = alive & ~ends
@@ -320,13 +345,17 @@ def _last_position_only(model: PreTrainedModel) -> Iterator[None]:
             handle.remove()
 
 
+def _scaled(logits: Tensor, heat: Tensor) -> Tensor:
+    """Logits `[rows, vocabulary]` at the rows' temperatures; as they are where the likeliest token is taken."""
+    return logits / torch.where(heat > 0, heat, 1.0)[:, None]
+
+
 def _choose(logits: Tensor, heat: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]:
     """Next tokens `[rows]` and their log-probabilities at temperature 1, from logits `[rows, vocabulary]`."""
     logits = logits.float()
     best = logits.argmax(dim=1)
     if bool((heat > 0).any()):
-        scaled = logits / torch.where(heat > 0, heat, 1.0)[:, None]
-        cumulative = torch.softmax(scaled, dim=1).cumsum(dim=1)
+        cumulative = torch.softmax(_scaled(logits, heat), dim=1).cumsum(dim=1)
         total = cumulative[:, -1]
         # The first token whose cumulative probability exceeds the draw; rounding must not carry that to the total.
         target = torch.minimum(draw * total, torch.nextafter(total, torch.zeros_like(total)))

@@ -21,6 +21,7 @@ from evolora_core.hosts import Host
 from evolora_core.population.lora import attached
 from evolora_core.population.passes import in_room, pass_tokens, passes
 from evolora_core.population.stack import Population
+from evolora_core.population.surrogate import Surrogate
 
 IGNORED = -100  # label of positions that are not trained on
 CPU_BLOCK = 2**17  # elements that the optimizer works on at once
@@ -34,6 +35,7 @@ class Batch:
     labels    [N, T] the answer's ids in place, -100 elsewhere
     slots     [N] who learns the row
     weights   [N] weight of the row's tokens; negative weights push away
+    surrogate the policy-gradient objective of its tokens; None: their negative log-likelihood
     """
 
     ids: Tensor
@@ -41,6 +43,25 @@ class Batch:
     slots: Tensor
     weights: Tensor
     lengths: np.ndarray  # [N] tokens of prompt and answer
+    surrogate: Surrogate | None = None
+
+    @property
+    def answer_lengths(self) -> np.ndarray:
+        """Tokens of the answers `[N]`."""
+        return (self.labels != IGNORED).sum(dim=1).numpy(force=True)
+
+    def take(self, rows: np.ndarray) -> "Batch":
+        """Some of its rows, which are to be ascending, as a batch of their own."""
+        lengths = self.lengths[rows]
+        chosen, width = torch.from_numpy(rows).to(self.ids.device), int(lengths.max())
+        return Batch(
+            ids=self.ids[chosen, :width],
+            labels=self.labels[chosen, :width],
+            slots=self.slots[chosen],
+            weights=self.weights[chosen],
+            lengths=lengths,
+            surrogate=None if self.surrogate is None else self.surrogate.take(chosen),
+        )
 
 
 def build_batch(
@@ -144,7 +165,8 @@ def train_step(
 ) -> Tensor:
     """One optimizer step of every slot in the batch; returns losses `[P]`, before the step.
 
-    A slot's loss is the mean negative log-likelihood of its rows' label tokens, each weighted by its row.
+    A slot's loss is the mean loss of its rows' label tokens, each weighted by its row: their negative log-likelihood,
+    or what the batch's surrogate says.
     `learning_rates` are `[P]`; `clip` bounds the norm of a slot's gradient over all modules. NaN stands for slots that
     are absent, and for slots whose loss or gradient is not finite: those stay as they are, weights and moments, and the
     others are not affected.
@@ -191,7 +213,7 @@ def watched_gradients(
             adapters.rows(batch.slots[chosen], leaf if len(own) == len(leaf) else leaf[own])
             width = int(batch.lengths[rows].max())
             with watch(chosen):
-                tokens, row = _token_losses(host, batch.ids[chosen, :width], batch.labels[chosen, :width])
+                tokens, row = _token_losses(host, batch, chosen, width)
                 partial = _by_group(share[chosen][row] * tokens, place[row], len(own))
                 gradients += torch.autograd.grad(partial.sum(), leaf)[0]
             losses[own] += partial.detach()
@@ -217,17 +239,38 @@ def _recomputing(host: Host) -> Iterator[None]:
                 layer.forward = forward
 
 
-def _token_losses(host: Host, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Negative log-likelihood of every labelled token, and its row; the LM head runs at these positions only."""
+def _token_losses(host: Host, batch: Batch, chosen: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Loss of every labelled token of some rows, which are at most so wide, and its row's number among them."""
+    surrogate = batch.surrogate
+    heat = None if surrogate is None else surrogate.temperatures[chosen]
+    losses, row, column = surprisals(host, batch.ids[chosen, :width], batch.labels[chosen, :width], heat)
+    return (losses if surrogate is None else surrogate.losses(-losses, chosen[row], column)), row
+
+
+def surprisals(host: Host, ids: Tensor, labels: Tensor, heat: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Negative log-likelihood of every labelled token, its row and its column `[tokens]`. `heat` `[rows]` are
+    temperatures by which logits are divided.
+    """
+    logits, row, column = answer_logits(host, ids, labels)
+    if heat is not None:
+        logits = logits / heat[row][:, None]
+    return functional.cross_entropy(logits, labels[row, column], reduction="none"), row, column
+
+
+def answer_logits(host: Host, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits `[tokens, vocabulary]` that predict every labelled token, its row and its column `[tokens]`; the LM head
+    runs for these only.
+    """
     # Right padding needs no attention mask: a causal model's real tokens never see what comes after them.
     kept = labels[:, 1:] != IGNORED
     head = host.model.get_output_embeddings()
     narrowed = head.register_forward_pre_hook(lambda _, args: (args[0][:, :-1][kept][None],))
     try:
-        logits = host.model(input_ids=ids, use_cache=False).logits[0]
+        logits = host.model(input_ids=ids, use_cache=False).logits[0].float()
     finally:
         narrowed.remove()
-    return functional.cross_entropy(logits.float(), labels[:, 1:][kept], reduction="none"), kept.nonzero()[:, 0]
+    row, column = kept.nonzero(as_tuple=True)
+    return logits, row, column + 1
 
 
 def _by_group(values: Tensor, group: Tensor, groups: int) -> Tensor:

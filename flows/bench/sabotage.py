@@ -17,16 +17,16 @@ ROWS, TOKENS, EXAMPLES = 16, 1024, 4  # answers decoded together, tokens in a tr
 
 def not_a_number() -> None:
     """Every third time that several organelles learn, the weights of one of them are NaN."""
-    from evolora_core.ecology import learning
+    from evolora_core.ecology import training
 
-    step, calls = learning.train_step, count(1)
+    step, calls = training.train_step, count(1)
 
     def broken(host: Any, population: Any, batch: Any, *rest: Any) -> torch.Tensor:
         if batch.slots.unique().numel() > 1 and next(calls) % 3 == 0:
             population.weights[batch.slots[0]] = torch.nan
         return step(host, population, batch, *rest)
 
-    _replace(learning, "train_step", broken)
+    _replace(training, "train_step", broken)
 
 
 def out_of_memory() -> None:
@@ -34,22 +34,22 @@ def out_of_memory() -> None:
     from evolora_core.population import generate, train
     from evolora_core.rivals import sft
 
-    cache_for, token_losses, compute_loss = generate.cache_for, train._token_losses, sft.SFTTrainer.compute_loss
+    cache_for, surprisals, compute_loss = generate.cache_for, train.surprisals, sft.SFTTrainer.compute_loss
 
     def small_cache(model: Any, cache: Any, rows: int, *rest: Any) -> Any:
         _allocate(rows, ROWS)
         return cache_for(model, cache, rows, *rest)
 
-    def small_pass(host: Any, ids: torch.Tensor, labels: torch.Tensor) -> Any:
+    def small_pass(host: Any, ids: torch.Tensor, *rest: Any) -> Any:
         _allocate(ids.numel(), TOKENS)
-        return token_losses(host, ids, labels)
+        return surprisals(host, ids, *rest)
 
     def small_batch(trainer: Any, model: Any, inputs: Any, *rest: Any, **options: Any) -> Any:
         _allocate(len(inputs["input_ids"]), EXAMPLES)
         return compute_loss(trainer, model, inputs, *rest, **options)
 
     _replace(generate, "cache_for", small_cache)
-    _replace(train, "_token_losses", small_pass)
+    _replace(train, "surprisals", small_pass)
     _replace(sft.SFTTrainer, "compute_loss", small_batch)
 
 

@@ -208,7 +208,7 @@ def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(small, varied, t
     assert ranks[1.0] and all(child == max(parent // 2, 1) for parent, child in ranks[1.0])
 
 
-@pytest.mark.parametrize("rule", ["none", "reinforce", "gold"])
+@pytest.mark.parametrize("rule", ["none", "reinforce", "grpo", "hebbian", "gold"])
 def test_other_rules(small, tmp_path, rule):
     data = small.config.model_dump()
     data["plasticity"]["rule"] = rule

@@ -1,0 +1,160 @@
+"""Rules that learn from a generation's own answers and keep nothing, on the shipped nano host."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from evolora_core.config import EcologyConfig
+from evolora_core.ecology import evolve as loop
+from evolora_core.ecology.events import TABLES
+from evolora_core.ecology.evolve import evolve, load_evolved
+from evolora_core.ecology.learning import learn
+from evolora_core.ecology.rollout import act, admit, allocate, settle
+from evolora_core.ecology.world import World, found
+
+RULES = ["grpo", "hebbian"]
+
+
+def with_rule(small, rule, **plasticity):
+    data = small.config.model_dump()
+    data["plasticity"] |= {"rule": rule, "steps": 3, **plasticity}
+    return EcologyConfig.model_validate(data)
+
+
+def run(small, folder, rule, **more):
+    config = with_rule(small, rule)
+    args = (*small.args, config, small.decoding, 0, small.calibration, folder)
+    return evolve(*args, routings=["family"], **more)
+
+
+def tables(folder):
+    return {
+        name: [
+            {key: value for key, value in row.items() if key != "seconds"}
+            for row in pq.read_table(folder / f"{name}.parquet").to_pylist()
+        ]
+        for name in [*TABLES, "compute"]
+    }
+
+
+def one_generation(small, rule, mode="single", **plasticity):
+    """World and state after the answers of a first generation, and what `learn` is given."""
+    config = with_rule(small, rule, **plasticity)
+    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, mode)
+    state = found(world)
+    groups = allocate(world, state, admit(world, state))
+    answers = act(world, state, groups)
+    return world, state, groups, answers
+
+
+@pytest.mark.parametrize("mode", ["single", "ecology"])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatch, mode, rule):
+    """Killed in the middle of its third generation, after a commit of the second."""
+    calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
+    budget = {} if mode == "ecology" else {"budget_flops": round(1.7 * calibrated)}
+    straight = run(small, tmp_path / "straight", rule, mode=mode, **budget)
+    assert straight.generations >= 3
+    monkeypatch.setattr(loop, "COMMIT_SECONDS", 0.0)
+    steps = iter(range(3))
+
+    def killed(*args):
+        learn(*args)
+        if next(steps) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "learn", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(small, tmp_path / "killed", rule, mode=mode, **budget)
+    monkeypatch.setattr(loop, "learn", learn)
+    run(small, tmp_path / "killed", rule, mode=mode, **budget)
+    assert tables(tmp_path / "killed") == tables(tmp_path / "straight")
+    weights = [(tmp_path / name / "population.safetensors").read_bytes() for name in ("killed", "straight")]
+    assert weights[0] == weights[1]
+    population, _ = load_evolved(small.host, tmp_path / "straight")
+    assert float(population.delta_norms().max()) > 0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nothing_is_kept_sold_or_rehearsed_in_the_end(small, rule):
+    world, state, groups, answers = one_generation(small, rule, "ecology")
+    assert settle(world, state, groups, answers) == []
+    assert not any(map(len, state.buffers.values()))
+    assert world.cooldown == 0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_learners_pay_for_all_that_the_meter_counts(small, rule):
+    world, state, groups, answers = one_generation(small, rule, "ecology")
+    before = state.meter.flops("update")
+    state.ledger.drain()
+    learn(world, state, groups, answers)
+    spent = state.meter.flops("update") - before
+    paid = [row for row in state.ledger.drain() if row["entry"] == "update" and row["account"] == "sink"]
+    assert spent > 0 and sum(row["amount"] for row in paid) == pytest.approx(world.energy(spent), abs=len(paid))
+    assert sum(organelle.learned == 0 for organelle in state.living) == len(world.families)
+
+
+def test_the_hosts_reading_is_metered(small):
+    """With a KL divergence an update costs one pass of the bare host more for every row that is learned from."""
+    spent = []
+    for kl in (0.0, 0.1):
+        world, state, groups, answers = one_generation(small, "grpo", kl=kl, single_batch_rows=16)
+        before = state.meter.flops("update")
+        learn(world, state, groups, answers)
+        spent.append(state.meter.flops("update") - before)
+    rows = 0
+    for group, outcomes in zip(groups, answers, strict=True):
+        correct = [outcome.grade.correct for outcome in outcomes]
+        if any(correct) and not all(correct):
+            lengths = np.array([len(world.prompts[group.item]) + len(o.sampled.tokens) for o in outcomes])
+            rows += world.flops.score_flops(lengths, np.array([len(o.sampled.tokens) for o in outcomes])).sum()
+    assert 0 < rows == spent[1] - spent[0]
+
+
+def test_where_all_samples_of_an_item_are_alike_nothing_is_learned(small):
+    world, state, groups, answers = one_generation(small, "grpo")
+    before, spent = state.population.weights.clone(), state.meter.flops("update")
+    learn(world, state, groups, [[outcomes[0]] * len(outcomes) for outcomes in answers])
+    assert torch.equal(state.population.weights, before)
+    assert state.meter.flops("update") == spent
+
+
+def test_the_rule_hebbian_compares_with_a_running_mean_of_the_family(small):
+    """As expected, nothing changes; better than expected, weights and expectation do, of the families that were met."""
+    world, state, groups, answers = one_generation(small, "hebbian")
+    right = [i for i, outcomes in enumerate(answers) if outcomes[0].grade.correct]
+    assert right
+    met = {world.families.index(world.items[groups[i].item].family) for i in right}
+    groups, answers = [groups[i] for i in right], [[answers[i][0]] for i in right]
+    before = state.population.weights.clone()
+    state.baselines[:] = 1.0
+    learn(world, state, groups, answers)
+    assert torch.equal(state.population.weights, before) and (state.baselines == 1).all()
+    state.baselines[:] = 0.5
+    learn(world, state, groups, answers)
+    moved = 0.5 + world.config.curriculum.smoothing * 0.5
+    assert state.baselines.tolist() == pytest.approx([moved if i in met else 0.5 for i in range(len(world.families))])
+    assert not torch.equal(state.population.weights, before)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_generation_without_answers_teaches_nothing(small, rule):
+    world, state, _, _ = one_generation(small, rule, "ecology")
+    groups = allocate(world, state, [])
+    before = state.population.weights.clone()
+    learn(world, state, groups, act(world, state, groups))
+    assert torch.equal(state.population.weights, before)
+
+
+def test_wrong_answers_teach_too(small):
+    """Of a group with one right answer, the wrong ones alone change the weights too."""
+    world, state, groups, answers = one_generation(small, "grpo")
+    mixed = next(i for i, own in enumerate(answers) if 0 < sum(o.grade.correct for o in own) < len(own))
+    own = [replace(o, sampled=None) if o.grade.correct else o for o in answers[mixed]]
+    before = state.population.weights.clone()
+    learn(world, state, [groups[mixed]], [own])
+    assert not torch.equal(state.population.weights, before)
