@@ -38,7 +38,7 @@ GAIN = {
 }
 COMPARISONS = [
     {"a": "ecology", "b": "frozen", "split": "holdout_id"},
-    {"a": "ecology", "b": "sft", "split": "holdout_id"},
+    {"a": "ecology", "b": "sft", "split": "holdout_id", "regime": "all labels, $5 each"},
     {"a": "ecology", "b": "sft", "split": "holdout_ood"},
     {"a": "ecology", "b": "sft", "split": "retention"},
 ]

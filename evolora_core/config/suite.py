@@ -57,6 +57,12 @@ class ComparisonConfig(Strict):
     margin: float | None = Field(
         None, gt=0, lt=1, description="loss in accuracy up to which `a` counts as not worse; said in the note"
     )
+    regime: str | None = Field(
+        None,
+        min_length=1,
+        description="place on the map of `evolora map`, in words such as `8 gold labels a family`; then one of the two "
+        "is like ecology, the other like sft",
+    )
 
 
 class EvaluationConfig(Strict):
@@ -131,6 +137,12 @@ class SuiteConfig(Strict):
         named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
         if absent := sorted(named - set(self.conditions)):
             raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
+        for pair in self.evaluation.comparisons:
+            if pair.regime and {self.kind(pair.a), self.kind(pair.b)} != {"ecology", "sft"}:
+                raise ValueError(
+                    f"evaluation.comparisons: the regime {pair.regime!r} compares {pair.a} with {pair.b}; the map asks "
+                    "whether to evolve or to fine-tune, so one must be like ecology, the other like sft"
+                )
         routed = {pair.routing for pair in self.evaluation.comparisons} - {None, *self.evaluation.routings}
         if routed:
             raise ValueError(f"evaluation.comparisons: {', '.join(map(str, routed))} is not among the routings")

@@ -157,6 +157,8 @@ def comparison_table(home: Path, suite: str) -> Table:
         Column("verdict", lambda r: r["verdict"], left=True),
         Column("note", lambda r: r["note"], left=True),
     ]
+    if data["regime"].notna().any():
+        columns.insert(0, Column("regime", lambda r: r["regime"] or "", left=True))
     caption = f"{suite}: declared comparisons, differences in percentage points of accuracy"
     return Table("comparisons", caption, data, columns)
 
@@ -252,6 +254,11 @@ def difference(diff: float, lo: float, hi: float) -> str:
 def p_value(p: float) -> str:
     """Three decimals, or that it is smaller."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def share(part: float | None, whole: float | None) -> str:
+    """`0.24`: a part relative to the whole; a dash where there is neither."""
+    return f"{part / whole:.2f}" if part and whole else NONE
 
 
 def _cell(row: dict[str, Any] | None) -> str:
