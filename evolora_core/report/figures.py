@@ -6,13 +6,14 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from evolora_core.report import plots
+from evolora_core.report import plots, tradeoffs
 from evolora_core.report.contents import Contents
 
 DRAW: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "accuracy_by_family": plots.accuracy_by_family,
     "gain_and_retention": plots.gain_and_retention,
     "comparisons": plots.comparisons,
+    "curve": tradeoffs.curve,
     "net_and_roi": plots.net_and_roi,
     "energy_and_population": plots.energy_and_population,
     "lineage": plots.lineage,
@@ -83,6 +84,7 @@ def read(contents: Contents) -> dict[str, pd.DataFrame]:
         "accuracy_by_family": contents.frame(_BY_FAMILY, **suite),
         "gain_and_retention": contents.frame(_GAIN, **suite, headline=headline(contents)),
         "comparisons": contents.frame(_COMPARISONS, **suite),
+        "curve": contents.curve,
         "net_and_roi": contents.frame(_GENERATIONS.format(columns="mean_net, mean_roi"), **suite),
         "energy_and_population": contents.frame(_GENERATIONS.format(columns="energy_total, population"), **suite),
         "lineage": contents.frame(_LINEAGE, **suite),

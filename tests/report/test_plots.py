@@ -50,6 +50,21 @@ def _comparisons() -> pd.DataFrame:
     return pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows])
 
 
+def _curve() -> pd.DataFrame:
+    points = [("frozen", "frozen", np.nan)]
+    points += [
+        (name, f"{name}-{budget}" if budget > 1 else name, 1e12 * budget)
+        for name in ("ecology", "sft", "own")
+        for budget in (1, 2, 4)
+    ]
+    shares = {
+        f"{what}_{column}": 0.5 + d
+        for what in ("id", "retention")
+        for column, d in zip(("acc", "lo", "hi"), (0, -0.1, 0.1), strict=True)
+    }
+    return pd.DataFrame({"curve": name, "condition": c, "total_flops": flops} | shares for name, c, flops in points)
+
+
 def _lives() -> pd.DataFrame:
     columns = ("seed", "organelle", "origin", "born", "died", "parent", "joined")
     rows = [
@@ -68,6 +83,7 @@ DATA = {
     "accuracy_by_family": _families,
     "gain_and_retention": _gains,
     "comparisons": _comparisons,
+    "curve": _curve,
     "lineage": _lives,
 }
 
