@@ -9,7 +9,13 @@ def request(suite: Suite, evaluations: Mapping[tuple[str, int], StageResult]) ->
     """Compare the evaluations of complete seeds, given by (condition, seed)."""
     evaluation = suite.config.evaluation.model_dump(
         mode="json",
-        exclude={"routings": True, "comparisons": {"__all__": {"regime"}}},  # what decides no number here
+        # What decides no number here.
+        exclude={
+            "routings": True,
+            "strengths": True,
+            "frontier_items": True,
+            "comparisons": {"__all__": {"regime"}},
+        },
     )
     inputs = {f"{condition}.s{seed}": result for (condition, seed), result in evaluations.items()}
     return stage_request(

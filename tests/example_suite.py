@@ -45,6 +45,7 @@ COMPARISONS = [
     {"a": "ecology", "b": "sft", "split": "retention"},
 ]
 UNIT = 1_000_000
+STRENGTHS = [1.0, 0.5, 1.5]  # of ΔW after training
 
 
 def write_stage(home: Path, part: Slice, tables: dict[str, list[dict]], **manifest: Any) -> Slice:
@@ -100,7 +101,7 @@ def write_suite(
                 "retention_families": list(FAMILIES["retention"]),
                 "holdout_items": items,
             },
-            "evaluation": {"comparisons": COMPARISONS, "bootstrap": 1000},
+            "evaluation": {"comparisons": COMPARISONS, "bootstrap": 1000, "strengths": STRENGTHS[1:]},
         }
     )
     parts = []
@@ -261,10 +262,21 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int, bud
                 )
     facts = {"host": "h" * 64, "tokenizer": "t" * 64, "template": "none", "dtype": "float32"}
     facts |= {"decoding": {"max_new_tokens": 32}, "prices": {"rho": 33.3}, "dataset": f"d{seed}" * 8}
+    gains = {split: 0.0 if condition == "frozen" else GAIN.get(condition, GAIN["sft"])[split] for split in HOST}
+    frontier = [  # a gain grows with the strength, forgetting with its square
+        {"strength": strength, "split": split, "n": items}
+        | {"correct": round(items * min(HOST[split] + (gains[split] + shift) * strength**power, 1.0))}
+        for strength in ([0.0] if condition == "frozen" else STRENGTHS)
+        for split, power in (("holdout_id", 1), ("retention", 2))
+    ]
     return write_stage(
         home,
         part(suite, condition, seed, "evaluate"),
-        {"evaluations": rows, "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9)},
+        {
+            "evaluations": rows,
+            "frontier": frontier,
+            "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9),
+        },
         summary={"comparable": facts},
         identity_document={"code": "c" * 16, "libraries": {"torch": "2.13.0"}, "host": {"threads": 1, "device": "cpu"}},
     )

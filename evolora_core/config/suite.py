@@ -73,6 +73,20 @@ class EvaluationConfig(Strict):
     )
     comparisons: list[ComparisonConfig] = Field(max_length=6, description="claims declared beforehand, at most six")
     bootstrap: int = Field(4000, ge=100, description="resamples of the hierarchical bootstrap")
+    strengths: list[Annotated[float, Field(gt=0)]] = Field(
+        [],
+        description="factors of ΔW after training with which the adapter of the router `single` is evaluated too, for "
+        "the frontier of gain and retention; 1, as trained, is always among them; without any there is no frontier",
+    )
+    frontier_items: int = Field(
+        512, ge=1, description="items of holdout_id, and of retention, that each strength answers, evenly spread"
+    )
+
+    @model_validator(mode="after")
+    def _single(self) -> "EvaluationConfig":
+        if self.strengths and "single" not in self.routings:
+            raise ValueError("strengths: it is the router `single` that is scaled; add it to the routings")
+        return self
 
 
 class SuiteConfig(Strict):

@@ -214,6 +214,7 @@ CREATE OR REPLACE VIEW sft_steps AS FROM data.sft_steps;
 CREATE OR REPLACE VIEW es_steps AS FROM data.es_steps;
 CREATE OR REPLACE VIEW tuning AS FROM data.tuning;
 CREATE OR REPLACE VIEW evaluations AS FROM data.evaluations;
+CREATE OR REPLACE VIEW frontier AS FROM data.frontier;
 CREATE OR REPLACE VIEW accuracies AS FROM data.accuracies;
 CREATE OR REPLACE VIEW comparisons AS FROM data.comparisons;
 CREATE OR REPLACE VIEW benchmarks AS FROM data.benchmarks;
