@@ -114,4 +114,4 @@ def _flops_axis(panel: Axes, flops: pd.Series) -> None:
     panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 10.0**power:g}"))
     panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.set_xlabel(rf"FLOPs spent, $10^{{{power}}}$")
+    panel.set_xlabel(rf"FLOPs spent, $\times 10^{{{power}}}$")
