@@ -7,7 +7,16 @@ from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_req
 
 def request(suite: Suite, evaluations: Mapping[tuple[str, int], StageResult]) -> StageRequest:
     """Compare the evaluations of complete seeds, given by (condition, seed)."""
-    evaluation = suite.config.evaluation.model_dump(mode="json", exclude={"routings"})
+    evaluation = suite.config.evaluation.model_dump(
+        mode="json",
+        # What decides no number here.
+        exclude={
+            "routings": True,
+            "strengths": True,
+            "frontier_items": True,
+            "comparisons": {"__all__": {"regime"}},
+        },
+    )
     inputs = {f"{condition}.s{seed}": result for (condition, seed), result in evaluations.items()}
     return stage_request(
         suite, "compare", "suite", 0, entry=__name__, config=evaluation, inputs=inputs, uses_host=False

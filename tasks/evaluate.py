@@ -1,4 +1,5 @@
-"""Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite.
+"""Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite, and some
+of their items with its one adapter at several strengths.
 
 A killed one keeps its answers."""
 
@@ -13,6 +14,7 @@ from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_req
 from tasks._tables import write_table
 
 if TYPE_CHECKING:
+    from evolora_core.evaluation.grading import Outcome
     from evolora_core.hosts import Host
     from evolora_core.population.stack import Population
 
@@ -29,17 +31,26 @@ def request(
         "decoding": suite.config.decoding.model_dump(mode="json"),
         "prices": suite.config.ecology.economy.model_dump(mode="json"),
     }
+    if suite.config.evaluation.strengths:
+        evaluation = suite.config.evaluation
+        config["frontier"] = {
+            "strengths": sorted({1.0, *evaluation.strengths}) if trained else [0.0],
+            "items": evaluation.frontier_items,
+        }
     inputs = {"datasets": datasets} | ({"trained": trained} if trained else {})
     return stage_request(suite, "evaluate", condition, seed, entry=__name__, config=config, inputs=inputs)
 
 
 def make(work: Work) -> Made:
-    """Leaves the tables `evaluations` and `compute`. The arm of the first router is named like the condition."""
+    """Leaves the tables `evaluations`, `compute` and, where strengths are asked for, `frontier`. The arm of the first
+    router is named like the condition.
+    """
     import numpy as np
 
     from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
+    from evolora_core.evaluation.frontier import trace_frontier
     from evolora_core.evaluation.grading import answer_items, charge
     from evolora_core.evaluation.holdout import evaluation_rows
     from evolora_core.routing import FILE, HOST, prompt_features, read_classifier, read_routes, route
@@ -56,7 +67,10 @@ def make(work: Work) -> Made:
         population, organelles = load_adapters(host, work.inputs["trained"])
     routed = {name: read_routes(work.inputs["trained"] / f"routes-{name}.json") for name in work.config["routings"]}
     total = sum(len(items) for items in splits.values())
+    frontier = work.config.get("frontier")
+    scaled = 2 * frontier["items"] * len(frontier["strengths"]) if frontier else 0  # answers, about
     meter, rows, done = Meter(), [], 0
+    alone: dict[str, list[Outcome]] = {}  # what the one adapter answers, or the bare host
     for split, items in splits.items():
         slots, extra = {}, {}
         for name, table in routed.items():
@@ -75,7 +89,7 @@ def make(work: Work) -> Made:
             [items[i] for i, _ in asked],
             [slot for _, slot in asked],
             decoding=decoding,
-            progress=part_of(work.report, done, len(items), total),
+            progress=part_of(work.report, done, len(items), total + scaled),
             folder=work.folder / "answered" / split,
         )
         done += len(items)
@@ -87,8 +101,24 @@ def make(work: Work) -> Made:
             if name in extra:  # asking the router is part of an answer's price
                 answers = [replace(o, flops=o.flops + int(more)) for o, more in zip(answers, extra[name], strict=True)]
             rows += evaluation_rows(split, arm, answers, organelles)
+            if name in ("single", "host"):
+                alone[split] = answers
             if number == 0:
                 accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in answers) / len(answers)
+    if frontier:
+        slot = alone["holdout_id"][0].slot
+        traced = trace_frontier(
+            host,
+            population.get(slot) if population and slot != HOST else None,
+            alone,
+            frontier["strengths"],
+            frontier["items"],
+            meter,
+            decoding=decoding,
+            progress=part_of(work.report, done, scaled, total + scaled),
+            folder=work.folder / "answered" / "frontier",
+        )
+        write_table(work.folder, "frontier", traced)
     shutil.rmtree(work.folder / "answered", ignore_errors=True)
     write_table(work.folder, "evaluations", rows)
     write_table(work.folder, "compute", meter.rows())

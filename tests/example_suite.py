@@ -5,8 +5,10 @@ distribution; sft forgets. Nothing here is a result.
 """
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,11 +40,12 @@ GAIN = {
 }
 COMPARISONS = [
     {"a": "ecology", "b": "frozen", "split": "holdout_id"},
-    {"a": "ecology", "b": "sft", "split": "holdout_id"},
+    {"a": "ecology", "b": "sft", "split": "holdout_id", "regime": "all labels, $5 each"},
     {"a": "ecology", "b": "sft", "split": "holdout_ood"},
     {"a": "ecology", "b": "sft", "split": "retention"},
 ]
 UNIT = 1_000_000
+STRENGTHS = [1.0, 0.5, 1.5]  # of ΔW after training
 
 
 def write_stage(home: Path, part: Slice, tables: dict[str, list[dict]], **manifest: Any) -> Slice:
@@ -75,33 +78,44 @@ def part(suite: str, condition: str, seed: int, stage: str) -> Slice:
 
 
 def write_suite(
-    home: Path, suite: str = "example-0a1b2c3d", seeds: tuple[int, ...] = (0, 1, 2), items: int = 240
+    home: Path,
+    suite: str = "example-0a1b2c3d",
+    seeds: tuple[int, ...] = (0, 1, 2),
+    items: int = 240,
+    budgets: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Slice]:
-    """Every stage of a suite; returns their slices in the order of the index."""
+    """Every stage of a suite; returns their slices in the order of the index.
+
+    `budgets` are conditions more, each an sft that gains as much more as it spends.
+    """
+    conditions = [*CONDITIONS, *budgets]
     config = SuiteConfig.model_validate(
         {
             "name": suite_id(suite).name,
             "seeds": list(seeds),
+            "conditions": conditions,
+            "arms": {name: {"like": "sft", "budget": budget} for name, budget in budgets.items()},
             "data": {
                 "train_families": list(FAMILIES["holdout_id"]),
                 "ood_families": list(FAMILIES["holdout_ood"]),
                 "retention_families": list(FAMILIES["retention"]),
                 "holdout_items": items,
             },
-            "evaluation": {"comparisons": COMPARISONS, "bootstrap": 1000},
+            "evaluation": {"comparisons": COMPARISONS, "bootstrap": 1000, "strengths": STRENGTHS[1:]},
         }
     )
     parts = []
     for seed in seeds:
         parts += [_data(home, suite, seed), _calibrate(home, suite, seed)]
-        for condition in CONDITIONS:
+        for condition in conditions:
             if condition in ("single", "ecology"):
                 parts.append(_evolve(home, suite, condition, seed))
-            if condition == "sft":
-                parts.append(_sft(home, suite, seed))
-            parts.append(_evaluate(home, suite, condition, seed, items))
+            budget = budgets.get(condition, 1.0)
+            if condition == "sft" or condition in budgets:
+                parts.append(_sft(home, suite, condition, seed, budget))
+            parts.append(_evaluate(home, suite, condition, seed, items, budget))
     write_suite_file(home, suite_id(suite), config.model_dump(mode="json"))
-    parts.append(write_comparison(home, suite, seeds))
+    parts.append(write_comparison(home, suite, seeds, conditions))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
 
 
@@ -218,14 +232,15 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
     return write_stage(home, part(suite, condition, seed, "evolve"), tables)
 
 
-def _sft(home: Path, suite: str, seed: int) -> Slice:
+def _sft(home: Path, suite: str, condition: str, seed: int, budget: float) -> Slice:
     steps = [
         {"step": i, "loss": 2.0 / i, "learning_rate": 1e-3, "tokens": 100 * i, "flops": 10**9 * i} for i in range(1, 20)
     ]
-    return write_stage(home, part(suite, "sft", seed, "sft"), {"sft_steps": steps, "compute": _compute(update=10**11)})
+    tables = {"sft_steps": steps, "compute": _compute(update=round(budget * 10**11))}
+    return write_stage(home, part(suite, condition, seed, "sft"), tables)
 
 
-def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int) -> Slice:
+def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int, budget: float) -> Slice:
     shared = stream(seed, 0, 0, "example.items")
     own = stream(seed, 0, 0, "example.answers", condition)
     shift = own.normal(0, 0.01)
@@ -233,7 +248,9 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int) -> 
     for split, families in FAMILIES.items():
         ease = shared.random(items)  # the same items for every condition: outcomes correlate
         for arm in (condition,) if condition == "frozen" else (condition, f"{condition}:single"):
-            threshold = HOST[split] + GAIN[condition][split] + (shift if condition != "frozen" else 0)
+            threshold = (
+                HOST[split] + budget * GAIN.get(condition, GAIN["sft"])[split] + (shift if condition != "frozen" else 0)
+            )
             correct = 0.7 * ease + 0.3 * own.random(items) < _quantile(threshold)
             for i in range(items):
                 rows.append(
@@ -245,19 +262,30 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int) -> 
                 )
     facts = {"host": "h" * 64, "tokenizer": "t" * 64, "template": "none", "dtype": "float32"}
     facts |= {"decoding": {"max_new_tokens": 32}, "prices": {"rho": 33.3}, "dataset": f"d{seed}" * 8}
+    gains = {split: 0.0 if condition == "frozen" else GAIN.get(condition, GAIN["sft"])[split] for split in HOST}
+    frontier = [  # a gain grows with the strength, forgetting with its square
+        {"strength": strength, "split": split, "n": items}
+        | {"correct": round(items * min(HOST[split] + (gains[split] + shift) * strength**power, 1.0))}
+        for strength in ([0.0] if condition == "frozen" else STRENGTHS)
+        for split, power in (("holdout_id", 1), ("retention", 2))
+    ]
     return write_stage(
         home,
         part(suite, condition, seed, "evaluate"),
-        {"evaluations": rows, "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9)},
+        {
+            "evaluations": rows,
+            "frontier": frontier,
+            "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9),
+        },
         summary={"comparable": facts},
         identity_document={"code": "c" * 16, "libraries": {"torch": "2.13.0"}, "host": {"threads": 1, "device": "cpu"}},
     )
 
 
-def write_comparison(home: Path, suite: str, seeds: tuple[int, ...]) -> Slice:
+def write_comparison(home: Path, suite: str, seeds: tuple[int, ...], conditions: Sequence[str] = CONDITIONS) -> Slice:
     """The real computation over the made-up items."""
     stage = part(suite, "suite", 0, "compare")
-    runs = [(condition, seed) for condition in CONDITIONS for seed in seeds]
+    runs = [(condition, seed) for condition in conditions for seed in seeds]
     folders = {run: home / part(suite, *run, "evaluate").folder for run in runs}
     with TemporaryDirectory() as out:
         tables = write_comparisons(folders, COMPARISONS, Path(out), resamples=1000)

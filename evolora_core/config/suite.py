@@ -62,6 +62,12 @@ class ComparisonConfig(Strict):
     margin: float | None = Field(
         None, gt=0, lt=1, description="loss in accuracy up to which `a` counts as not worse; said in the note"
     )
+    regime: str | None = Field(
+        None,
+        min_length=1,
+        description="place on the map of `evolora map`, in words such as `8 gold labels a family`; then one of the two "
+        "is like ecology, the other like sft",
+    )
 
 
 class EvaluationConfig(Strict):
@@ -72,6 +78,20 @@ class EvaluationConfig(Strict):
     )
     comparisons: list[ComparisonConfig] = Field(max_length=6, description="claims declared beforehand, at most six")
     bootstrap: int = Field(4000, ge=100, description="resamples of the hierarchical bootstrap")
+    strengths: list[Annotated[float, Field(gt=0)]] = Field(
+        [],
+        description="factors of ΔW after training with which the adapter of the router `single` is evaluated too, for "
+        "the frontier of gain and retention; 1, as trained, is always among them; without any there is no frontier",
+    )
+    frontier_items: int = Field(
+        512, ge=1, description="items of holdout_id, and of retention, that each strength answers, evenly spread"
+    )
+
+    @model_validator(mode="after")
+    def _single(self) -> "EvaluationConfig":
+        if self.strengths and "single" not in self.routings:
+            raise ValueError("strengths: it is the router `single` that is scaled; add it to the routings")
+        return self
 
 
 class SuiteConfig(Strict):
@@ -142,6 +162,12 @@ class SuiteConfig(Strict):
         named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
         if absent := sorted(named - set(self.conditions)):
             raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
+        for pair in self.evaluation.comparisons:
+            if pair.regime and {self.kind(pair.a), self.kind(pair.b)} != {"ecology", "sft"}:
+                raise ValueError(
+                    f"evaluation.comparisons: the regime {pair.regime!r} compares {pair.a} with {pair.b}; the map asks "
+                    "whether to evolve or to fine-tune, so one must be like ecology, the other like sft"
+                )
         routed = {pair.routing for pair in self.evaluation.comparisons} - {None, *self.evaluation.routings}
         if routed:
             raise ValueError(f"evaluation.comparisons: {', '.join(map(str, routed))} is not among the routings")

@@ -1,6 +1,6 @@
 """One LoRA adapter by itself, and which layers of a model it adapts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,10 @@ class Adapter:
     def delta(self, name: str) -> Tensor:
         """Dense ΔW of one module, `[out, in]`."""
         return self.scale * (self.B[name] @ self.A[name])
+
+    def scaled(self, factor: float) -> "Adapter":
+        """The same adapter with its ΔW times `factor`."""
+        return replace(self, scale=self.scale * factor)
 
     def norm(self) -> float:
         """Frobenius norm of ΔW over all modules, computed from the factors."""

@@ -12,6 +12,7 @@ import pandas as pd
 from evolora_core.errors import PackError, StageError
 from evolora_core.evaluation.comparisons import compute_accuracies, compute_comparisons, facts_of
 from evolora_core.report import tables
+from evolora_core.report.curves import curve_frame, curve_table
 from evolora_core.report.tables import rows_of
 from evolora_core.report.takeaways import takeaway
 from evolora_core.store import frame, query
@@ -58,7 +59,13 @@ class Contents:
             "compute": tables.compute_table,
         }
         shown = {"paper_table": [paper, tables.economy_table(paper)]}
-        return shown | {name: [make(self.home, self.suite)] for name, make in single.items()}
+        shown |= {name: [make(self.home, self.suite)] for name, make in single.items()}
+        return shown if self.curve.empty else shown | {"curve": [curve_table(self.suite, self.curve)]}
+
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        """The points of the learning curves; empty where no conditions differ in their budget alone."""
+        return curve_frame(self.home, self.suite, self.config)
 
     @cached_property
     def comparisons(self) -> list[dict[str, Any]]:

@@ -6,13 +6,15 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from evolora_core.report import plots
+from evolora_core.report import plots, tradeoffs
 from evolora_core.report.contents import Contents
 
 DRAW: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "accuracy_by_family": plots.accuracy_by_family,
     "gain_and_retention": plots.gain_and_retention,
     "comparisons": plots.comparisons,
+    "curve": tradeoffs.curve,
+    "frontier": tradeoffs.frontier,
     "net_and_roi": plots.net_and_roi,
     "energy_and_population": plots.energy_and_population,
     "lineage": plots.lineage,
@@ -61,6 +63,20 @@ _GAIN = """
     ORDER BY routing <> $headline, routing, list_position(conditions, shown.condition), seed
 """
 
+# Gain and change of retention over the frozen host of the same seed, on the same items, by run and strength.
+_FRONTIER = """
+    WITH shares AS (
+        SELECT condition, seed, strength, max(correct / n) FILTER (WHERE split = 'holdout_id') AS id,
+            max(correct / n) FILTER (WHERE split = 'retention') AS retention
+        FROM frontier JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
+    )
+    SELECT shares.condition, seed, shares.strength, shares.id - base.id AS gain,
+        shares.retention - base.retention AS change
+    FROM shares JOIN shares AS base USING (seed) JOIN suites ON suites.suite = $suite
+    WHERE base.condition = 'frozen' AND shares.condition <> 'frozen'
+    ORDER BY list_position(conditions, shares.condition), shares.strength, seed
+"""
+
 # Of the seed with most merges, the lowest among equals.
 _LINEAGE = """
     WITH merged AS (SELECT run_id, count(*) AS merges FROM assimilations WHERE accepted GROUP BY run_id),
@@ -83,6 +99,8 @@ def read(contents: Contents) -> dict[str, pd.DataFrame]:
         "accuracy_by_family": contents.frame(_BY_FAMILY, **suite),
         "gain_and_retention": contents.frame(_GAIN, **suite, headline=headline(contents)),
         "comparisons": contents.frame(_COMPARISONS, **suite),
+        "curve": contents.curve,
+        "frontier": contents.frame(_FRONTIER, **suite),
         "net_and_roi": contents.frame(_GENERATIONS.format(columns="mean_net, mean_roi"), **suite),
         "energy_and_population": contents.frame(_GENERATIONS.format(columns="energy_total, population"), **suite),
         "lineage": contents.frame(_LINEAGE, **suite),

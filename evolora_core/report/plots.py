@@ -83,7 +83,7 @@ def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
         routings = list(dict.fromkeys(accuracies["routing"]))
         figure = Figure(figsize=(1.0 + 3.6 * len(routings), 4.2))
         panels = np.atleast_1d(figure.subplots(1, len(routings), sharex=True, sharey=True))
-        looks = _looks(accuracies["condition"])
+        looks = looks_of(accuracies["condition"])
         for panel, routing in zip(panels, routings, strict=True):
             mine = accuracies[accuracies["routing"] == routing]
             for condition, points in mine.groupby("condition", sort=False):
@@ -95,7 +95,7 @@ def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
             panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
             panel.set(title=f"Routing: {routing}", xlabel="gain in distribution, points")
         panels[0].set_ylabel("retention accuracy, %")
-        _legend_below(figure, list(dict.fromkeys(accuracies["condition"])), line=False)
+        legend_below(figure, list(dict.fromkeys(accuracies["condition"])), marker=True)
         return figure
 
 
@@ -111,7 +111,7 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
         rows = [len(families[split]) for split in splits]
         figure = Figure(figsize=(7.0, 1.2 + (0.12 * len(conditions) + 0.1) * sum(rows) + 0.4 * len(splits)))
         panels = np.atleast_1d(figure.subplots(len(splits), 1, sharex=True, height_ratios=rows))
-        looks = _looks(conditions)
+        looks = looks_of(conditions)
         offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
         for panel, split in zip(panels, splits, strict=True):
             place = {family: i for i, family in enumerate(families[split])}
@@ -129,7 +129,7 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
             panel.set_ylim(len(place) - 0.5, -0.5)
             panel.grid(axis="y", visible=False)
         panels[-1].set(xlabel="accuracy, %", xlim=(0, 101))
-        _legend_below(figure, conditions, line=False)
+        legend_below(figure, conditions, marker=True)
         return figure
 
 
@@ -213,7 +213,7 @@ def lineage(lives: pd.DataFrame) -> Figure:
 
 def _bands(panel: Axes, generations: pd.DataFrame, column: str) -> None:
     """Mean over seeds and the range of the seeds, by condition."""
-    looks = _looks(generations["condition"])
+    looks = looks_of(generations["condition"])
     for condition, runs in generations.groupby("condition", sort=False):
         colour, _ = looks[str(condition)]
         by_generation = runs.groupby("generation")[column]
@@ -228,23 +228,26 @@ def _finish_generations(figure: Figure, panels: Sequence[Axes], generations: pd.
         panel.margins(x=0.02)
     seeds = generations["seed"].nunique()
     spread = Patch(color="#bbbbbb", alpha=0.5, linewidth=0, label=f"range of {seeds} seeds (line: mean)")
-    _legend_below(figure, list(dict.fromkeys(generations["condition"])), line=True, more=[spread] if seeds > 1 else [])
+    legend_below(figure, list(dict.fromkeys(generations["condition"])), line=True, more=[spread] if seeds > 1 else [])
 
 
-def _legend_below(figure: Figure, conditions: Sequence[str], *, line: bool, more: Sequence[Artist] = ()) -> None:
+def legend_below(
+    figure: Figure, conditions: Sequence[str], *, line: bool = False, marker: bool = False, more: Sequence[Artist] = ()
+) -> None:
+    """A legend below the panels: each condition's line, marker or both, then what else is shown."""
     handles: list[Artist] = []
-    looks = _looks(conditions)
+    looks = looks_of(conditions)
     for condition in conditions:
-        colour, marker = looks[condition]
-        handle = Line2D([], [], color=colour, label=condition)
-        if not line:
-            handle.set(linestyle="", marker=marker)
+        colour, own = looks[condition]
+        handle = Line2D([], [], color=colour, label=condition, linestyle="-" if line else "")
+        if marker:
+            handle.set_marker(own)
         handles.append(handle)
     handles += more
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 5))
 
 
-def _looks(conditions: Iterable[str]) -> dict[str, tuple[str, str]]:
+def looks_of(conditions: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Colour and marker of each condition; those that a suite defines itself get theirs in its order."""
     own = [condition for condition in dict.fromkeys(conditions) if condition not in LOOKS]
     return LOOKS | {condition: OTHERS[i % len(OTHERS)] for i, condition in enumerate(own)}

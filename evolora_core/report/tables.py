@@ -113,7 +113,7 @@ def paper_table(home: Path, suite: str) -> Table:
         Column("in distribution %", _interval("holdout_id")),
         Column("out of distribution %", _interval("holdout_ood")),
         Column("retention %", _interval("retention")),
-        Column("total FLOPs", _number("total_flops", "{:.3g}")),
+        Column("total FLOPs", number("total_flops", "{:.3g}")),
     ]
     return Table("paper_table", f"{suite}: accuracy, means over seeds with 95 % intervals", data, columns)
 
@@ -122,15 +122,15 @@ def economy_table(paper: Table) -> Table:
     """What it took: the other columns of the paper table."""
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
-        Column("generations", _number("generations", "{:.0f}")),
-        Column("episodes", _number("episodes", "{:.0f}")),
-        Column("net / episode", _number("mean_net", "{:+.2f}")),
-        Column("ROI", _number("mean_roi", "{:.2f}")),
-        Column("merges", _number("merges", "{:.1f}")),
-        Column("QD coverage", _number("qd_coverage", "{:.2f}")),
-        Column("FLOPs / answer", _number("cost_per_answer", "{:.3g}")),
-        Column("training FLOPs", _number("train_flops", "{:.3g}")),
-        Column("total FLOPs", _number("total_flops", "{:.3g}")),
+        Column("generations", number("generations", "{:.0f}")),
+        Column("episodes", number("episodes", "{:.0f}")),
+        Column("net / episode", number("mean_net", "{:+.2f}")),
+        Column("ROI", number("mean_roi", "{:.2f}")),
+        Column("merges", number("merges", "{:.1f}")),
+        Column("QD coverage", number("qd_coverage", "{:.2f}")),
+        Column("FLOPs / answer", number("cost_per_answer", "{:.3g}")),
+        Column("training FLOPs", number("train_flops", "{:.3g}")),
+        Column("total FLOPs", number("total_flops", "{:.3g}")),
     ]
     return Table("economy", "What it took, means over seeds", paper.data, columns)
 
@@ -157,6 +157,8 @@ def comparison_table(home: Path, suite: str) -> Table:
         Column("verdict", lambda r: r["verdict"], left=True),
         Column("note", lambda r: r["note"], left=True),
     ]
+    if data["regime"].notna().any():
+        columns.insert(0, Column("regime", lambda r: r["regime"] or "", left=True))
     caption = f"{suite}: declared comparisons, differences in percentage points of accuracy"
     return Table("comparisons", caption, data, columns)
 
@@ -218,8 +220,8 @@ def compute_table(home: Path, suite: str) -> Table:
         Column("condition", lambda r: r["condition"], left=True),
         Column("purpose", lambda r: r["purpose"], left=True),
         Column("runs", lambda r: str(r["runs"])),
-        Column("budget FLOPs / run", _number("flops", "{:.3g}")),
-        Column("seconds / run", _number("seconds", "{:.1f}")),
+        Column("budget FLOPs / run", number("flops", "{:.3g}")),
+        Column("seconds / run", number("seconds", "{:.1f}")),
     ]
     return Table("compute", f"{suite}: where the compute went", data, columns)
 
@@ -254,6 +256,11 @@ def p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def share(part: float | None, whole: float | None) -> str:
+    """`0.24`: a part relative to the whole; a dash where there is neither."""
+    return f"{part / whole:.2f}" if part and whole else NONE
+
+
 def _cell(row: dict[str, Any] | None) -> str:
     return NONE if row is None else percent(row["acc"], row["lo"], row["hi"])
 
@@ -262,7 +269,8 @@ def _interval(split: str) -> Callable[[dict[str, Any]], str]:
     return lambda r: percent(r[f"{split}_acc"], r[f"{split}_lo"], r[f"{split}_hi"])
 
 
-def _number(key: str, form: str) -> Callable[[dict[str, Any]], str]:
+def number(key: str, form: str) -> Callable[[dict[str, Any]], str]:
+    """A cell with a number in a format; a dash where there is none."""
     return lambda r: NONE if r[key] is None else form.format(r[key])
 
 

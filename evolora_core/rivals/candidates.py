@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from evolora_core.hosts import Host
@@ -29,6 +28,5 @@ def load_candidates(host: Host, folder: Path) -> Population:
     first = next(iter(adapters.values()))
     population = Population.empty(host, len(rows), max(a.rank for a in adapters.values()), scale=first.scale)
     for row in rows:
-        adapter = adapters[row["adapter"]]
-        population.put(row["slot"], replace(adapter, scale=adapter.scale * row["strength"]))
+        population.put(row["slot"], adapters[row["adapter"]].scaled(row["strength"]))
     return population

@@ -59,9 +59,21 @@ SELECT *, correct / n AS acc, wilson_lo(correct, n) AS lo, wilson_hi(correct, n)
 CREATE OR REPLACE VIEW accuracy AS
 SELECT suite, split_part(arm, ':', 1) AS condition, arm, split, family, seeds, n, acc, lo, hi FROM data.accuracies;
 
--- The declared comparisons. p: sign-flip test over seeds; p_holm: adjusted, the one that the verdict asks for.
+-- The declared comparisons. p: sign-flip test over seeds; p_holm: adjusted, the one that the verdict asks for. regime: its
+-- place on the map in the words of the suite, NULL where that names none.
 CREATE OR REPLACE VIEW comparison AS
-SELECT suite, split, a, b, n, diff, lo, hi, p, verdict, p_holm, seeds, note, routing FROM data.comparisons;
+WITH declared AS (
+    SELECT suite, unnest(from_json(json_extract(config, '$.evaluation.comparisons'),
+        '[{"split": "VARCHAR", "a": "VARCHAR", "b": "VARCHAR", "routing": "VARCHAR", "regime": "VARCHAR"}]'),
+        recursive := true)
+    FROM data.suites
+),
+named AS (
+    SELECT suite, split, a, b, coalesce(routing, 'headline') AS routing, any_value(regime) AS regime
+    FROM declared GROUP BY ALL
+)
+SELECT suite, split, a, b, n, diff, lo, hi, p, verdict, p_holm, seeds, note, routing, regime
+FROM data.comparisons LEFT JOIN named USING (suite, split, a, b, routing);
 
 CREATE OR REPLACE VIEW compute AS
 SELECT run_id, condition, seed, stage, purpose, flops, tokens, seconds, executed_flops, suite FROM data.compute;
@@ -202,6 +214,7 @@ CREATE OR REPLACE VIEW sft_steps AS FROM data.sft_steps;
 CREATE OR REPLACE VIEW es_steps AS FROM data.es_steps;
 CREATE OR REPLACE VIEW tuning AS FROM data.tuning;
 CREATE OR REPLACE VIEW evaluations AS FROM data.evaluations;
+CREATE OR REPLACE VIEW frontier AS FROM data.frontier;
 CREATE OR REPLACE VIEW accuracies AS FROM data.accuracies;
 CREATE OR REPLACE VIEW comparisons AS FROM data.comparisons;
 CREATE OR REPLACE VIEW benchmarks AS FROM data.benchmarks;

@@ -8,12 +8,12 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 
 from evolora_core.errors import EvoloraError
-from flows.cli import bench, doctor, evaluate, export, host, pack, retry, run, serve, sql, status, store
+from flows.cli import bench, doctor, evaluate, export, host, pack, regime_map, retry, run, serve, sql, status, store
 from flows.cli._app import app
 
 __all__ = ["app", "console", "main"]
 
-for module in (run, serve, status, retry, sql, store, pack, evaluate, host, export, bench, doctor):
+for module in (run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, export, bench, doctor):
     module.register(app)
 
 

@@ -147,6 +147,7 @@ def test_questions_about_nothing(capsys, home):
     assert "no such suite" in refusal(capsys, "status", "quickstart")
     assert "no store yet" in refusal(capsys, "sql", "SELECT 1")
     assert "is not a pack" in refusal(capsys, "pack", "verify", ".")
+    assert "is not a pack" in refusal(capsys, "map", "packs/absent", "--out", "x")
     assert "not a run" in refusal(capsys, "export", "quickstart", "--out", "x")
 
 

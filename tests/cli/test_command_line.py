@@ -8,7 +8,7 @@ import pytest
 from flows.cli import app, main
 
 COMMANDS = [
-    ["run"], ["serve"], ["status"], ["retry"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"],
+    ["run"], ["serve"], ["status"], ["retry"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"], ["map"],
     ["evaluate"], ["host", "list"], ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
     ["bench", "orchestration"], ["bench", "faults"], ["bench", "engine"], ["bench", "ecology"],
 ]  # fmt: skip

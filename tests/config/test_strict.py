@@ -24,6 +24,17 @@ SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_te
         ("name: tiny\n", "", r"suite.yaml:1: key 'name' is missing; add it"),
         ("b: sft, split", "b: sft, splt", r"unknown key 'evaluation.comparisons.1.splt'; did you mean 'split'"),
         ("b: sft, split: retention", "b: sft, split: retention, routing: sell", r"routing': input should be 'single'"),
+        (
+            "b: frozen, split: holdout_id",
+            "b: frozen, split: holdout_id, regime: no rival",
+            r"regime 'no rival' compares ecology with frozen; the map asks whether to evolve or to fine-tune",
+        ),
+        ("bootstrap: 500", "strengths: [0.5, 0]", r"key 'evaluation.strengths.1': input should be greater than 0"),
+        (
+            "[family, single, cell, learned]",
+            "[family]\n  strengths: [0.5]",
+            r"strengths: it is the router `single` that is scaled; add it to the routings",
+        ),
         ("host: nano", "host: nano\nhost: other", r"suite.yaml:\d+: key 'host' stands twice; keep one"),
         ("[math, string.sort]", "[math, string.srot]", r"unknown family 'string.srot': did you mean 'string.sort'"),
         ("seeds: [0, 1]", "seeds: [0, 0]", r"each seed may stand once"),

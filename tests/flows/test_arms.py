@@ -16,6 +16,8 @@ ARMS = [
     "ecology.verifier_error=0.05",
     "es={pairs: 2, items: 2, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
     "tuning.fraction=1.0",
+    "evaluation.strengths=[0.5, 2.0]",
+    "evaluation.frontier_items=9",
     "evaluation.comparisons=[{a: specialists, b: es, split: holdout_id, routing: learned}]",
 ]
 
@@ -43,6 +45,20 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home, tmp_path):
     family, learned = (query(home, price.replace("?", f"'{arm}'")).rows[0][0] for arm in ("es", "es:learned"))
     assert family < learned
     assert (Path(done["pack"]) / "plots" / "comparisons.png").exists()
+    found = query(home, "SELECT condition, strength, split, n FROM frontier ORDER BY ALL").rows
+    assert found == sorted(
+        (condition, strength, split, 9)
+        for condition in table
+        for strength in ([0.0] if condition == "frozen" else [0.5, 1.0, 2.0])
+        for split in ("holdout_id", "retention")
+    )
+    # As trained, an arm answers the frontier's items as it answers them anyway: every 32 / 9th of the split.
+    alone = "SELECT correct FROM evaluations WHERE arm = ? AND split = 'retention'"
+    traced = "SELECT correct FROM frontier WHERE condition = ? AND split = 'retention' AND strength = ?"
+    for condition, strength, arm in (("frozen", 0.0, "frozen"), ("es", 1.0, "es:single")):
+        right = [correct for (correct,) in query(home, alone, [arm]).rows]
+        assert query(home, traced, [condition, strength]).rows == [(sum(right[i * 32 // 9] for i in range(9)),)]
+    assert (Path(done["pack"]) / "plots" / "frontier.png").exists()
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -42,6 +42,7 @@ def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
         "accuracy_by_family",
         "gain_and_retention",
         "comparisons",
+        "frontier",
         "net_and_roi",
         "energy_and_population",
         "lineage",
@@ -170,6 +171,7 @@ def test_missing_runs_are_named_and_a_pack_ages(tmp_path: Path) -> None:
         "accuracy_by_family",
         "gain_and_retention",
         "comparisons",
+        "frontier",
     }
     assert verify(home, out) == []
     for stage in late:

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from evolora_core.report import figures, plots
+from evolora_core.report.tradeoffs import frontier, pareto_front
 from evolora_core.rng import stream
 
 
@@ -50,6 +51,30 @@ def _comparisons() -> pd.DataFrame:
     return pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows])
 
 
+def _curve() -> pd.DataFrame:
+    points = [("frozen", "frozen", np.nan)]
+    points += [
+        (name, f"{name}-{budget}" if budget > 1 else name, 1e12 * budget)
+        for name in ("ecology", "sft", "own")
+        for budget in (1, 2, 4)
+    ]
+    shares = {
+        f"{what}_{column}": 0.5 + d
+        for what in ("id", "retention")
+        for column, d in zip(("acc", "lo", "hi"), (0, -0.1, 0.1), strict=True)
+    }
+    return pd.DataFrame({"curve": name, "condition": c, "total_flops": flops} | shares for name, c, flops in points)
+
+
+def _frontier() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"condition": c, "seed": seed, "strength": s, "gain": g * s + seed / 100, "change": -f * s**2}
+        for c, g, f in (("ecology", 0.08, 0.01), ("sft", 0.11, 0.05), ("own", 0.0, 0.02))
+        for s in (0.5, 1.0, 1.5)
+        for seed in range(3)
+    )
+
+
 def _lives() -> pd.DataFrame:
     columns = ("seed", "organelle", "origin", "born", "died", "parent", "joined")
     rows = [
@@ -68,6 +93,8 @@ DATA = {
     "accuracy_by_family": _families,
     "gain_and_retention": _gains,
     "comparisons": _comparisons,
+    "curve": _curve,
+    "frontier": _frontier,
     "lineage": _lives,
 }
 
@@ -90,3 +117,20 @@ def test_merges_are_drawn_to_both_parents() -> None:
     ends = {tuple(sorted(map(int, segment[:, 1]))) for c in segments[1:] for segment in c.get_segments()}
     assert ends == {(0, 2), (1, 2), (2, 3)}
     assert "seed 0" in figure.axes[0].get_title(loc="left")
+
+
+def test_the_front_is_what_nothing_else_beats() -> None:
+    points = np.array([[0, 0], [1, -1], [2, -1], [2, -3], [-1, 0], [3, -4], [3, -4], [2, -1]])
+    assert pareto_front(points).tolist() == [[0, 0], [2, -1], [3, -4]]
+    cloud = stream(0, 0, 0, "front").normal(size=(60, 2))
+    beaten = [any((q >= p).all() and (q > p).any() for q in cloud) for p in cloud]
+    assert pareto_front(cloud).tolist() == sorted(cloud[~np.array(beaten)].tolist())
+
+
+def test_the_frontier_shows_means_over_seeds_and_the_host() -> None:
+    (panel,) = frontier(_frontier()).axes
+    lines = [np.transpose(line.get_data()).tolist() for line in panel.lines if len(line.get_xdata()) == 3]
+    assert lines[0] == pytest.approx(np.array([[5, -0.25], [9, -1], [13, -2.25]]))
+    assert [[0.0], [0.0]] in [[list(line.get_xdata()), list(line.get_ydata())] for line in panel.lines]
+    words = [text.get_text() for text in panel.texts]
+    assert words.count("×0.5") == 1 and "frozen: doing nothing" in words

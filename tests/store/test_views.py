@@ -128,3 +128,9 @@ def test_progress_along_the_lineage_is_that_of_first_answers(home: Path) -> None
             assert row["inherited"] == pytest.approx(start - np.mean(born_from))
         else:
             assert row["inherited"] is None
+
+
+def test_a_comparison_has_the_regime_that_its_suite_names(home: Path) -> None:
+    rows = query(home, "SELECT b, split, regime FROM comparison WHERE regime IS NOT NULL").rows
+    assert rows == [("sft", "holdout_id", "all labels, $5 each")]
+    assert query(home, "SELECT count(*) FROM comparison").rows == query(home, "SELECT count(*) FROM comparisons").rows

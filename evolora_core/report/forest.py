@@ -1,0 +1,99 @@
+"""The forest plot of the map: one row per regime, differences with intervals, verdicts in words and colours."""
+
+import textwrap
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.transforms import blended_transform_factory
+
+from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED
+from evolora_core.report.plots import LOOKS, STYLE, TITLES
+from evolora_core.report.tables import difference, p_value, share
+
+EVOLVE, FINE_TUNE = "evolve", "fine-tune"
+VERDICTS = {EVOLVE: LOOKS["ecology"], FINE_TUNE: LOOKS["sft"], UNDECIDED: ("#7f7f7f", "s")}  # colour and marker
+NOTE = (
+    "Accuracy of the ecology less that of the fine-tuned arm: mean over seeds, 95 % interval. Equal compute: the "
+    "fine-tuned arm may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges, "
+    "selection and routing; FLOPs: what it did spend, relative to the ecology. Evolve, fine-tune: Holm p < 0.05 within "
+    "the suite and an interval clear of zero. Undecided does not mean equal."
+)
+FEW = f" * Fewer than {MIN_SEEDS} seeds: the verdict is about these runs only."
+WORDS, PLOT, NUMBERS = 2.75, 3.1, 3.15  # widths in inches: the regimes, the plot, the numbers beside it
+ROW, HEADING, BELOW = 0.42, 0.34, 1.0  # heights in inches; below the plot are its axis and the note
+# Where the columns of numbers begin, in inches from the plot's right edge.
+AT = {"points": 0.1, "Holm p": 1.3, "seeds": 1.8, "FLOPs": 2.2, "verdict": 2.65}
+
+
+def forest(places: pd.DataFrame) -> Figure:
+    """One row per place, grouped by suite, in the order given; the numbers stand beside the plot.
+
+    `places`: suite, host, regime, split, routing, seeds, diff, lo, hi (shares), p_holm, verdict, evolved_flops,
+    fine_tuned_flops.
+    """
+    with matplotlib.rc_context(fname=STYLE):
+        names = {suite: suite.rpartition("-")[0] for suite in map(str, places["suite"])}
+        suites = len(names)
+        height = ROW * len(places) + HEADING * suites
+        whole = WORDS + PLOT + NUMBERS, height + HEADING + BELOW
+        figure = Figure(figsize=whole)
+        figure.set_layout_engine("none")  # places are given in inches
+        box = (WORDS / whole[0], BELOW / whole[1], PLOT / whole[0], height / whole[1])
+        panel = figure.add_axes(box)
+        beside = blended_transform_factory(panel.transAxes, panel.transData)
+        panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
+        y = 0.0
+        for suite, rows in places.groupby("suite", sort=False):
+            y += HEADING
+            called = names[str(suite)]
+            if list(names.values()).count(called) > 1:
+                called = str(suite)
+            heading = f"{called}, host {rows['host'].iloc[0]}"
+            panel.text(-WORDS / PLOT, y - 0.1, heading, transform=beside, weight="bold", fontsize=9.5, parse_math=False)
+            for row in rows.to_dict("records"):
+                y += ROW
+                colour, marker = VERDICTS[row["verdict"]]
+                diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
+                middle = y - ROW / 2
+                panel.errorbar(
+                    [diff], [middle], xerr=[[max(0, diff - lo)], [max(0, hi - diff)]], fmt=marker, color=colour,
+                    markersize=7, elinewidth=1.6, capsize=3,
+                    markerfacecolor="white" if row["verdict"] == UNDECIDED else colour,
+                )  # fmt: skip
+                words = textwrap.shorten(row["regime"], 46, placeholder=" …")
+                panel.text(
+                    -(WORDS - 0.12) / PLOT, middle, words, transform=beside, va="bottom", fontsize=9, parse_math=False
+                )
+                where = f"{TITLES[row['split']]}, {row['routing']} routing"
+                panel.text(
+                    -(WORDS - 0.12) / PLOT, middle + 0.03, where, transform=beside, va="top", fontsize=7,
+                    color="#666666",
+                )  # fmt: skip
+                few = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
+                texts = (
+                    difference(row["diff"], row["lo"], row["hi"]),
+                    p_value(row["p_holm"]),
+                    str(row["seeds"]),
+                    share(row["fine_tuned_flops"], row["evolved_flops"]),
+                    row["verdict"] + few,
+                )
+                for (name, at), text in zip(AT.items(), texts, strict=True):
+                    look: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
+                    panel.text(1 + at / PLOT, middle, text, transform=beside, va="center", fontsize=8, **look)
+        panel.set_title("Where to evolve, and where to fine-tune", x=-WORDS / PLOT, pad=8)
+        for name, at in AT.items():
+            panel.text(1 + at / PLOT, HEADING - 0.1, name, transform=beside, fontsize=8, color="#666666")
+        panel.set_ylim(height, 0)
+        panel.set_yticks([])
+        panel.spines["left"].set_visible(False)
+        panel.grid(axis="y", visible=False)
+        edge = max(abs(panel.get_xlim()[0]), abs(panel.get_xlim()[1]))
+        panel.set_xlim(-edge, edge)  # zero in the middle: which side a row is on is its message
+        panel.set_xlabel("← fine-tuning better      points      evolving better →", fontsize=9)
+        note = NOTE + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
+        figure.text(
+            0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
+        )
+        return figure

@@ -1,0 +1,126 @@
+"""The map of where to evolve: what several packs found about ecologies against fine-tuned arms, as one table and plot.
+
+It is read from packs, which are what is kept of a run, and needs no store. Verdicts are those of the packs: Holm's
+adjustment is over the comparisons of one suite, never over the whole map.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.errors import PackError
+from evolora_core.evaluation.statistics import UNDECIDED
+from evolora_core.report.forest import EVOLVE, FINE_TUNE, forest
+from evolora_core.report.pack import STAMP
+from evolora_core.report.plots import save
+from evolora_core.report.tables import SPLITS, Column, Table, difference, p_value, share
+
+COLUMNS = [
+    "suite", "host", "regime", "split", "routing", "evolved", "fine_tuned", "n", "seeds", "diff", "lo", "hi", "p",
+    "p_holm", "verdict", "note", "evolved_flops", "fine_tuned_flops",
+]  # fmt: skip
+READING = """\
+Each row is a comparison that its suite declared before it ran: the accuracy of an ecology less that of a fine-tuned
+arm, mean over seeds with a 95 % interval. *Evolve* and *fine-tune* are verdicts: at least five seeds, a Holm p below
+0.05 and an interval clear of zero; with fewer seeds each one must agree by its own paired test, and the note says that
+the verdict is about these runs only. *Undecided* does not mean equal. Holm p is adjusted within a suite, not over the
+map.
+
+Equal compute: a fine-tuned arm may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests
+of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the
+ecology; far below 1 it had too few labels to use more. FLOPs are algorithmic. Tuning, with equally many trials for
+each arm, and the evaluation on the holdouts are not in it.
+"""
+
+
+def build_map(packs: Sequence[Path], out: Path) -> Path:
+    """Write map.csv, map.md, map.png and map.svg of the packs in the folders `packs` into the folder `out`.
+
+    Returns `out`. Raises PackError for a folder that is no whole pack or has no place on the map, and for a suite that
+    is given twice.
+    """
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise PackError(f"{out}: is a file; name a folder")
+    parts = [places(Path(folder)) for folder in packs]
+    if not parts:
+        raise PackError("no pack is given; name folders such as packs/regimes")
+    suites = [part["suite"][0] for part in parts]
+    if twice := sorted({suite for suite in suites if suites.count(suite) > 1}):
+        raise PackError(f"{twice[0]}: two of the packs are of this suite; name one of them")
+    table = map_table(pd.concat(parts, ignore_index=True))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "map.csv").write_text(table.to_csv(), encoding="utf-8")
+    (out / "map.md").write_text(
+        f"# {table.caption}\n\n{table.to_markdown()}\n![One row per regime](map.png)\n\n{READING}", encoding="utf-8"
+    )
+    save(forest(table.data), out, "map")
+    return out
+
+
+def places(pack: Path) -> pd.DataFrame:
+    """What a pack says about an ecology against a fine-tuned arm, in the order in which its suite declared it.
+
+    Columns: COLUMNS; `diff`, `lo` and `hi` are shares, evolved less fine-tuned, whichever was declared first; `verdict`
+    is "evolve", "fine-tune" or "undecided"; the FLOPs are means over seeds. Where the suite names regimes, these
+    comparisons only; where it names none, all of such a pair, called by their arms.
+    """
+    if not (pack / STAMP).is_file():
+        raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
+    try:
+        stamp = json.loads((pack / STAMP).read_text(encoding="utf-8"))
+        # An empty note is no missing one, and a regime called `8` is no number.
+        found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str})
+        flops = pd.read_csv(pack / "paper_table.csv").set_index("condition")["total_flops"]
+        rows = _rows(stamp["config"], found, flops)
+    except (OSError, ValueError, KeyError) as error:
+        raise PackError(f"{pack}: damaged or not whole ({error}); build the pack again") from error
+    if not rows:
+        raise PackError(f"{pack}: it compares no ecology with a fine-tuned arm, so it has no place on the map")
+    return pd.DataFrame([{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows])[COLUMNS]
+
+
+def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series) -> list[dict[str, Any]]:
+    """The rows of one pack, without suite and host."""
+    arms = config.get("arms", {})
+    kinds = {condition: arms.get(condition, {}).get("like", condition) for condition in config["conditions"]}
+    by_key = {(r["split"], r["a"], r["b"], r["routing"]): r for r in found.to_dict("records")}
+    rows = []
+    for pair in config["evaluation"]["comparisons"]:
+        key = pair["split"], pair["a"], pair["b"], pair.get("routing") or "headline"
+        if {kinds[pair["a"]], kinds[pair["b"]]} != {"ecology", "sft"}:
+            continue
+        row = by_key[key]
+        reversed_ = kinds[pair["a"]] == "sft"
+        evolved, tuned = (pair["b"], pair["a"]) if reversed_ else (pair["a"], pair["b"])
+        diff, lo, hi = (-row["diff"], -row["hi"], -row["lo"]) if reversed_ else (row["diff"], row["lo"], row["hi"])
+        rows.append(
+            {"regime": row.get("regime", ""), "split": pair["split"], "evolved": evolved, "fine_tuned": tuned}
+            | {"routing": pair.get("routing") or config["evaluation"]["routings"][0]}
+            | {name: row[name] for name in ("n", "seeds", "p", "p_holm", "note")}
+            | {"diff": diff, "lo": lo, "hi": hi, "evolved_flops": flops[evolved], "fine_tuned_flops": flops[tuned]}
+            | {"verdict": {evolved: EVOLVE, tuned: FINE_TUNE, UNDECIDED: UNDECIDED}[row["verdict"]]}
+        )
+    named = [row for row in rows if row["regime"]]
+    return named or [row | {"regime": f"{row['evolved']} against {row['fine_tuned']}"} for row in rows]
+
+
+def map_table(found: pd.DataFrame) -> Table:
+    """The map as a table of one row per place."""
+    columns = [
+        Column("suite", lambda r: r["suite"], left=True),
+        Column("host", lambda r: r["host"], left=True),
+        Column("regime", lambda r: r["regime"], left=True),
+        Column("split", lambda r: SPLITS[r["split"]], left=True),
+        Column("routing", lambda r: r["routing"], left=True),
+        Column("evolved − fine-tuned, points", lambda r: difference(r["diff"], r["lo"], r["hi"])),
+        Column("Holm p", lambda r: p_value(r["p_holm"])),
+        Column("seeds", lambda r: str(r["seeds"])),
+        Column("FLOPs spent", lambda r: share(r["fine_tuned_flops"], r["evolved_flops"])),
+        Column("verdict", lambda r: r["verdict"], left=True),
+        Column("note", lambda r: r["note"], left=True),
+    ]
+    return Table("map", "Where to evolve and where to fine-tune", found, columns)
