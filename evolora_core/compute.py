@@ -97,6 +97,12 @@ class FlopModel:
             total = total + pair * tokens * (before + tokens)
         return _integers(2 * total)
 
+    def score_flops(self, total_tokens: ArrayLike, answer_tokens: ArrayLike, rank: ArrayLike = 0) -> Any:
+        """Forward alone of one row of prompt and answer, with the logits that predict its answer tokens."""
+        tokens, answer, rank = _floats(total_tokens, answer_tokens, rank)
+        scores = sum(pair for pair, _ in self.attention) * tokens * tokens
+        return _integers(2 * (tokens * (self.linear + rank * self.adapter) + scores + answer * self.head))
+
     def train_flops(self, total_tokens: ArrayLike, answer_tokens: ArrayLike, rank: ArrayLike) -> Any:
         """Forward and backward of one row of prompt and answer, the loss at its answer tokens (end token included)."""
         tokens, answer, rank = _floats(total_tokens, answer_tokens, rank)

@@ -46,7 +46,7 @@ def trial_request(
 def attempt(work: Work) -> Made:
     """Leaves the short run in run/ and its compute, all charged to `tuning`."""
     from evolora_core.compute import Meter
-    from evolora_core.rivals.sft import Diverged
+    from evolora_core.rivals.training import Diverged
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)

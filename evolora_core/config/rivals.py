@@ -23,6 +23,12 @@ class SftConfig(Strict):
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
     betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
+    kl: float = Field(
+        0.0,
+        ge=0,
+        description="weight of KL(host ‖ adapter) at the answer tokens, in nats a token, beside the loss; the "
+        "host's pass for it is part of the budget",
+    )
     epochs: float | None = Field(
         None, gt=0, description="passes over the training rows, at most; what is then left of the budget stays unspent"
     )
