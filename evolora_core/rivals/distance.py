@@ -30,7 +30,7 @@ def loss_with_divergence(model: Any, inputs: dict[str, Tensor], coefficient: flo
     first = int(wanted.any(dim=0).int().argmax())  # columns before it have no label to predict
     wanted = wanted[:, first:]
     labels = inputs["labels"][:, 1 + first :][wanted]
-    given = {name: value for name, value in inputs.items() if name != "labels"}
+    given: dict[str, Any] = {name: value for name, value in inputs.items() if name != "labels"}
     given |= {"use_cache": False, "logits_to_keep": wanted.shape[1] + 1}
 
     # The host goes first: switching the adapter off and on again must not come between its forward and its backward.

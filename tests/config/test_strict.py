@@ -29,7 +29,7 @@ SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_te
         ("seeds: [0, 1]", "seeds: [0, 0]", r"each seed may stand once"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
-        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es; define it in `arms`"),
+        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es, grpo; define it in `arms`"),
         (
             "sft]",
             "sft, quick]\narms:\n  quick: {like: sft, changes: {rnak: 4}}",
