@@ -66,10 +66,10 @@ class GrpoConfig(Strict):
     temperature: float = Field(1.0, gt=0, description="sampling temperature, in scoring too")
     beta: float = Field(0.0, ge=0, description="weight of the KL to the host, whose reading is part of the budget")
     partial_credit: bool = Field(False, description="reward the verifier's score in [0, 1] instead of right answers")
-    learning_rate: float = Field(1e-3, gt=0, description="AdamW learning rate; falls to zero as the budget is spent")
+    learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate; falls to zero as the budget is spent")
     betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
     trials: list[Changes] = Field(
-        [{"learning_rate": 5e-4}, {"learning_rate": 1e-3}, {"learning_rate": 2e-3}],
+        [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],
         description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
     )

@@ -155,7 +155,7 @@ def _fit(
         raise StageError(
             f"grpo: the budget of {budget:.3g} FLOPs does not pay for one step of {config.groups} groups of "
             f"{config.samples} answers ({first:.3g} FLOPs); raise ecology.generations or ecology.episodes, or lower "
-            "grpo.groups"
+            "grpo.groups or grpo.samples"
         )
     with isolated(host) as copied:
         trainer = _BudgetedTrainer(task, config, groups, budget, meter, copied, _arguments(task, config, groups, work))
