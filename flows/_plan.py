@@ -9,15 +9,22 @@ from typing import Any
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import ConfigError
 from flows._execute import Results, Step
-from tasks import calibrate, compare, datasets, es, evaluate, evolve, pack, sft, tune
+from tasks import calibrate, compare, datasets, es, evaluate, evolve, grpo, pack, sft, tune
 from tasks._stage import StageResult, Suite
 
-URGENCY = ("ecology", "single", "es", "sft")  # kinds of arms: what others wait for, and what takes longest, first
+URGENCY = (
+    "ecology",
+    "single",
+    "grpo",
+    "es",
+    "sft",
+)  # kinds of arms: what others wait for, and what takes longest, first
 STAGES: dict[str, tuple[str, Any, Any]] = {  # kind of arm -> its training stage, how it is asked for, its task
     "ecology": ("evolve", evolve.request, evolve.evolve),
     "single": ("evolve", evolve.request, evolve.evolve),
     "sft": ("sft", sft.request, sft.sft),
     "es": ("es", es.request, es.es),
+    "grpo": ("grpo", grpo.request, grpo.grpo),
 }
 COMPARISON, PACK = "suite.s0.compare", "suite.s0.pack"
 

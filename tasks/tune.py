@@ -6,7 +6,7 @@ reported.
 import json
 from collections.abc import Sequence
 
-from tasks import es, evolve, sft
+from tasks import es, evolve, grpo, sft
 from tasks._matched import arrivals, rival_config
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import read_table, write_table
@@ -47,7 +47,7 @@ def trial_request(
 def attempt(work: Work) -> Made:
     """Leaves the short run in run/ and its compute, all charged to `tuning`."""
     from evolora_core.compute import Meter
-    from evolora_core.rivals.sft import Diverged
+    from evolora_core.rivals.training import Diverged
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)
@@ -56,6 +56,8 @@ def attempt(work: Work) -> Made:
             made = sft.run(work, folder, work.config["budget_flops"])
         elif "es" in work.config:
             made = es.run(work, folder, work.config["budget_flops"])
+        elif "grpo" in work.config:
+            made = grpo.run(work, folder, work.config["budget_flops"])
         else:
             made = evolve.run(work, folder, work.config.get("generations"), work.config.get("budget_flops"))
         accuracy = routed_accuracy(json.loads((folder / f"routes-{work.config['routings'][0]}.json").read_text()))

@@ -48,8 +48,8 @@ def test_only_the_store_opens_duckdb():
     assert not {name for name in importers("duckdb") if not name.startswith("evolora_core/store/")}
 
 
-def test_only_the_sft_rival_uses_trl():
-    assert importers("trl") == {"evolora_core/rivals/sft.py"}
+def test_only_two_rivals_use_trl():
+    assert importers("trl") == {"evolora_core/rivals/sft.py", "evolora_core/rivals/grpo.py"}
 
 
 def test_nothing_is_pickled():

@@ -82,6 +82,19 @@ def test_reading_an_answer_costs_what_the_counter_counts(host, rank):
     assert flops.sum() == pytest.approx(counted(read), rel=CLOSE)
 
 
+@pytest.mark.parametrize("rank", [0, RANK])
+def test_scoring_an_answer_costs_what_the_counter_counts(host, rank):
+    prompt, answer, population = 12, 20, tiny_population(host, [RANK])
+
+    def score():
+        with torch.no_grad(), attached(host.model, population) as adapters:
+            adapters.rows(np.array([0 if rank else -1]))
+            host.model(input_ids=torch.full((1, prompt + answer), 5), logits_to_keep=answer)
+
+    expected = FlopModel.from_model(host.model).score_flops(prompt + answer, answer, rank)
+    assert expected == pytest.approx(counted(score), rel=CLOSE)
+
+
 @given(
     prompt=st.lists(st.integers(1, 60), min_size=1, max_size=6), new=st.integers(0, 30), rank=st.sampled_from([0, 1, 8])
 )

@@ -13,14 +13,14 @@ Changes = dict[str, Any]
 class ArmConfig(Strict):
     """A condition that is another one with some settings changed."""
 
-    like: Literal["single", "ecology", "sft", "es"] = Field(description="condition that it is otherwise like")
+    like: Literal["single", "ecology", "sft", "es", "grpo"] = Field(description="condition that it is otherwise like")
     budget: float = Field(
         1.0, gt=0, description="FLOPs that it may spend, relative to the condition `ecology` with the same seed"
     )
     changes: Changes = Field(
         {},
-        description="settings that differ from the section `ecology` (for `like` ecology or single), `sft` or `es`, "
-        "nested as there",
+        description="settings that differ from the section `ecology` (for `like` ecology or single), `sft`, `es` or "
+        "`grpo`, nested as there",
     )
 
 

@@ -23,6 +23,12 @@ class SftConfig(Strict):
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
     betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
+    kl: float = Field(
+        0.0,
+        ge=0,
+        description="weight of KL(host ‖ adapter) at the answer tokens, in nats a token, beside the loss; the "
+        "host's pass for it is part of the budget",
+    )
     epochs: float | None = Field(
         None, gt=0, description="passes over the training rows, at most; what is then left of the budget stays unspent"
     )
@@ -46,5 +52,24 @@ class EsConfig(Strict):
     learning_rate: float = Field(1e-2, gt=0, description="Adam learning rate; falls to zero as the budget is spent")
     trials: list[Changes] = Field(
         [{"learning_rate": 3e-3}, {"learning_rate": 1e-2}, {"sigma": 0.05}],
+        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+    )
+
+
+class GrpoConfig(Strict):
+    """Compute-matched group relative policy optimisation of one adapter by TRL, from rewards alone."""
+
+    rank: int = Field(8, ge=1, description="adapter rank")
+    scale: float = Field(2.0, gt=0, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
+    groups: int = Field(8, ge=1, description="items of one step; their answers are sampled and learned together")
+    samples: int = Field(8, ge=2, description="answers to each item; an advantage is relative to their mean reward")
+    temperature: float = Field(1.0, gt=0, description="sampling temperature, in scoring too")
+    beta: float = Field(0.0, ge=0, description="weight of the KL to the host, whose reading is part of the budget")
+    partial_credit: bool = Field(False, description="reward the verifier's score in [0, 1] instead of right answers")
+    learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate; falls to zero as the budget is spent")
+    betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
+    max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
+    trials: list[Changes] = Field(
+        [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],
         description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
     )

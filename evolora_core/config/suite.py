@@ -7,11 +7,12 @@ from pydantic import Field, model_validator
 
 from evolora_core.config.arms import ArmConfig, changed
 from evolora_core.config.ecology import EcologyConfig
-from evolora_core.config.rivals import EsConfig, SftConfig
+from evolora_core.config.rivals import EsConfig, GrpoConfig, SftConfig
 from evolora_core.config.strict import Strict, load_yaml
 
-Kind = Literal["frozen", "single", "ecology", "sft", "es"]
+Kind = Literal["frozen", "single", "ecology", "sft", "es", "grpo"]
 Routing = Literal["single", "family", "cell", "learned"]
+Section = EcologyConfig | SftConfig | EsConfig | GrpoConfig
 Split = Literal["holdout_id", "holdout_ood", "retention"]
 NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
 
@@ -109,7 +110,7 @@ class SuiteConfig(Strict):
     conditions: list[str] = Field(
         ["frozen", "single", "ecology", "sft"],
         min_length=1,
-        description="arms of the suite: frozen, single, ecology, sft, es, and what `arms` defines",
+        description="arms of the suite: frozen, single, ecology, sft, es, grpo, and what `arms` defines",
     )
     arms: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")], ArmConfig] = Field(
         {}, description="conditions of your own: ablations, other budgets, other rivals"
@@ -126,6 +127,7 @@ class SuiteConfig(Strict):
     ecology: EcologyConfig = Field(EcologyConfig(), description="the ecology, and `single`, which shares its rule")
     sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning")
     es: EsConfig = Field(EsConfig(), description="evolution strategies on one adapter")
+    grpo: GrpoConfig = Field(GrpoConfig(), description="group relative policy optimisation of one adapter")
     tuning: TuningConfig = Field(TuningConfig(), description="how the trials of each arm are made")
     evaluation: EvaluationConfig = Field(description="routing and declared comparisons")
 
@@ -181,12 +183,10 @@ class SuiteConfig(Strict):
         """FLOPs that a condition may spend, relative to the ecology's."""
         return self.arms[condition].budget if condition in self.arms else 1.0
 
-    def settings(self, condition: str, trial: int | None = None) -> EcologyConfig | SftConfig | EsConfig:
-        """The section of a condition, `ecology`, `sft` or `es`, with its changes, and those of one of its trials."""
+    def settings(self, condition: str, trial: int | None = None) -> Section:
+        """The section of a condition, `ecology` or its own, with its changes, and those of one of its trials."""
         kind = self.kind(condition)
-        section: EcologyConfig | SftConfig | EsConfig = (
-            self.sft if kind == "sft" else self.es if kind == "es" else self.ecology
-        )
+        section: Section = getattr(self, kind) if kind in ("sft", "es", "grpo") else self.ecology
         if condition in self.arms:
             section = changed(section, self.arms[condition].changes, f"arms.{condition}.changes")
         if trial is None:

@@ -1,1 +1,1 @@
-"""The rivals of the ecology: other ways to spend the same compute. Each is one module; only `sft` imports TRL."""
+"""The rivals of the ecology: other ways to spend the same compute. `sft` and `grpo` alone import TRL."""

@@ -1,4 +1,4 @@
-"""What a killed SFT run goes on from: Trainer checkpoints of this very run, with the hashes of all that they need."""
+"""What a killed Trainer goes on from: checkpoints of this very run, with the hashes of all that they need."""
 
 import json
 import logging
@@ -51,7 +51,7 @@ def last_checkpoint(work: Path, run: str, meter: Meter) -> str | None:
             if not damaged:
                 meter.merge(Meter.from_state(marker["meter"]))
                 return str(path)
-            log.warning("sft: %s is damaged; going on from before it", damaged[0])
+            log.warning("%s is damaged; going on from before it", damaged[0])
         shutil.rmtree(path)
     for path in work.glob("adapter-*"):  # of another run, or without a checkpoint to go on from
         shutil.rmtree(path)

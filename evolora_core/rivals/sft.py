@@ -1,4 +1,4 @@
-"""Supervised fine-tuning of one LoRA adapter by TRL's SFTTrainer within a FLOP budget. Only this module imports TRL.
+"""Supervised fine-tuning of one LoRA adapter by TRL's SFTTrainer within a FLOP budget.
 
 The tokens are those of evaluation (the host's own template and end token); the loss is on the completion alone; the
 schedule is planned from the known budget (rivals.plan) and decays to zero where it ends. Choosing among checkpoints
@@ -10,15 +10,15 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from datasets import Dataset
-from peft import LoraConfig, set_peft_model_state_dict
+from numpy.typing import ArrayLike
+from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 from torch.utils.data import Sampler
 from tqdm import tqdm
@@ -31,7 +31,6 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 from evolora_core import rng
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import SftConfig, config_hash
-from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import Decoding
 from evolora_core.families import Item
 from evolora_core.hosts import Host
@@ -44,23 +43,17 @@ from evolora_core.rivals.checkpoints import (
     is_finite,
     question_costs,
 )
+from evolora_core.rivals.distance import loss_with_divergence
 from evolora_core.rivals.isolation import isolated
 from evolora_core.rivals.plan import Plan, make_plan
 from evolora_core.rivals.rows import TrainingRows, tokenise
+from evolora_core.rivals.training import AdapterOnly, Diverged, InOrder, lora
 
 log = logging.getLogger(__name__)
 
 SAVE_SECONDS = 60.0  # of training that a kill may cost
 
 Progress = Callable[[int, int], None]
-
-
-class Diverged(StageError):
-    """The loss or the weights became NaN or infinite before any checkpoint was kept; `meter` has what it cost."""
-
-    def __init__(self, message: str, meter: Meter) -> None:
-        super().__init__(message)
-        self.meter = meter
 
 
 @dataclass(frozen=True)
@@ -104,10 +97,9 @@ def train_sft(
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     rows = tokenise(host, train_items)
-    cost = FlopModel.from_model(host.model).train_flops
     asked = interleave(selection_items, seed) if decoding is not None else []
     plan = make_plan(
-        cost(rows.lengths, rows.answers, config.rank),
+        row_flops(FlopModel.from_model(host.model), rows.lengths, rows.answers, config.rank, config.kl),
         rows.lengths,
         budget_flops=budget_flops,
         batch_rows=config.batch_rows,
@@ -154,6 +146,14 @@ def train_sft(
     return SftResult(folder / "adapter", checkpoints, steps, meter, rows.left_out, diverged_at is not None)
 
 
+def row_flops(model: FlopModel, tokens: ArrayLike, answers: ArrayLike, rank: int, kl: float) -> Any:
+    """Budget FLOPs of training on rows of so many tokens, `answers` of them learned; the host reads along if `kl` is
+    not 0.
+    """
+    reading = model.score_flops(tokens, answers) if kl else 0
+    return model.train_flops(tokens, answers, rank) + reading
+
+
 def micro_batches(batch_rows: int) -> int:
     """Into how many equal parts a batch is cut; its rows are sorted by length, so each part pads only to its own
     longest.
@@ -193,13 +193,8 @@ def _fit(
             train_dataset=Dataset.from_dict({"input_ids": rows.input_ids, "completion_mask": rows.completion_mask}),
             processing_class=host.tokenizer,
             data_collator=DataCollatorForLanguageModeling(pad_token_id=host.pad_id),
-            peft_config=LoraConfig(
-                r=config.rank,
-                lora_alpha=config.scale * config.rank,  # type: ignore[arg-type]  # PEFT divides: any number will do
-                lora_dropout=0.0,
-                target_modules="all-linear",
-                task_type="CAUSAL_LM",
-            ),
+            peft_config=lora(config.rank, config.scale),
+            kl=config.kl,
         )
         if start is not None:
             set_peft_model_state_dict(trainer.model, load_file(start / "adapter_model.safetensors"))
@@ -261,31 +256,18 @@ def _check_rows(prepared: Any, rows: TrainingRows) -> None:
         raise RuntimeError("TRL changed the training rows: some were dropped, cut or masked otherwise")
 
 
-class _InOrder(Sampler[int]):
-    """Row numbers exactly as planned."""
+class _PlannedTrainer(AdapterOnly, SFTTrainer):
+    """SFTTrainer that follows a plan, keeps near the host if asked to, and counts FLOPs as the rest of the project."""
 
-    def __init__(self, order: np.ndarray) -> None:
-        self.rows = order.reshape(-1).tolist()
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-class _PlannedTrainer(SFTTrainer):
-    """SFTTrainer that follows a plan, counts FLOPs as the rest of the project does, and sends no telemetry."""
-
-    def __init__(self, *, plan: Plan, model: PreTrainedModel, peft_config: LoraConfig, **arguments: Any) -> None:
-        self._plan = plan
+    def __init__(self, *, plan: Plan, model: PreTrainedModel, peft_config: Any, kl: float, **arguments: Any) -> None:
+        self._plan, self._kl = plan, kl
         self._rank = peft_config.r
         self._costs = FlopModel.from_model(model)  # before PEFT wraps its layers
         self.step_flops = self.step_tokens = self.step_executed = 0  # of the running step; _Watch sets them back
         super().__init__(model=model, peft_config=peft_config, **arguments)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
-        return _InOrder(self._plan.order)
+        return InOrder(self._plan.order)
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Linear warm-up, then linear decay to zero after the last planned step; no step is wasted at rate 0."""
@@ -300,28 +282,28 @@ class _PlannedTrainer(SFTTrainer):
         self._created_lr_scheduler = True
         return self.lr_scheduler
 
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """TRL's loss, or ours where the divergence from the host is part of it."""
+        if not self._kl:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        return loss_with_divergence(model, inputs, self._kl, num_items_in_batch)
+
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         """Budget FLOPs of a micro-batch; Trainer calls this once after each forward and backward."""
         lengths = inputs["attention_mask"].sum(dim=1).numpy(force=True)
         answers = (inputs["labels"] != -100).sum(dim=1).numpy(force=True)
         rows, width = inputs["attention_mask"].shape
-        flops = int(self._costs.train_flops(lengths, answers, self._rank).sum())
+        flops = int(row_flops(self._costs, lengths, answers, self._rank, self._kl).sum())
         self.step_flops += flops
         self.step_tokens += int(lengths.sum())
-        # With padding, and with the LM head at every position but the last, which is how TRL scores on a CPU.
-        self.step_executed += rows * int(self._costs.train_flops(width, width - 1, self._rank))
+        # With padding, and with the LM head at every position but the last, which is how TRL scores on a CPU; with a
+        # divergence only from the first answer token of the rows on.
+        first = int((inputs["labels"] != -100).any(dim=0).int().argmax())
+        heads = width - first + 1 if self._kl else width - 1
+        self.step_executed += rows * int(row_flops(self._costs, width, heads, self._rank, self._kl))
         return flops
-
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        """The adapter alone: no tokenizer, no pickled arguments, and no look on the hub for a changed vocabulary."""
-        model: Any = self.model
-        model.save_pretrained(output_dir or self.args.output_dir, save_embedding_layers=False)
-
-    def create_model_card(self, *arguments: Any, **options: Any) -> None:
-        """None: checkpoints are for resuming only."""
-
-    def _send_telemetry(self) -> None:
-        """None is sent."""
 
 
 class _Watch(TrainerCallback):

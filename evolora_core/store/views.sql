@@ -212,6 +212,7 @@ CREATE OR REPLACE VIEW assimilations AS FROM data.assimilations;
 CREATE OR REPLACE VIEW archive AS FROM data.archive;
 CREATE OR REPLACE VIEW sft_steps AS FROM data.sft_steps;
 CREATE OR REPLACE VIEW es_steps AS FROM data.es_steps;
+CREATE OR REPLACE VIEW grpo_steps AS FROM data.grpo_steps;
 CREATE OR REPLACE VIEW tuning AS FROM data.tuning;
 CREATE OR REPLACE VIEW evaluations AS FROM data.evaluations;
 CREATE OR REPLACE VIEW frontier AS FROM data.frontier;

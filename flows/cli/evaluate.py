@@ -73,7 +73,7 @@ def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     """The training stage of a run and its resolved suite."""
     from evolora_core.run_index import find_run, find_suite
 
-    entry = find_run(home, run, ("evolve", "sft", "es"))
+    entry = find_run(home, run, ("evolve", "sft", "es", "grpo"))
     suite = find_suite(home, entry.suite).index(home) / "suite.json"
     return entry, json_text.loads(suite.read_text(encoding="utf-8"))
 

@@ -40,7 +40,7 @@ SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_te
         ("seeds: [0, 1]", "seeds: [0, 0]", r"each seed may stand once"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
-        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es; define it in `arms`"),
+        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es, grpo; define it in `arms`"),
         (
             "sft]",
             "sft, quick]\narms:\n  quick: {like: sft, changes: {rnak: 4}}",
@@ -90,3 +90,13 @@ arms:
     assert lone.plasticity == suite.ecology.plasticity
     assert suite.settings("lone", 1).plasticity.learning_rate == 0.004
     assert suite.settings("long").rank == 4 and suite.settings("sft") == suite.sft
+
+
+def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path):
+    path = tmp_path / "suite.yaml"
+    arms = "sft, sft-kl]\narms:\n  sft-kl: {like: sft, changes: {kl: 0.1}}\n"
+    path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
+    suite = load_yaml(path, SuiteConfig)
+    assert suite.kind("sft-kl") == "sft"
+    assert suite.settings("sft-kl") == suite.sft.model_copy(update={"kl": 0.1}) and suite.sft.kl == 0
+    assert [suite.settings("sft-kl", trial).kl for trial in range(suite.trials)] == [0.1] * suite.trials

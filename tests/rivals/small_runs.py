@@ -8,16 +8,16 @@ from evolora_core.config import SftConfig
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.rivals.rows import tokenise
-from evolora_core.rivals.sft import SftResult, train_sft
+from evolora_core.rivals.sft import SftResult, row_flops, train_sft
 
 CONFIG = SftConfig(rank=2, batch_rows=16, checkpoints=3)
 RATE = 5e-3
 
 
-def budget_of(host: Host, items: list[Item], steps: float) -> int:
+def budget_of(host: Host, items: list[Item], steps: float, kl: float = 0.0) -> int:
     """FLOPs of about so many steps."""
     rows = tokenise(host, items)
-    costs = FlopModel.from_model(host.model).train_flops(rows.lengths, rows.answers, CONFIG.rank)
+    costs = row_flops(FlopModel.from_model(host.model), rows.lengths, rows.answers, CONFIG.rank, kl)
     return int(costs.mean() * CONFIG.batch_rows * steps)
 
 
@@ -29,9 +29,10 @@ def train(
     steps: float = 6.5,
     rate: float = RATE,
     seed: int = 3,
+    kl: float = 0.0,
     **options: Any,
 ) -> SftResult:
     """A run of about so many steps."""
-    config = CONFIG.model_copy(update={"learning_rate": rate})
-    budget = budget_of(host, items, steps)
+    config = CONFIG.model_copy(update={"learning_rate": rate, "kl": kl})
+    budget = budget_of(host, items, steps, kl)
     return train_sft(host, items, config, budget_flops=budget, seed=seed, folder=folder, **options)

@@ -18,7 +18,7 @@ from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population
 from evolora_core.rivals import plan, resume, sft
 from evolora_core.rivals.rows import tokenise
-from evolora_core.rivals.sft import Diverged
+from evolora_core.rivals.training import Diverged
 
 
 def weights(result):

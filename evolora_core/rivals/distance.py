@@ -1,0 +1,43 @@
+"""How far an adapter moves its host's next-token distributions, as a term of the loss.
+
+The term is KL(host ‖ adapter) at the answer tokens of the training rows, the mean over tokens. With the host fixed its
+gradient is that of the cross-entropy with the host's own distribution, the distillation loss at temperature 1 of
+Learning without Forgetting (Li, Hoiem 2016, arXiv 1606.09282); and it is the divergence by which Shenfeld et al. 2025
+(arXiv 2509.04259) predict forgetting. It asks the adapter to keep probable whatever the host thinks probable; the
+reverse would let it drop such answers, as long as what it says is probable to the host.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def divergence(host_logits: Tensor, logits: Tensor) -> Tensor:
+    """KL(host ‖ adapter) in nats at every position: `[positions, vocabulary]` twice -> `[positions]`, in float32."""
+    host, own = host_logits.float().log_softmax(-1), logits.float().log_softmax(-1)
+    return functional.kl_div(own, host, reduction="none", log_target=True).sum(-1)
+
+
+def loss_with_divergence(model: Any, inputs: dict[str, Tensor], coefficient: float, tokens: Any) -> Tensor:
+    """Summed negative log-likelihood of the labels plus `coefficient` times the summed divergence, over `tokens`.
+
+    `model` is a PEFT model, which without its adapter is the frozen host. `inputs` has `input_ids`, `attention_mask`
+    and `labels` (-100 where nothing is learned), all `[rows, width]`; every label but -100 counts alike.
+    """
+    wanted = inputs["labels"][:, 1:] != -100
+    first = int(wanted.any(dim=0).int().argmax())  # columns before it have no label to predict
+    wanted = wanted[:, first:]
+    labels = inputs["labels"][:, 1 + first :][wanted]
+    given: dict[str, Any] = {name: value for name, value in inputs.items() if name != "labels"}
+    given |= {"use_cache": False, "logits_to_keep": wanted.shape[1] + 1}
+
+    # The host goes first: switching the adapter off and on again must not come between its forward and its backward.
+    learning = model.training
+    with torch.no_grad(), model.disable_adapter():
+        host_logits = model.eval()(**given).logits[:, :-1][wanted]  # a host with dropout would be another each time
+    model.train(learning)
+    logits = model(**given).logits[:, :-1][wanted]
+    unlikely = functional.cross_entropy(logits.float(), labels, reduction="sum")
+    return (unlikely + coefficient * divergence(host_logits, logits).sum()) / tokens

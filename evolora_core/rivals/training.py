@@ -1,0 +1,60 @@
+"""What the rivals that a Trainer trains have in common."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from peft import LoraConfig
+from torch.utils.data import Sampler
+
+from evolora_core.compute import Meter
+from evolora_core.errors import StageError
+
+
+class Diverged(StageError):
+    """The loss or the weights became NaN or infinite and no sound adapter is left; `meter` has what it cost."""
+
+    def __init__(self, message: str, meter: Meter) -> None:
+        super().__init__(message)
+        self.meter = meter
+
+
+def lora(rank: int, scale: float) -> LoraConfig:
+    """An adapter on every linear layer, ΔW = scale · B A."""
+    return LoraConfig(
+        r=rank,
+        lora_alpha=scale * rank,  # type: ignore[arg-type]  # PEFT divides: any number will do
+        lora_dropout=0.0,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+
+
+class InOrder(Sampler[int]):
+    """Row numbers exactly as planned."""
+
+    def __init__(self, order: np.ndarray) -> None:
+        self.rows = order.reshape(-1).tolist()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class AdapterOnly:
+    """Mixed into a TRL trainer: saves adapters and nothing else, and tells nobody."""
+
+    model: Any
+    args: Any
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        """The adapter alone: no tokenizer, no pickled arguments, and no look on the hub for a changed vocabulary."""
+        self.model.save_pretrained(output_dir or self.args.output_dir, save_embedding_layers=False)
+
+    def create_model_card(self, *arguments: Any, **options: Any) -> None:
+        """None: checkpoints are for resuming only."""
+
+    def _send_telemetry(self) -> None:
+        """None is sent."""
