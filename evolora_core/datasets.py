@@ -33,7 +33,7 @@ __all__ = [
     "write_items",
 ]
 
-SPLITS = ("train", "selection", "holdout_id", "holdout_ood", "retention")
+SPLITS = ("train", "selection", "holdout_id", "holdout_ood", "retention", "reselection")
 _DRAWS_PER_ITEM = 60  # a reserved prompt takes ten draws on average; a cell that needs six times that is nearly used up
 
 
@@ -53,11 +53,13 @@ class SplitSettings(Protocol):
     @property
     def selection_items(self) -> int: ...
     @property
+    def reselection_items(self) -> int: ...
+    @property
     def holdout_items(self) -> int: ...
 
 
 def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
-    """All splits, each balanced over its (family, depth) cells and free of repeated prompts.
+    """All splits that have items, each balanced over its (family, depth) cells and free of repeated prompts.
 
     ConfigError for an unknown family or one that is trained on and held out; DataError names a cell that has too few
     items.
@@ -68,6 +70,7 @@ def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
         "retention": _cells(config, "retention_families"),
     }
     cells["selection"] = cells["holdout_id"] = cells["train"]
+    cells["reselection"] = cells["holdout_ood"]
     trained = {family for family, _ in cells["train"]}
     for split, key in (("holdout_ood", "ood_families"), ("retention", "retention_families")):
         for family, _ in cells[split]:
@@ -76,9 +79,11 @@ def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
     sizes = dict.fromkeys(SPLITS, config.holdout_items) | {
         "train": config.train_items,
         "selection": config.selection_items,
+        "reselection": config.reselection_items,
     }
     seen: set[str] = set()
-    return {split: _draw_split(split, cells[split], sizes[split], seed, seen) for split in SPLITS}
+    drawn = [split for split in SPLITS if sizes[split]]
+    return {split: _draw_split(split, cells[split], sizes[split], seed, seen) for split in drawn}
 
 
 def leak_counts(splits: dict[str, list[Item]]) -> list[dict[str, Any]]:

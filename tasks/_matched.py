@@ -33,6 +33,6 @@ def rival_config(suite: Suite, section: str, arm: str, trial: int | None) -> dic
     return {
         section: suite.config.settings(arm, trial).model_dump(mode="json", exclude={"trials"}),
         "decoding": suite.config.decoding.model_dump(mode="json"),
-        "routings": suite.config.evaluation.routings,
+        "routings": suite.config.trained_routings,
         "arrivals": arrivals(suite),
     }

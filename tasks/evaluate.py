@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evolora_core.evaluation.grading import Outcome
     from evolora_core.hosts import Host
     from evolora_core.population.stack import Population
+    from evolora_core.routing import Routes
 
 HOLDOUTS = ("holdout_id", "holdout_ood", "retention")
 
@@ -54,6 +55,7 @@ def make(work: Work) -> Made:
     from evolora_core.evaluation.grading import answer_items, charge
     from evolora_core.evaluation.holdout import evaluation_rows
     from evolora_core.routing import FILE, HOST, prompt_features, read_classifier, read_routes, route
+    from evolora_core.routing.reselected import RESELECTED, reselect
     from tasks._worker import load_stage_host
 
     host = load_stage_host(work.host)
@@ -65,11 +67,17 @@ def make(work: Work) -> Made:
     accuracies: dict[str, float] = {}
     if "trained" in work.inputs:
         population, organelles = load_adapters(host, work.inputs["trained"])
-    routed = {name: read_routes(work.inputs["trained"] / f"routes-{name}.json") for name in work.config["routings"]}
+    meter, rows, done = Meter(), [], 0
+    routed: dict[str, Routes] = {}
+    for name in work.config["routings"]:
+        chosen_by = "family" if name == RESELECTED else name
+        routed[name] = read_routes(work.inputs["trained"] / f"routes-{chosen_by}.json")
+        if name == RESELECTED:
+            foreign = read_items(work.inputs["datasets"] / "reselection.jsonl")
+            routed[name] = reselect(host, population, routed[name], foreign, meter, decoding=decoding)
     total = sum(len(items) for items in splits.values())
     frontier = work.config.get("frontier")
     scaled = 2 * frontier["items"] * len(frontier["strengths"]) if frontier else 0  # answers, about
-    meter, rows, done = Meter(), [], 0
     alone: dict[str, list[Outcome]] = {}  # what the one adapter answers, or the bare host
     for split, items in splits.items():
         slots, extra = {}, {}

@@ -42,7 +42,7 @@ def evolve_config(suite: Suite, arm: str, trial: int | None) -> dict[str, Any]:
         "mode": suite.config.kind(arm),
         "ecology": ecology,
         "decoding": suite.config.decoding.model_dump(mode="json"),
-        "routings": suite.config.evaluation.routings,
+        "routings": suite.config.trained_routings,
         "arrivals": arrivals(suite),
     }
 

@@ -22,6 +22,7 @@ class Settings:
     depths: list[str] = field(default_factory=lambda: ["short", "long"])
     train_items: int = 41
     selection_items: int = 10
+    reselection_items: int = 6
     holdout_items: int = 12
 
 
@@ -30,7 +31,7 @@ class Settings:
 def test_splits_are_disjoint_balanced_and_of_the_right_size(seed: int) -> None:
     splits = build_splits(Settings(), seed)
     assert tuple(splits) == SPLITS
-    assert [len(splits[name]) for name in SPLITS] == [41, 10, 12, 12, 12]
+    assert [len(splits[name]) for name in SPLITS] == [41, 10, 12, 12, 12, 6]
     assert all(row["shared"] == 0 for row in check_disjoint(splits))
     for name, items in splits.items():
         prompts = [canonical(item.prompt) for item in items]

@@ -12,6 +12,7 @@ from evolora_core.config.strict import Strict, load_yaml
 
 Kind = Literal["frozen", "single", "ecology", "sft", "es", "grpo"]
 Routing = Literal["single", "family", "cell", "learned"]
+HoldoutRouting = Literal["single", "family", "cell", "learned", "reselected"]
 Section = EcologyConfig | SftConfig | EsConfig | GrpoConfig
 Split = Literal["holdout_id", "holdout_ood", "retention"]
 NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
@@ -33,6 +34,9 @@ class DataConfig(Strict):
     )
     train_items: int = Field(8192, ge=1, description="items of the one training set that every arm draws from")
     selection_items: int = Field(512, ge=1, description="items that choose router, learning rate and checkpoint")
+    reselection_items: int = Field(
+        0, ge=0, description="items of the OOD families on which the router `reselected` chooses who answers them"
+    )
     holdout_items: int = Field(2048, ge=1, description="items in each of holdout_id, holdout_ood and retention")
 
 
@@ -59,7 +63,9 @@ class ComparisonConfig(Strict):
     a: str = Field(description="condition whose advantage is tested")
     b: str = Field(description="condition it is compared with")
     split: Split = Field(description="holdout split")
-    routing: Routing | None = Field(None, description="router under which both answer; by default the headline's")
+    routing: HoldoutRouting | None = Field(
+        None, description="router under which both answer; by default the headline's"
+    )
     margin: float | None = Field(
         None, gt=0, lt=1, description="loss in accuracy up to which `a` counts as not worse; said in the note"
     )
@@ -74,8 +80,11 @@ class ComparisonConfig(Strict):
 class EvaluationConfig(Strict):
     """How the holdouts are answered and which claims are tested."""
 
-    routings: list[Routing] = Field(
-        ["family", "single"], min_length=1, description="routers to evaluate; the first is the headline"
+    routings: list[HoldoutRouting] = Field(
+        ["family", "single"],
+        min_length=1,
+        description="routers to evaluate; the first is the headline. `reselected` is `family` with a choice for the "
+        "OOD families too, on items of data.reselection_items",
     )
     comparisons: list[ComparisonConfig] = Field(max_length=6, description="claims declared beforehand, at most six")
     bootstrap: int = Field(4000, ge=100, description="resamples of the hierarchical bootstrap")
@@ -89,7 +98,9 @@ class EvaluationConfig(Strict):
     )
 
     @model_validator(mode="after")
-    def _single(self) -> "EvaluationConfig":
+    def _routed(self) -> "EvaluationConfig":
+        if "reselected" in self.routings and ("family" not in self.routings or self.routings[0] == "reselected"):
+            raise ValueError("routings: `reselected` is `family` and more; add `family`, and put another router first")
         if self.strengths and "single" not in self.routings:
             raise ValueError("strengths: it is the router `single` that is scaled; add it to the routings")
         return self
@@ -133,6 +144,10 @@ class SuiteConfig(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> "SuiteConfig":
+        if ("reselected" in self.evaluation.routings) != (self.data.reselection_items > 0):
+            raise ValueError(
+                "data.reselection_items: the router `reselected` chooses on them; have both, or 0 and no such router"
+            )
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds: each seed may stand once")
         if self.tuning.seed in self.seeds:
@@ -174,6 +189,11 @@ class SuiteConfig(Strict):
         if routed:
             raise ValueError(f"evaluation.comparisons: {', '.join(map(str, routed))} is not among the routings")
         return self
+
+    @property
+    def trained_routings(self) -> list[str]:
+        """The routers that a training stage chooses routes for: all but the one that chooses at the evaluation."""
+        return [routing for routing in self.evaluation.routings if routing != "reselected"]
 
     def kind(self, condition: str) -> Kind:
         """What a condition is at bottom."""

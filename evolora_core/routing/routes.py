@@ -26,6 +26,7 @@ ROUTINGS: dict[str, Callable[[Item], str]] = {
     "single": lambda item: EVERYTHING,
     "family": lambda item: item.family,
     "cell": lambda item: f"{item.family}/{item.depth}",
+    "reselected": lambda item: item.family,
     "learned": lambda item: item.family,  # as the selection split knows it; elsewhere the classifier guesses
 }
 

@@ -45,6 +45,7 @@ def small(nano):
         depths=["short"],
         train_items=300,
         selection_items=60,
+        reselection_items=0,
         holdout_items=60,
     )
     splits = build_splits(data, 0)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig
 from evolora_core.errors import AdapterError, ConfigError
 from evolora_core.evaluation.grading import answer_items
@@ -9,7 +10,8 @@ from evolora_core.evaluation.statistics import wilson
 from evolora_core.families import Item
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
-from evolora_core.routing import HOST, Routes
+from evolora_core.routing import HOST, Routes, route
+from evolora_core.routing.reselected import reselect
 
 DECODING = DecodingConfig(max_new_tokens=4, batch_rows=16)
 
@@ -94,3 +96,18 @@ def test_arm_names_are_as_short_as_they_can_be(tmp_path):
     assert arm_names([]) == []
     assert arm_names([tmp_path / "a"]) == ["a"]
     assert arm_names([tmp_path / "x" / "adapter", tmp_path / "y" / "adapter"]) == ["x/adapter", "y/adapter"]
+
+
+def test_foreign_families_may_be_chosen_for_anew(host, population, answerable):
+    """Among all adapters that the arm had to choose from, by the usual rule; its own families stay as they were."""
+    routes = Routes("family", {"math": 0}, accuracy={"math": {"-1": 0.1, "0": 0.5, "2": 0.2}}, n={"math": 10})
+    meter = Meter()
+    found = reselect(host, population, routes, answerable, meter, decoding=DECODING)
+    assert found.routing == "reselected" and found.table == {"math": 0, "code.format": 2}
+    assert route(answerable, found).tolist() == [2] * len(answerable)
+    outcomes = [
+        o for slot in (HOST, 0, 2) for o in answer_items(host, population, answerable, [slot] * 12, decoding=DECODING)
+    ]
+    assert meter.flops("evaluation") == meter.total() == sum(outcome.flops for outcome in outcomes)
+    nobody = reselect(host, None, Routes("family", {}), answerable, meter, decoding=DECODING)
+    assert nobody.table == {"code.format": HOST}

@@ -17,6 +17,8 @@ ARMS = [
     "es={pairs: 2, items: 2, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
     "grpo={groups: 2, samples: 2, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
     "tuning.fraction=1.0",
+    "data.reselection_items=12",
+    "evaluation.routings=[family, single, cell, learned, reselected]",
     "evaluation.strengths=[0.5, 2.0]",
     "evaluation.frontier_items=9",
     "evaluation.comparisons=[{a: specialists, b: es, split: holdout_id, routing: learned}]",
@@ -42,7 +44,7 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home, tmp_path):
     assert query(home, "SELECT sum(flops) FROM grpo_steps").rows == query(home, spent).rows
     assert query(home, "SELECT count(*) > 0 FROM grpo_steps").rows == [(True,)]
     arms = query(home, "SELECT DISTINCT arm FROM arm_accuracy WHERE condition = 'es'").rows
-    assert {arm for (arm,) in arms} == {"es", "es:single", "es:cell", "es:learned"}
+    assert {arm for (arm,) in arms} == {"es", "es:single", "es:cell", "es:learned", "es:reselected"}
     assert query(home, "SELECT a, b, routing FROM comparison").rows == [("specialists", "es", "learned")]
     # Asking the router `learned` costs a layer's prefill for each answer.
     price = "SELECT flops_per_answer FROM arm_accuracy WHERE split = 'retention' AND arm = ?"
