@@ -12,8 +12,11 @@ DESCRIPTIONS = Path(__file__).resolve().parents[2] / "configs" / "hosts"
 
 
 class TemplateDescription(Strict):
-    """A plain template, used only where the tokenizer has no chat template of its own."""
+    """A plain template, used where the tokenizer has no chat template of its own, or where that is set aside."""
 
+    chat: bool = Field(
+        True, description="whether the tokenizer's own chat template, if it has one, goes before this one"
+    )
     prompt: str = Field("Question: {prompt}\nAnswer:", description="text around a prompt; `{prompt}` stands for it")
     answer: str = Field(" {answer}", description="text around an answer; `{answer}` stands for it; EOS is appended")
 
@@ -97,7 +100,7 @@ class HostDescription(Strict):
     member: str = Field("", description="package: glob of the GGUF file inside them, or of its parts, joined by name")
     sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$", description="package: SHA-256 of the whole GGUF file")
     template: TemplateDescription = Field(
-        TemplateDescription(), description="used where the model has no chat template"
+        TemplateDescription(), description="used where the model has no chat template, or instead of it"
     )
     pretrain: PretrainConfig | None = Field(None, description="how we train it, for a host of our own")
 

@@ -107,6 +107,8 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
         raise HostError(
             f"host {name!r}: neither generation_config.json nor the tokenizer names an EOS token; add eos_token"
         )
+    if not plain.chat:
+        tokenizer.chat_template = None
     end = ending_id(tokenizer, eos_ids)
     template = PromptTemplate(tokenizer, plain, end)
     identity = {

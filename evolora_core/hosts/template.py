@@ -1,4 +1,5 @@
-"""How prompts and answers become token ids: the model's own chat template where it has one, else a plain one."""
+"""How prompts and answers become token ids: the model's own chat template where it has one (and its host file
+does not set that aside), else a plain one."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -11,6 +11,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, BertMo
 
 from evolora_core.errors import HostError
 from evolora_core.hosts import load_host
+from evolora_core.hosts.catalog import HostPlace
+from evolora_core.hosts.description import TemplateDescription
 from evolora_core.hosts.identity import sha256_of_file
 from evolora_core.hosts.template import ending_id
 
@@ -61,6 +63,16 @@ def test_plain_template_where_there_is_none(folder: Path) -> None:
     (prompt,), (answer,) = host.encode_prompts(["{answer}?"]), host.encode_answers(["4<|end|>"])
     assert host.tokenizer.decode(prompt) == "Question: {answer}?\nAnswer:"
     assert host.decode(answer) == " 4<|end|>" and answer[-1] == host.eos_ids[0] and answer.count(host.eos_ids[0]) == 1
+
+
+def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch) -> None:
+    plain = TemplateDescription(chat=False, prompt="Q: 1\nA: one\n\nQ: {prompt}\nA:")
+    place = HostPlace("shots", tiny_folder, plain, ready=True)
+    monkeypatch.setattr("evolora_core.hosts.host.find_host", lambda name: place)
+    host = load_host("shots")
+    (prompt,), (answer,) = host.encode_prompts(["2"]), host.encode_answers(["two"])
+    assert host.tokenizer.decode(prompt + answer) == "Q: 1\nA: one\n\nQ: 2\nA: two<|end|>"
+    assert host.identity["template_sha256"] != load_host(str(tiny_folder)).identity["template_sha256"]
 
 
 def test_thinking_is_switched_off(folder: Path) -> None:
