@@ -66,13 +66,14 @@ def test_plain_template_where_there_is_none(folder: Path) -> None:
 
 
 def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch) -> None:
+    usual = load_host(str(tiny_folder)).identity
     plain = TemplateDescription(chat=False, prompt="Q: 1\nA: one\n\nQ: {prompt}\nA:")
     place = HostPlace("shots", tiny_folder, plain, ready=True)
     monkeypatch.setattr("evolora_core.hosts.host.find_host", lambda name: place)
     host = load_host("shots")
     (prompt,), (answer,) = host.encode_prompts(["2"]), host.encode_answers(["two"])
     assert host.tokenizer.decode(prompt + answer) == "Q: 1\nA: one\n\nQ: 2\nA: two<|end|>"
-    assert host.identity["template_sha256"] != load_host(str(tiny_folder)).identity["template_sha256"]
+    assert host.identity["template_sha256"] != usual["template_sha256"]
 
 
 def test_thinking_is_switched_off(folder: Path) -> None:
