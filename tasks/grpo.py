@@ -4,9 +4,8 @@ routing included.
 
 from pathlib import Path
 
-from tasks._matched import matched_request, rival_config
+from tasks._matched import matched_request, rival_config, train_one
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_task
-from tasks._tables import write_table
 
 
 def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:
@@ -22,41 +21,11 @@ def make(work: Work) -> Made:
 
 def run(work: Work, folder: Path, budget_flops: int) -> Made:
     """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
-    from evolora_core.config import DecodingConfig, GrpoConfig
-    from evolora_core.datasets import read_items
-    from evolora_core.ecology.calibration import Calibration
-    from evolora_core.rivals.candidates import load_candidates, write_candidates
+    from evolora_core.config import GrpoConfig
     from evolora_core.rivals.grpo import train_grpo
-    from evolora_core.routing import choose_among
-    from tasks._worker import load_stage_host
 
-    host = load_stage_host(work.host)
-    selection = read_items(work.inputs["datasets"] / "selection.jsonl")
-    calibration = Calibration.load(work.inputs["calibration"] / "calibration.json")
-    decoding = DecodingConfig.model_validate(work.config["decoding"])
-    result = train_grpo(
-        host,
-        read_items(work.inputs["datasets"] / "train.jsonl"),
-        GrpoConfig.model_validate(work.config["grpo"]),
-        budget_flops=budget_flops - calibration.routing_reserve(len(selection)),
-        seed=work.seed,
-        folder=folder / "all",
-        decoding=decoding,
-        progress=work.report,
-    )
-    rows = write_candidates(folder, ["all"], [1.0])
-    choose_among(
-        host,
-        load_candidates(host, folder),
-        selection,
-        {"": [row["slot"] for row in rows]},
-        work.config["routings"],
-        folder,
-        result.meter,
-        decoding=decoding,
-    )
-    write_table(folder, "grpo_steps", result.steps)
-    write_table(folder, "compute", result.meter.rows())
+    config = GrpoConfig.model_validate(work.config["grpo"])
+    result = train_one(work, folder, budget_flops, config, train_grpo, "grpo_steps")
     return Made(result.meter.total(), {"steps": len(result.steps), "left_out": result.left_out})
 
 
