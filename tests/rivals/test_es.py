@@ -25,7 +25,7 @@ def nano():
 def sorting():
     class Data:
         train_families, ood_families, retention_families = ["string.sort"], ["math"], ["word.count"]
-        depths, train_items, selection_items, holdout_items = ["short"], 64, 8, 8
+        depths, train_items, selection_items, reselection_items, holdout_items = ["short"], 64, 8, 0, 8
 
     return build_splits(Data, 0)["train"]
 
