@@ -100,6 +100,19 @@ CREATE OR REPLACE VIEW assimilation_reasons AS
 SELECT suite, condition, reason, accepted, count(*) AS trials, avg(n) AS items, avg(uplift) AS uplift
 FROM data.assimilations GROUP BY ALL;
 
+-- What practice found: of the items that organelles were given (an item is counted once for each organelle and generation),
+-- the shares right at the first answer and right in the end, and the answers to one item. Where search finds next to nothing
+-- beyond the first answer, rewards alone have nothing to teach.
+CREATE OR REPLACE VIEW discovery AS
+WITH asked AS (
+    SELECT suite, run_id, condition, seed, generation, family, organelle, task_id,
+        bool_or(correct AND sample = 0) AS at_once, bool_or(correct) AS solved, count(*) AS answers
+    FROM data.episodes GROUP BY ALL
+)
+SELECT suite, run_id, condition, seed, generation, family, count(*) AS items,
+    avg(at_once::INT) AS right_first, avg(solved::INT) AS right_in_the_end, avg(answers) AS answers
+FROM asked GROUP BY ALL;
+
 -- Where progress came from: unaided accuracy (first answers) of each organelle in the family of its niche, in the first and
 -- the last two generations of its life, and that of its parents there in the two generations before its birth. `learned` is
 -- what it gained itself, `inherited` what birth by its origin (merge, mutation) added to its parents. Few answers make noise.

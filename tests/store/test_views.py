@@ -134,3 +134,18 @@ def test_a_comparison_has_the_regime_that_its_suite_names(home: Path) -> None:
     rows = query(home, "SELECT b, split, regime FROM comparison WHERE regime IS NOT NULL").rows
     assert rows == [("sft", "holdout_id", "all labels, $5 each")]
     assert query(home, "SELECT count(*) FROM comparison").rows == query(home, "SELECT count(*) FROM comparisons").rows
+
+
+def test_discovery_counts_items_and_not_answers(home: Path) -> None:
+    rows = query(home, "FROM discovery").records()
+    episodes = query(home, "SELECT run_id, generation, family, organelle, task_id, sample, correct FROM episodes").rows
+    groups: dict[tuple, list[tuple[int, bool]]] = {}
+    for *key, sample, correct in episodes:
+        groups.setdefault(tuple(key), []).append((sample, correct))
+    assert rows
+    for row in rows:
+        mine = [own for key, own in groups.items() if key[:3] == (row["run_id"], row["generation"], row["family"])]
+        assert row["items"] == len(mine)
+        assert row["right_first"] == pytest.approx(np.mean([any(c and s == 0 for s, c in own) for own in mine]))
+        assert row["right_in_the_end"] == pytest.approx(np.mean([any(c for _, c in own) for own in mine]))
+        assert row["answers"] == pytest.approx(np.mean([len(own) for own in mine]))
