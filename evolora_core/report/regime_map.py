@@ -5,6 +5,7 @@ adjustment is over the comparisons of one suite, never over the whole map.
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from evolora_core.report.forest import EVOLVE, FINE_TUNE, forest
 from evolora_core.report.pack import STAMP
 from evolora_core.report.plots import save
 from evolora_core.report.tables import SPLITS, Column, Table, difference, p_value, share
+
+log = logging.getLogger(__name__)
 
 COLUMNS = [
     "suite", "host", "regime", "split", "routing", "evolved", "fine_tuned", "n", "seeds", "diff", "lo", "hi", "p",
@@ -39,15 +42,20 @@ each arm, and the evaluation on the holdouts are not in it.
 def build_map(packs: Sequence[Path], out: Path) -> Path:
     """Write map.csv, map.md, map.png and map.svg of the packs in the folders `packs` into the folder `out`.
 
-    Returns `out`. Raises PackError for a folder that is no whole pack or has no place on the map, and for a suite that
-    is given twice.
+    Returns `out`. A pack that has no place on the map is left out with a warning. Raises PackError if none has one, for
+    a folder that is no whole pack, and for a suite that is given twice.
     """
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise PackError(f"{out}: is a file; name a folder")
-    parts = [places(Path(folder)) for folder in packs]
-    if not parts:
+    if not packs:
         raise PackError("no pack is given; name folders such as packs/regimes")
+    found = {folder: places(Path(folder)) for folder in packs}
+    parts = [part for part in found.values() if len(part)]
+    if not parts:
+        raise PackError(f"{packs[0]}: it compares no ecology with a fine-tuned arm, so it has no place on the map")
+    for folder in (folder for folder, part in found.items() if part.empty):
+        log.warning("%s: it compares no ecology with a fine-tuned arm; left out", folder)
     suites = [part["suite"][0] for part in parts]
     if twice := sorted({suite for suite in suites if suites.count(suite) > 1}):
         raise PackError(f"{twice[0]}: two of the packs are of this suite; name one of them")
@@ -66,7 +74,7 @@ def places(pack: Path) -> pd.DataFrame:
 
     Columns: COLUMNS; `diff`, `lo` and `hi` are shares, evolved less fine-tuned, whichever was declared first; `verdict`
     is "evolve", "fine-tune" or "undecided"; the FLOPs are means over seeds. Where the suite names regimes, these
-    comparisons only; where it names none, all of such a pair, called by their arms.
+    comparisons only; where it names none, all of such a pair, called by their arms; no rows if there is none.
     """
     if not (pack / STAMP).is_file():
         raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
@@ -78,9 +86,8 @@ def places(pack: Path) -> pd.DataFrame:
         rows = _rows(stamp["config"], found, flops)
     except (OSError, ValueError, KeyError) as error:
         raise PackError(f"{pack}: damaged or not whole ({error}); build the pack again") from error
-    if not rows:
-        raise PackError(f"{pack}: it compares no ecology with a fine-tuned arm, so it has no place on the map")
-    return pd.DataFrame([{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows])[COLUMNS]
+    named = [{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows]
+    return pd.DataFrame(named, columns=COLUMNS)
 
 
 def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series) -> list[dict[str, Any]]:

@@ -119,3 +119,10 @@ def test_what_is_no_pack_or_has_no_place_is_told(pack: Path, tmp_path: Path) -> 
     with pytest.raises(PackError, match=r"damaged or not whole \('p_holm'\)"):
         build_map([pack], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_pack_without_a_place_is_left_out(built: Path, pack: Path, tmp_path: Path, caplog) -> None:
+    rewrite(pack, comparisons=[{"a": "ecology", "b": "frozen", "split": "holdout_id"}], suite="other-0a1b2c3d")
+    out = build_map([pack, built], tmp_path / "out")
+    assert set(pd.read_csv(out / "map.csv")["suite"]) == {SUITE}
+    assert f"{pack}: it compares no ecology with a fine-tuned arm; left out" in caplog.text
