@@ -50,11 +50,11 @@ def build_map(packs: Sequence[Path], out: Path) -> Path:
         raise PackError(f"{out}: is a file; name a folder")
     if not packs:
         raise PackError("no pack is given; name folders such as packs/regimes")
-    found = {folder: places(Path(folder)) for folder in packs}
-    parts = [part for part in found.values() if len(part)]
+    found = [(folder, places(Path(folder))) for folder in packs]
+    parts = [part for _, part in found if len(part)]
     if not parts:
         raise PackError(f"{packs[0]}: it compares no ecology with a fine-tuned arm, so it has no place on the map")
-    for folder in (folder for folder, part in found.items() if part.empty):
+    for folder in (folder for folder, part in found if part.empty):
         log.warning("%s: it compares no ecology with a fine-tuned arm; left out", folder)
     suites = [part["suite"][0] for part in parts]
     if twice := sorted({suite for suite in suites if suites.count(suite) > 1}):
