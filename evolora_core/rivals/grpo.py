@@ -40,7 +40,7 @@ from evolora_core.rivals import resume
 from evolora_core.rivals.checkpoints import is_finite
 from evolora_core.rivals.groups import Groups, group_flops
 from evolora_core.rivals.isolation import isolated
-from evolora_core.rivals.training import AdapterOnly, Diverged, lora
+from evolora_core.rivals.training import AdapterOnly, Diverged, lora, trainer_settings
 
 log = logging.getLogger(__name__)
 
@@ -191,12 +191,10 @@ def _fingerprint(task: _Task) -> str:
 
 def _arguments(task: _Task, config: GrpoConfig, groups: Groups, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_BudgetedTrainer`'s own."""
-    on_cpu = torch.device(task.host.device).type == "cpu"
     sampling: dict[str, Any] = {"remove_invalid_values": True}  # a run that diverges is to end by its loss, not in CUDA
     if task.decoding.stop_strings:
         sampling["stop_strings"] = list(task.decoding.stop_strings)
     return TrlConfig(
-        output_dir=str(work),
         max_steps=groups.steps,
         num_generations=config.samples,
         per_device_train_batch_size=config.groups * config.samples // groups.parts,
@@ -205,24 +203,9 @@ def _arguments(task: _Task, config: GrpoConfig, groups: Groups, work: Path) -> T
         temperature=config.temperature,
         generation_kwargs=sampling,
         beta=config.beta,
-        learning_rate=config.learning_rate,
-        adam_beta1=config.betas[0],
-        adam_beta2=config.betas[1],
         weight_decay=0.0,
-        max_grad_norm=config.max_grad_norm,
         disable_dropout=True,
-        bf16=False,  # the host's own dtype, without autocast; TRL would turn bf16 on, on CPU too
-        activation_checkpointing=False,  # recomputation is TRL's default and would cost a forward per step
-        use_cpu=on_cpu,
-        dataloader_pin_memory=not on_cpu,
-        seed=rng.key(groups.seed, 0, 0, "grpo") % 2**31,
-        logging_strategy="steps",
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",  # _Watch asks for checkpoints
-        save_total_limit=2,
-        report_to="none",
-        disable_tqdm=True,
+        **trainer_settings(task.host, config, work, rng.key(groups.seed, 0, 0, "grpo")),
     )
 
 

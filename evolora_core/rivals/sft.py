@@ -47,7 +47,7 @@ from evolora_core.rivals.distance import loss_with_divergence
 from evolora_core.rivals.isolation import isolated
 from evolora_core.rivals.plan import Plan, make_plan
 from evolora_core.rivals.rows import TrainingRows, tokenise
-from evolora_core.rivals.training import AdapterOnly, Diverged, InOrder, lora
+from evolora_core.rivals.training import AdapterOnly, Diverged, InOrder, lora, trainer_settings
 
 log = logging.getLogger(__name__)
 
@@ -220,32 +220,15 @@ def _fit(
 
 def _arguments(host: Host, config: SftConfig, plan: Plan, parts: int, seed: int, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_PlannedTrainer`'s own."""
-    on_cpu = torch.device(host.device).type == "cpu"
     return TrlConfig(
-        output_dir=str(work),
         max_steps=plan.steps,
         per_device_train_batch_size=config.batch_rows // parts,
         gradient_accumulation_steps=parts,
-        learning_rate=config.learning_rate,
         warmup_steps=min(math.ceil(config.warmup_fraction * plan.steps), plan.steps - 1),
-        adam_beta1=config.betas[0],
-        adam_beta2=config.betas[1],
         weight_decay=config.weight_decay,
-        max_grad_norm=config.max_grad_norm,
         completion_only_loss=True,
         max_length=None,  # nothing may be cut: rows that do not fit were left out, and counted
-        bf16=False,  # the host's own dtype, without autocast; TRL would turn bf16 on, on CPU too
-        activation_checkpointing=False,  # recomputation is TRL's default and would cost a forward per step
-        use_cpu=on_cpu,
-        dataloader_pin_memory=not on_cpu,
-        seed=rng.key(seed, 0, 0, "sft") % 2**31,
-        logging_strategy="steps",
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",  # _Watch asks for checkpoints
-        save_total_limit=2,
-        report_to="none",
-        disable_tqdm=True,
+        **trainer_settings(host, config, work, rng.key(seed, 0, 0, "sft")),
     )
 
 

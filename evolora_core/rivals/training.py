@@ -1,14 +1,18 @@
 """What the rivals that a Trainer trains have in common."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from peft import LoraConfig
 from torch.utils.data import Sampler
 
 from evolora_core.compute import Meter
+from evolora_core.config import GrpoConfig, SftConfig
 from evolora_core.errors import StageError
+from evolora_core.hosts import Host
 
 
 class Diverged(StageError):
@@ -28,6 +32,30 @@ def lora(rank: int, scale: float) -> LoraConfig:
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
+
+
+def trainer_settings(host: Host, config: SftConfig | GrpoConfig, work: Path, seed: int) -> dict[str, Any]:
+    """Arguments that any Trainer here gets: the optimizer of `config`, the host's own arithmetic, and no reports."""
+    on_cpu = torch.device(host.device).type == "cpu"
+    return {
+        "output_dir": str(work),
+        "learning_rate": config.learning_rate,
+        "adam_beta1": config.betas[0],
+        "adam_beta2": config.betas[1],
+        "max_grad_norm": config.max_grad_norm,
+        "bf16": False,  # the host's own dtype, without autocast; TRL would turn bf16 on, on CPU too
+        "activation_checkpointing": False,  # recomputation is TRL's default and would cost a forward per step
+        "use_cpu": on_cpu,
+        "dataloader_pin_memory": not on_cpu,
+        "seed": seed % 2**31,
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "save_strategy": "no",  # a callback asks for checkpoints
+        "save_total_limit": 2,
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
 
 
 class InOrder(Sampler[int]):
