@@ -134,7 +134,11 @@ class EcologyConfig(Strict):
     """One ecology run."""
 
     population: int = Field(16, ge=2, description="organelles that live at most, and founders")
-    ranks: list[int] = Field([2, 4, 8], min_length=1, description="adapter ranks, dealt to the founders in turn")
+    ranks: list[int] = Field(
+        [2, 4, 8],
+        min_length=1,
+        description="adapter ranks, dealt to the founders of each family in turn, the largest first",
+    )
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
     generations: int = Field(10, ge=1, description="rounds of the ecology")
     trials: list[dict[str, Any]] = Field(

@@ -1,6 +1,6 @@
 """Settings of the ecology's rivals, which spend what it spent."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -42,10 +42,15 @@ class SftConfig(Strict):
 
 
 class EsConfig(Strict):
-    """Compute-matched evolution strategies on one adapter."""
+    """Compute-matched evolution strategies, or random search, on one adapter."""
 
     rank: int = Field(8, ge=1, description="adapter rank")
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
+    update: Literal["gradient", "best"] = Field(
+        "gradient",
+        description="`gradient`: a step of Adam along the slope of mirrored pairs; `best`: go to the best of as many "
+        "independent perturbations, or stay where none is better (random search)",
+    )
     pairs: int = Field(16, ge=2, description="mirrored pairs of perturbations in one step")
     items: int = Field(16, ge=1, description="items that every perturbation answers in one step")
     sigma: float = Field(0.02, gt=0, description="standard deviation of a perturbation of the factors")

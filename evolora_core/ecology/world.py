@@ -196,13 +196,15 @@ def found(world: World) -> State:
     slots = 1 if single else slots_needed(config)
     families = world.families
     top = max(config.ranks)
+    dealt = sorted(config.ranks, reverse=True)
     population = Population.empty(world.host, slots, top, scale=config.scale)
     archive = Archive(world.cells, config.cost_bins)
     ledger = Ledger()
     organelles = []
     for i in range(1 if single else config.population):
         draw = world.stream(0, i, "founder")
-        rank = top if single else config.ranks[i % len(config.ranks)]
+        # A turn for each niche: dealt over all founders, with as many ranks as families a niche would have one rank.
+        rank = top if single else dealt[i // len(families) % len(dealt)]
         spread = 0.0 if single else config.variation.trait_sigma
         organelles.append(
             Organelle(

@@ -17,9 +17,11 @@ from evolora_core.families import (
     regex_refactoring,
     regex_synthesis,
     string_distinct,
+    string_lengths,
     string_reverse,
     string_sort,
     word_count,
+    word_tokens,
 )
 from evolora_core.families.base import Family, Grade, Item
 
@@ -31,8 +33,10 @@ FAMILIES: dict[str, Family] = {
         math_multi_step,
         string_sort,
         string_distinct,
+        string_lengths,
         string_reverse,
         word_count,
+        word_tokens,
         json_repair,
         logic_bool,
         code_format,

@@ -1,8 +1,9 @@
-"""Evolution strategies on one adapter, from rewards alone: mirrored perturbations of its factors, answering at once.
+"""Evolution strategies on one adapter, from rewards alone: perturbations of its factors, answering at once.
 
-Salimans et al. 2017 (arXiv 1703.03864). A perturbation of LoRA factors is low-rank in ΔW, as in EGGROLL (Sarkar et al.
-2025, arXiv 2511.16652), so a whole generation of them is one population of the engine. Adam takes the steps; its rate
-falls to zero as the budget is spent.
+With mirrored pairs, Salimans et al. 2017 (arXiv 1703.03864): Adam takes the steps; its rate falls to zero as the budget
+is spent. Moving to the best one instead is random search: a (1+λ)-ES whose parent answers the same new items in every
+step. A perturbation of LoRA factors is low-rank in ΔW, as in EGGROLL (Sarkar et al. 2025, arXiv 2511.16652), so a whole
+generation of them is one population of the engine.
 """
 
 import json
@@ -69,11 +70,11 @@ def train_es(
         started, before = time.perf_counter(), meter.total()
         left = 1 - before / budget_flops
         noise = _noise(base, config, seed, step)
-        tried.weights[: config.pairs] = base.weights + config.sigma * noise
-        tried.weights[config.pairs :] = base.weights - config.sigma * noise
+        tried.weights[:] = base.weights + config.sigma * noise
         scores, correct = _scores(host, tried, items, config, decoding, seed, step, meter)
-        ascent = slope(scores, noise)
-        if ascent is not None:
+        if config.update == "best":
+            base.weights[:] = tried.weights[int(scores.argmax())]  # of equals the first, which is the parent
+        elif (ascent := slope(scores, noise[: config.pairs])) is not None:
             optimizer.step(torch.zeros(1, dtype=torch.long), -ascent[None], torch.tensor([config.learning_rate * left]))
         last = meter.total() - before
         tokens = sum(account.tokens for account in meter.accounts.values()) - sum(int(row["tokens"]) for row in steps)
@@ -100,9 +101,17 @@ def slope(scores: np.ndarray, noise: Tensor) -> Tensor | None:
 
 
 def _noise(base: Population, config: EsConfig, seed: int, step: int) -> Tensor:
-    """Standard normal perturbations of every element, `[pairs, D]`."""
-    drawn = rng.stream(seed, step, 0, "es noise").standard_normal((config.pairs, base.weights.shape[1]), np.float32)
-    return torch.from_numpy(drawn).to(base.weights)
+    """Standard normal perturbations of every element, `[2 pairs, D]`.
+
+    The second half mirrors the first for a gradient; for the best one all are independent, and the first is none.
+    """
+    gradient = config.update == "gradient"
+    rows = config.pairs if gradient else 2 * config.pairs
+    drawn = rng.stream(seed, step, 0, "es noise").standard_normal((rows, base.weights.shape[1]), np.float32)
+    noise = np.concatenate([drawn, -drawn]) if gradient else drawn
+    if not gradient:
+        noise[0] = 0.0
+    return torch.from_numpy(noise).to(base.weights)
 
 
 def _scores(

@@ -41,3 +41,11 @@ def test_alike_means_alike(small):
     assert counts == pytest.approx([200] * 4, abs=60)
     assert np.ptp(credit) == 0
     assert chances == pytest.approx([1 / len(chances)] * len(chances))
+
+
+def test_every_family_gets_every_rank(small):
+    """As many ranks as families: dealt over all founders, each family would have one."""
+    config = small.config.model_copy(update={"ranks": [1, 4]})
+    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
+    founders = {(organelle.niche, organelle.rank) for organelle in found(world).living}
+    assert founders == {(family, rank) for family in ("json_repair", "math") for rank in (1, 4)}

@@ -30,8 +30,8 @@ def sorting():
     return build_splits(Data, 0)["train"]
 
 
-def train(nano, sorting, folder, **more):
-    return es.train_es(nano, sorting, CONFIG, budget_flops=BUDGET, seed=1, folder=folder, decoding=DECODING, **more)
+def train(nano, sorting, folder, config=CONFIG, **more):
+    return es.train_es(nano, sorting, config, budget_flops=BUDGET, seed=1, folder=folder, decoding=DECODING, **more)
 
 
 def facts(result):
@@ -64,6 +64,15 @@ def test_a_killed_run_ends_as_if_it_had_not_been(nano, sorting, tmp_path, monkey
     assert facts(resumed) == facts(whole)
     for name, A in import_peft(whole.adapter_folder, nano).A.items():
         assert torch.equal(A, import_peft(resumed.adapter_folder, nano).A[name])
+
+
+def test_random_search_goes_to_what_is_better_and_else_stays(nano, sorting, tmp_path):
+    best = CONFIG.model_copy(update={"update": "best"})
+    moved = train(nano, sorting, tmp_path / "moved", best)
+    assert moved.meter.total() <= BUDGET
+    assert import_peft(moved.adapter_folder, nano).norm() > 0
+    still = train(nano, sorting, tmp_path / "still", best.model_copy(update={"sigma": 1e-12}))  # no answer changes
+    assert import_peft(still.adapter_folder, nano).norm() == 0
 
 
 def test_the_slope_points_uphill():
