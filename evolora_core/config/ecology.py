@@ -32,8 +32,8 @@ class PlasticityConfig(Strict):
         description="steps after the last generation, in which the learning rate falls to zero, relative to those "
         "before it; a rule on policy has none, as it keeps nothing to rehearse",
     )
-    steps: int = Field(10, ge=0, description="steps of the learners in a generation")
-    batch_rows: int = Field(48, ge=1, description="answers in one step, over all learners")
+    steps: int = Field(20, ge=0, description="steps of the learners in a generation")
+    batch_rows: int = Field(24, ge=1, description="answers in one step, over all learners")
     single_batch_rows: int = Field(
         24, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
     )
