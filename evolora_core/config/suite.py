@@ -73,7 +73,7 @@ class ComparisonConfig(Strict):
         None,
         min_length=1,
         description="place on the map of `evolora map`, in words such as `8 gold labels a family`; then one of the two "
-        "is like ecology, the other like sft",
+        "is like ecology, the other like sft or single",
     )
 
 
@@ -180,10 +180,11 @@ class SuiteConfig(Strict):
         if absent := sorted(named - set(self.conditions)):
             raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
         for pair in self.evaluation.comparisons:
-            if pair.regime and {self.kind(pair.a), self.kind(pair.b)} != {"ecology", "sft"}:
+            kinds = {self.kind(pair.a), self.kind(pair.b)}
+            if pair.regime and kinds not in ({"ecology", "sft"}, {"ecology", "single"}):
                 raise ValueError(
                     f"evaluation.comparisons: the regime {pair.regime!r} compares {pair.a} with {pair.b}; the map asks "
-                    "whether to evolve or to fine-tune, so one must be like ecology, the other like sft"
+                    "where ecologies win, so one must be like ecology, the other like sft or single"
                 )
         routed = {pair.routing for pair in self.evaluation.comparisons} - {None, *self.evaluation.routings}
         if routed:

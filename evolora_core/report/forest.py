@@ -1,6 +1,7 @@
-"""The forest plot of the map: one row per regime, differences with intervals, verdicts in words and colours."""
+"""The forest plots of the map: one row per regime, differences with intervals, verdicts in words and colours."""
 
 import textwrap
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
@@ -12,13 +13,51 @@ from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED
 from evolora_core.report.plots import LOOKS, STYLE, TITLES
 from evolora_core.report.tables import difference, p_value, share
 
-EVOLVE, FINE_TUNE = "evolve", "fine-tune"
-VERDICTS = {EVOLVE: LOOKS["ecology"], FINE_TUNE: LOOKS["sft"], UNDECIDED: ("#7f7f7f", "s")}  # colour and marker
-NOTE = (
-    "Accuracy of the ecology less that of the fine-tuned arm: mean over seeds, 95 % interval. Equal compute: the "
-    "fine-tuned arm may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges, "
-    "selection and routing; FLOPs: what it did spend, relative to the ecology. Evolve, fine-tune: Holm p < 0.05 within "
-    "the suite and an interval clear of zero. Undecided does not mean equal."
+
+@dataclass(frozen=True)
+class Question:
+    """What a map asks of every regime: an ecology against one kind of rival. `yes` and `no` are its verdicts."""
+
+    rival: str  # the condition that rivals are like
+    file: str
+    title: str
+    difference: str
+    yes: str
+    no: str
+    better: str  # under the axis, where the ecology is ahead
+    worse: str
+    note: str
+
+
+QUESTIONS = (
+    Question(
+        rival="sft",
+        file="map",
+        title="Where to evolve, and where to fine-tune",
+        difference="evolved − fine-tuned, points",
+        yes="evolve",
+        no="fine-tune",
+        better="evolving better",
+        worse="fine-tuning better",
+        note="Accuracy of the ecology less that of the fine-tuned arm: mean over seeds, 95 % interval. Equal compute: "
+        "the fine-tuned arm may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of "
+        "merges, selection and routing; FLOPs: what it did spend, relative to the ecology. Evolve, fine-tune: Holm p "
+        "< 0.05 within the suite and an interval clear of zero. Undecided does not mean equal.",
+    ),
+    Question(
+        rival="single",
+        file="population",
+        title="Where a population pays, and where one adapter does",
+        difference="population − one adapter, points",
+        yes="population",
+        no="one adapter",
+        better="population better",
+        worse="one adapter better",
+        note="Accuracy of the ecology less that of one organelle that learns by the same rule from the same rewards: "
+        "mean over seeds, 95 % interval. It may spend the FLOPs that the ecology of the same seed spent; FLOPs: what "
+        "it did spend, relative to the ecology. Verdicts: Holm p < 0.05 within the suite and an interval clear of "
+        "zero. Undecided does not mean equal.",
+    ),
 )
 FEW = f" * Fewer than {MIN_SEEDS} seeds: the verdict is about these runs only."
 WORDS, PLOT, NUMBERS = 2.75, 3.1, 3.15  # widths in inches: the regimes, the plot, the numbers beside it
@@ -27,12 +66,13 @@ ROW, HEADING, BELOW = 0.42, 0.34, 1.0  # heights in inches; below the plot are i
 AT = {"points": 0.1, "Holm p": 1.3, "seeds": 1.8, "FLOPs": 2.2, "verdict": 2.65}
 
 
-def forest(places: pd.DataFrame) -> Figure:
+def forest(places: pd.DataFrame, question: Question) -> Figure:
     """One row per place, grouped by suite, in the order given; the numbers stand beside the plot.
 
     `places`: suite, host, regime, split, routing, seeds, diff, lo, hi (shares), p_holm, verdict, evolved_flops,
-    fine_tuned_flops.
+    rival_flops.
     """
+    looks = {question.yes: LOOKS["ecology"], question.no: LOOKS[question.rival], UNDECIDED: ("#7f7f7f", "s")}
     with matplotlib.rc_context(fname=STYLE):
         names = {suite: suite.rpartition("-")[0] for suite in map(str, places["suite"])}
         suites = len(names)
@@ -54,7 +94,7 @@ def forest(places: pd.DataFrame) -> Figure:
             panel.text(-WORDS / PLOT, y - 0.1, heading, transform=beside, weight="bold", fontsize=9.5, parse_math=False)
             for row in rows.to_dict("records"):
                 y += ROW
-                colour, marker = VERDICTS[row["verdict"]]
+                colour, marker = looks[row["verdict"]]
                 diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
                 middle = y - ROW / 2
                 panel.errorbar(
@@ -76,13 +116,13 @@ def forest(places: pd.DataFrame) -> Figure:
                     difference(row["diff"], row["lo"], row["hi"]),
                     p_value(row["p_holm"]),
                     str(row["seeds"]),
-                    share(row["fine_tuned_flops"], row["evolved_flops"]),
+                    share(row["rival_flops"], row["evolved_flops"]),
                     row["verdict"] + few,
                 )
                 for (name, at), text in zip(AT.items(), texts, strict=True):
                     look: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
                     panel.text(1 + at / PLOT, middle, text, transform=beside, va="center", fontsize=8, **look)
-        panel.set_title("Where to evolve, and where to fine-tune", x=-WORDS / PLOT, pad=8)
+        panel.set_title(question.title, x=-WORDS / PLOT, pad=8)
         for name, at in AT.items():
             panel.text(1 + at / PLOT, HEADING - 0.1, name, transform=beside, fontsize=8, color="#666666")
         panel.set_ylim(height, 0)
@@ -91,8 +131,8 @@ def forest(places: pd.DataFrame) -> Figure:
         panel.grid(axis="y", visible=False)
         edge = max(abs(panel.get_xlim()[0]), abs(panel.get_xlim()[1]))
         panel.set_xlim(-edge, edge)  # zero in the middle: which side a row is on is its message
-        panel.set_xlabel("← fine-tuning better      points      evolving better →", fontsize=9)
-        note = NOTE + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
+        panel.set_xlabel(f"← {question.worse}      points      {question.better} →", fontsize=9)
+        note = question.note + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
         figure.text(
             0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
         )

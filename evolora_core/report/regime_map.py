@@ -1,4 +1,5 @@
-"""The map of where to evolve: what several packs found about ecologies against fine-tuned arms, as one table and plot.
+"""The map of where to evolve: what several packs found about ecologies against fine-tuned arms, and against one
+organelle alone, a table and a plot each.
 
 It is read from packs, which are what is kept of a run, and needs no store. Verdicts are those of the packs: Holm's
 adjustment is over the comparisons of one suite, never over the whole map.
@@ -14,33 +15,35 @@ import pandas as pd
 
 from evolora_core.errors import PackError
 from evolora_core.evaluation.statistics import UNDECIDED
-from evolora_core.report.forest import EVOLVE, FINE_TUNE, forest
+from evolora_core.report.forest import QUESTIONS, Question, forest
 from evolora_core.report.pack import STAMP
 from evolora_core.report.plots import save
-from evolora_core.report.tables import SPLITS, Column, Table, difference, p_value, share
+from evolora_core.report.tables import SPLITS, Column, Table, csv, difference, p_value, share
 
 log = logging.getLogger(__name__)
 
 COLUMNS = [
-    "suite", "host", "regime", "split", "routing", "evolved", "fine_tuned", "n", "seeds", "diff", "lo", "hi", "p",
-    "p_holm", "verdict", "note", "evolved_flops", "fine_tuned_flops",
+    "question", "suite", "host", "regime", "split", "routing", "evolved", "rival", "n", "seeds", "diff", "lo", "hi",
+    "p", "p_holm", "verdict", "note", "evolved_flops", "rival_flops",
 ]  # fmt: skip
 READING = """\
-Each row is a comparison that its suite declared before it ran: the accuracy of an ecology less that of a fine-tuned
-arm, mean over seeds with a 95 % interval. *Evolve* and *fine-tune* are verdicts: at least five seeds, a Holm p below
-0.05 and an interval clear of zero; with fewer seeds each one must agree by its own paired test, and the note says that
-the verdict is about these runs only. *Undecided* does not mean equal. Holm p is adjusted within a suite, not over the
-map.
+Each row is a comparison that its suite declared before it ran: the accuracy of an ecology less that of its rival, mean
+over seeds with a 95 % interval. *Evolve* and *fine-tune*, *population* and *one adapter* are verdicts: at least five
+seeds, a Holm p below 0.05 and an interval clear of zero; with fewer seeds each one must agree by its own paired test,
+and the note says that the verdict is about these runs only. *Undecided* does not mean equal. Holm p is adjusted within
+a suite, not over the map.
 
-Equal compute: a fine-tuned arm may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests
-of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the
-ecology; far below 1 it had too few labels to use more. FLOPs are algorithmic. Tuning, with equally many trials for
-each arm, and the evaluation on the holdouts are not in it.
+Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges,
+selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology;
+far below 1 it had too few labels to use more. FLOPs are algorithmic. Tuning, with equally many trials for each arm, and
+the evaluation on the holdouts are not in it.
 """
+NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 
 
 def build_map(packs: Sequence[Path], out: Path) -> Path:
-    """Write map.csv, map.md, map.png and map.svg of the packs in the folders `packs` into the folder `out`.
+    """Write map.csv and map.md of the packs in the folders `packs` into the folder `out`, and a plot (PNG and SVG) for
+    each question that they answer: `map`, against fine-tuned arms, and `population`, against `single`.
 
     Returns `out`. A pack that has no place on the map is left out with a warning. Raises PackError if none has one, for
     a folder that is no whole pack, and for a suite that is given twice.
@@ -53,28 +56,35 @@ def build_map(packs: Sequence[Path], out: Path) -> Path:
     found = [(folder, places(Path(folder))) for folder in packs]
     parts = [part for _, part in found if len(part)]
     if not parts:
-        raise PackError(f"{packs[0]}: it compares no ecology with a fine-tuned arm, so it has no place on the map")
+        raise PackError(f"{packs[0]}: {NOWHERE}, so it has no place on the map")
     for folder in (folder for folder, part in found if part.empty):
-        log.warning("%s: it compares no ecology with a fine-tuned arm; left out", folder)
+        log.warning("%s: %s; left out", folder, NOWHERE)
     suites = [part["suite"][0] for part in parts]
     if twice := sorted({suite for suite in suites if suites.count(suite) > 1}):
         raise PackError(f"{twice[0]}: two of the packs are of this suite; name one of them")
-    table = map_table(pd.concat(parts, ignore_index=True))
+    whole = pd.concat(parts, ignore_index=True)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "map.csv").write_text(table.to_csv(), encoding="utf-8")
-    (out / "map.md").write_text(
-        f"# {table.caption}\n\n{table.to_markdown()}\n![One row per regime](map.png)\n\n{READING}", encoding="utf-8"
-    )
-    save(forest(table.data), out, "map")
+    pages = []
+    for question in QUESTIONS:
+        rows = whole[whole["question"] == question.file]
+        if len(rows):
+            save(forest(rows, question), out, question.file)
+            table = map_table(rows, question)
+            plot = f"![{question.title}: one row per regime]({question.file}.png)"
+            pages.append(f"# {table.caption}\n\n{table.to_markdown()}\n{plot}\n\n")
+    (out / "map.csv").write_text(csv(whole), encoding="utf-8")
+    (out / "map.md").write_text("".join(pages) + READING, encoding="utf-8")
     return out
 
 
 def places(pack: Path) -> pd.DataFrame:
-    """What a pack says about an ecology against a fine-tuned arm, in the order in which its suite declared it.
+    """What a pack says about an ecology against its rivals, question by question, in the order in which its suite
+    declared it.
 
-    Columns: COLUMNS; `diff`, `lo` and `hi` are shares, evolved less fine-tuned, whichever was declared first; `verdict`
-    is "evolve", "fine-tune" or "undecided"; the FLOPs are means over seeds. Where the suite names regimes, these
-    comparisons only; where it names none, all of such a pair, called by their arms; no rows if there is none.
+    Columns: COLUMNS; `question` is the `file` of one of QUESTIONS, and `verdict` in its words; `diff`, `lo` and `hi`
+    are shares, evolved less rival, whichever was declared first; the FLOPs are means over seeds. Where the suite names
+    regimes for a question, these comparisons only; where it names none, all of such a pair, called by their arms; no
+    rows if there is none.
     """
     if not (pack / STAMP).is_file():
         raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
@@ -83,51 +93,52 @@ def places(pack: Path) -> pd.DataFrame:
         # An empty note is no missing one, and a regime called `8` is no number.
         found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str})
         flops = pd.read_csv(pack / "paper_table.csv").set_index("condition")["total_flops"]
-        rows = _rows(stamp["config"], found, flops)
+        rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, flops, question)]
     except (OSError, ValueError, KeyError) as error:
         raise PackError(f"{pack}: damaged or not whole ({error}); build the pack again") from error
     named = [{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows]
     return pd.DataFrame(named, columns=COLUMNS)
 
 
-def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series) -> list[dict[str, Any]]:
-    """The rows of one pack, without suite and host."""
+def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series, question: Question) -> list[dict[str, Any]]:
+    """The rows of one pack for one question, without suite and host."""
     arms = config.get("arms", {})
     kinds = {condition: arms.get(condition, {}).get("like", condition) for condition in config["conditions"]}
     by_key = {(r["split"], r["a"], r["b"], r["routing"]): r for r in found.to_dict("records")}
     rows = []
     for pair in config["evaluation"]["comparisons"]:
         key = pair["split"], pair["a"], pair["b"], pair.get("routing") or "headline"
-        if {kinds[pair["a"]], kinds[pair["b"]]} != {"ecology", "sft"}:
+        if {kinds[pair["a"]], kinds[pair["b"]]} != {"ecology", question.rival}:
             continue
         row = by_key[key]
-        reversed_ = kinds[pair["a"]] == "sft"
-        evolved, tuned = (pair["b"], pair["a"]) if reversed_ else (pair["a"], pair["b"])
+        reversed_ = kinds[pair["a"]] == question.rival
+        evolved, rival = (pair["b"], pair["a"]) if reversed_ else (pair["a"], pair["b"])
         diff, lo, hi = (-row["diff"], -row["hi"], -row["lo"]) if reversed_ else (row["diff"], row["lo"], row["hi"])
         rows.append(
-            {"regime": row.get("regime", ""), "split": pair["split"], "evolved": evolved, "fine_tuned": tuned}
+            {"question": question.file, "regime": row.get("regime", ""), "split": pair["split"]}
+            | {"evolved": evolved, "rival": rival}
             | {"routing": pair.get("routing") or config["evaluation"]["routings"][0]}
             | {name: row[name] for name in ("n", "seeds", "p", "p_holm", "note")}
-            | {"diff": diff, "lo": lo, "hi": hi, "evolved_flops": flops[evolved], "fine_tuned_flops": flops[tuned]}
-            | {"verdict": {evolved: EVOLVE, tuned: FINE_TUNE, UNDECIDED: UNDECIDED}[row["verdict"]]}
+            | {"diff": diff, "lo": lo, "hi": hi, "evolved_flops": flops[evolved], "rival_flops": flops[rival]}
+            | {"verdict": {evolved: question.yes, rival: question.no, UNDECIDED: UNDECIDED}[row["verdict"]]}
         )
     named = [row for row in rows if row["regime"]]
-    return named or [row | {"regime": f"{row['evolved']} against {row['fine_tuned']}"} for row in rows]
+    return named or [row | {"regime": f"{row['evolved']} against {row['rival']}"} for row in rows]
 
 
-def map_table(found: pd.DataFrame) -> Table:
-    """The map as a table of one row per place."""
+def map_table(found: pd.DataFrame, question: Question) -> Table:
+    """The map's answers to one question as a table of one row per place."""
     columns = [
         Column("suite", lambda r: r["suite"], left=True),
         Column("host", lambda r: r["host"], left=True),
         Column("regime", lambda r: r["regime"], left=True),
         Column("split", lambda r: SPLITS[r["split"]], left=True),
         Column("routing", lambda r: r["routing"], left=True),
-        Column("evolved − fine-tuned, points", lambda r: difference(r["diff"], r["lo"], r["hi"])),
+        Column(question.difference, lambda r: difference(r["diff"], r["lo"], r["hi"])),
         Column("Holm p", lambda r: p_value(r["p_holm"])),
         Column("seeds", lambda r: str(r["seeds"])),
-        Column("FLOPs spent", lambda r: share(r["fine_tuned_flops"], r["evolved_flops"])),
+        Column("FLOPs spent", lambda r: share(r["rival_flops"], r["evolved_flops"])),
         Column("verdict", lambda r: r["verdict"], left=True),
         Column("note", lambda r: r["note"], left=True),
     ]
-    return Table("map", "Where to evolve and where to fine-tune", found, columns)
+    return Table(question.file, question.title, found, columns)

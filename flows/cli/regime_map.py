@@ -15,9 +15,9 @@ def make_map(
     packs: Annotated[list[Path], Parameter(help="Folders of packs.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write: map.csv, map.md, map.png and map.svg.")],
+    out: Annotated[Path, Parameter(help="Folder to write: map.csv, map.md and plots (PNG, SVG).")],
 ) -> None:
-    """Draw the map of where to evolve and where to fine-tune, from what several packs found."""
+    """Draw the map of where to evolve, where to fine-tune, and where a population pays, from what packs found."""
     from evolora_core.home import prepare_home
     from evolora_core.report.regime_map import build_map
 

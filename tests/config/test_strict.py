@@ -27,7 +27,7 @@ SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_te
         (
             "b: frozen, split: holdout_id",
             "b: frozen, split: holdout_id, regime: no rival",
-            r"regime 'no rival' compares ecology with frozen; the map asks whether to evolve or to fine-tune",
+            r"regime 'no rival' compares ecology with frozen; the map asks where ecologies win",
         ),
         ("bootstrap: 500", "strengths: [0.5, 0]", r"key 'evaluation.strengths.1': input should be greater than 0"),
         (

@@ -12,7 +12,7 @@ from PIL import Image
 
 from evolora_core.errors import PackError
 from evolora_core.report import build
-from evolora_core.report.forest import forest
+from evolora_core.report.forest import QUESTIONS, forest
 from evolora_core.report.regime_map import COLUMNS, build_map, places
 from evolora_core.store import record
 
@@ -55,7 +55,7 @@ def test_the_regimes_that_a_suite_names_are_its_places(built: Path) -> None:
         row[c] for c in ("diff", "lo", "hi", "p_holm", "n")
     ]
     spent = pd.read_csv(built / "paper_table.csv").set_index("condition")["total_flops"]
-    assert (place["evolved_flops"], place["fine_tuned_flops"]) == (spent["ecology"], spent["sft"])
+    assert (place["evolved_flops"], place["rival_flops"]) == (spent["ecology"], spent["sft"])
 
 
 def test_without_regimes_every_ecology_against_sft_is_a_place_in_declared_order(pack: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_map_is_written_in_its_four_forms_and_again_alike(pack: Path, tmp_pa
 
 
 def test_every_row_stands_in_the_plot_with_its_verdict(built: Path) -> None:
-    figure = forest(places(built))
+    figure = forest(places(built), QUESTIONS[0])
     words = [text.get_text() for text in figure.axes[0].texts]
     assert {"example, host nano", "all labels, $5 each", "in distribution, family routing", "fine-tune*"} <= set(words)
     left, right = figure.axes[0].get_xlim()
@@ -113,7 +113,7 @@ def test_what_is_no_pack_or_has_no_place_is_told(pack: Path, tmp_path: Path) -> 
     with pytest.raises(PackError, match="is a file; name a folder"):
         build_map([pack], pack / "README.md")
     rewrite(pack, comparisons=[{"a": "ecology", "b": "frozen", "split": "holdout_id"}])
-    with pytest.raises(PackError, match="compares no ecology with a fine-tuned arm"):
+    with pytest.raises(PackError, match="compares no ecology with a fine-tuned arm or with `single`"):
         build_map([pack], tmp_path / "out")
     rewrite(pack, comparisons=[{"a": "ecology", "b": "sft", "split": "holdout_id"}], drop=("p_holm",))
     with pytest.raises(PackError, match=r"damaged or not whole \('p_holm'\)"):
@@ -125,4 +125,24 @@ def test_a_pack_without_a_place_is_left_out(built: Path, pack: Path, tmp_path: P
     rewrite(pack, comparisons=[{"a": "ecology", "b": "frozen", "split": "holdout_id"}], suite="other-0a1b2c3d")
     out = build_map([pack, built], tmp_path / "out")
     assert set(pd.read_csv(out / "map.csv")["suite"]) == {SUITE}
-    assert f"{pack}: it compares no ecology with a fine-tuned arm; left out" in caplog.text
+    assert f"{pack}: it compares no ecology with a fine-tuned arm or with `single`; left out" in caplog.text
+
+
+def test_what_the_population_adds_is_a_question_of_its_own(pack: Path, tmp_path: Path) -> None:
+    declared = json.loads((pack / "provenance.json").read_text())["config"]["evaluation"]["comparisons"]
+    table = pd.read_csv(pack / "comparisons.csv", keep_default_na=False)
+    table.loc[table["b"] == "frozen", "b"] = "single"
+    table.loc[table["b"] == "single", "verdict"] = "ecology"
+    table.to_csv(pack / "comparisons.csv", index=False)
+    renamed = [pair | ({"b": "single"} if pair["b"] == "frozen" else {}) for pair in declared]
+    rewrite(pack, comparisons=renamed)
+    found = places(pack).set_index("question")
+    assert list(found.index) == ["map", "population"]
+    assert found.loc["population", ["regime", "rival", "verdict"]].tolist() == [
+        "ecology against single",
+        "single",
+        "population",
+    ]
+    out = build_map([pack], tmp_path / "out")
+    assert {path.stem for path in out.iterdir()} == {"map", "population"}
+    assert "| population" in (out / "map.md").read_text()
