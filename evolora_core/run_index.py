@@ -7,12 +7,13 @@ runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 """
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
+
+import psutil
 
 from evolora_core.artifacts import write_json
 from evolora_core.errors import ConfigError, StageError
@@ -109,7 +110,7 @@ def entries(home: Path, suite: SuiteId) -> Iterator[Entry]:
     failed."""
     for path in sorted(suite.index(home).glob("*-s*.*.json")):
         entry = _read(path)
-        if entry.state == "running" and entry.pid is not None and not _alive(entry.pid):
+        if entry.state == "running" and entry.pid is not None and not _alive(entry.pid, entry.started):
             entry = replace(entry, state="failed", reason="killed: its process is gone; run the suite again to resume")
         yield entry
 
@@ -161,11 +162,12 @@ def _read(path: Path) -> Entry:
         raise StageError(f"{path}: not an index entry ({error}); remove it and run the suite again") from error
 
 
-def _alive(pid: int) -> bool:
+def _alive(pid: int, started: str | None) -> bool:
+    """Whether the process that began a stage then is still there; another may have its number by now."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        born = psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
+    except psutil.AccessDenied:
         return True
-    return True
+    return started is None or born <= datetime.fromisoformat(started).timestamp() + 1  # whole seconds are written

@@ -1,13 +1,14 @@
 """The index of a suite."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from evolora_core.errors import ConfigError, StageError
-from evolora_core.run_index import Entry, SuiteId, entries, find_suite, read_entry, write_entry, write_suite
+from evolora_core.run_index import Entry, SuiteId, entries, find_suite, now, read_entry, write_entry, write_suite
 
 SUITE = SuiteId("try", "0123abcd")
 
@@ -40,6 +41,14 @@ def test_a_stage_whose_process_is_gone_has_failed(tmp_path):
     (found,) = entries(tmp_path, SUITE)
     assert found.state == "failed"
     assert "killed" in found.reason
+
+
+def test_a_process_that_was_born_later_is_another(tmp_path):
+    write_suite(tmp_path, SUITE, {})
+    for started, state in (("2020-01-01T00:00:00+00:00", "failed"), (now(), "running")):
+        write_entry(tmp_path, SUITE, entry("running", pid=os.getpid(), started=started))
+        (found,) = entries(tmp_path, SUITE)
+        assert found.state == state
 
 
 def test_suites_are_found_by_id_and_by_name(tmp_path):
