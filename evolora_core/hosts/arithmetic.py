@@ -5,8 +5,10 @@ import platform
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from evolora_core.artifacts import write_json
+from evolora_core.errors import HostError
 from evolora_core.home import home_path
 
 AUTO = "auto"
@@ -18,7 +20,8 @@ SIDE, REPEATS = 1024, 7  # of the matrices
 def settled_dtype(dtype: str, device: str) -> str:
     """`dtype` itself; for `auto` bfloat16 where the device multiplies matrices much faster with it, else float32.
 
-    That is measured once for each device and recorded in EVOLORA_HOME/arithmetic.json.
+    That is measured once for each device and recorded in EVOLORA_HOME/arithmetic.json. Raises HostError if that is
+    damaged.
     """
     if dtype != AUTO:
         return dtype
@@ -29,7 +32,7 @@ def settled_dtype(dtype: str, device: str) -> str:
         return "float32"  # loading the host says what is wrong
     name = torch.cuda.get_device_name(device) if accelerated else _processor()
     key, path = f"{name}, torch {torch.__version__}", home_path() / RECORD
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    known = _known(path)
     if key not in known:
         rates = {kind: _gigaflops(kind, device) for kind in ("float32", "bfloat16")}
         known[key] = {
@@ -39,6 +42,15 @@ def settled_dtype(dtype: str, device: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, known)
     return str(known[key]["dtype"])
+
+
+def _known(path: Path) -> dict[str, Any]:
+    """What was recorded for each device."""
+    try:
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return {key: {"dtype": str(record["dtype"]), **record} for key, record in known.items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise HostError(f"{path}: damaged ({error}); remove it, and it is measured anew") from error
 
 
 def _gigaflops(kind: str, device: str) -> float:

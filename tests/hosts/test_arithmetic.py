@@ -3,6 +3,7 @@ import json
 import pytest
 
 from evolora_core.config import load_suite
+from evolora_core.errors import HostError
 from evolora_core.hosts import arithmetic, load_host, settled_dtype
 from flows._preflight import identify_host
 
@@ -37,3 +38,10 @@ def test_suites_and_hosts_name_what_was_settled(home, monkeypatch):
     loading, identity = identify_host(load_suite("configs/suites/tiny.yaml", ["dtype=auto"]))
     assert loading["dtype"] == identity["dtype"] == "bfloat16"
     assert load_host("nano", dtype="auto").identity["dtype"] == "bfloat16"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a CPU": {}}'])
+def test_a_damaged_record_is_told(home, text):
+    (home / arithmetic.RECORD).write_text(text)
+    with pytest.raises(HostError, match=r"arithmetic\.json: damaged .*; remove it"):
+        settled_dtype("auto", "cpu")
