@@ -96,8 +96,9 @@ def _explain(error: ValidationError, model: type[BaseModel], file: str, lines: d
     fault = _first(error)
     path = tuple(str(part) for part in fault["loc"])
     name = ".".join(path)
-    overridden = any(text.partition("=")[0].strip() == name for text in overrides)
-    place = f"--set {name}" if overridden else f"{file}:{_nearest_line(path, lines)}"
+    keys = [text.partition("=")[0].strip() for text in overrides]
+    setting = next((key for key in keys if f"{name}.".startswith(f"{key}.")), None)
+    place = f"--set {setting}" if setting else f"{file}:{_nearest_line(path, lines)}"
     return f"{place}: {explain_fault(error, model)}"
 
 

@@ -1,5 +1,6 @@
 """Every fault of a config file is one line that names file, line, key and mend."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,17 @@ def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path):
     assert suite.kind("sft-kl") == "sft"
     assert suite.settings("sft-kl") == suite.sft.model_copy(update={"kl": 0.1}) and suite.sft.kl == 0
     assert [suite.settings("sft-kl", trial).kl for trial in range(suite.trials)] == [0.1] * suite.trials
+
+
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        ("ecology.population=1", "--set ecology.population: key 'ecology.population': "),
+        ("ecology.plasticity={rule: none, steps: -1}", "--set ecology.plasticity: key 'ecology.plasticity.steps': "),
+    ],
+)
+def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place):
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"^{re.escape(place)}"):
+        load_suite(path, [override])
