@@ -2,6 +2,7 @@
 spent, routing included.
 """
 
+import shutil
 from pathlib import Path
 
 from tasks._matched import matched_request, rival_config
@@ -65,6 +66,8 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
         )
         meter.merge(results[name].meter)
         start = None if config.specialists else results[name].adapter_folder
+    for name in training:  # until now, so that a kill costs no adapter that was done
+        shutil.rmtree(folder / name / "work")
     final = list(results)[0 if config.specialists else -1 :]
     listed: dict[str, list[int]] = {}
     for row in write_candidates(folder, final, config.strengths):

@@ -92,8 +92,9 @@ def train_sft(
 
     It starts from a fresh adapter, or from the one (PEFT format, same rank) in the folder `start`. With
     `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
-    A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been. Raises StageError if
-    the budget buys no step, Diverged if no finite checkpoint came about, DataError if no item fits the host.
+    A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended
+    trains nothing anew. Whoever needs neither removes that folder. Raises StageError if the budget buys no step,
+    Diverged if no finite checkpoint came about, DataError if no item fits the host.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     rows = tokenise(host, train_items)
@@ -142,7 +143,6 @@ def train_sft(
     chosen = next(checkpoint.step for checkpoint in checkpoints if checkpoint.chosen)
     shutil.rmtree(folder / "adapter", ignore_errors=True)
     shutil.copytree(kept[chosen], folder / "adapter")
-    shutil.rmtree(work)
     return SftResult(folder / "adapter", checkpoints, steps, meter, rows.left_out, diverged_at is not None)
 
 

@@ -60,6 +60,16 @@ def test_the_loss_is_on_the_completion_and_its_end(host, train_items, tmp_path, 
     assert checked >= 3 * CONFIG.batch_rows
 
 
+def test_what_has_ended_is_not_trained_again(host, train_items, tmp_path):
+    steps: list[int] = []
+    first = train(host, train_items, tmp_path, progress=lambda done, total: steps.append(done))
+    assert steps
+    steps.clear()
+    again = train(host, train_items, tmp_path, progress=lambda done, total: steps.append(done))
+    assert not steps
+    assert again.steps == first.steps and again.meter.rows() == first.meter.rows()
+
+
 def test_the_budget_holds_selection_included(host, train_items, selection_items, decoding, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "SELECTION_SHARE", 0.5)
     budget = budget_of(host, train_items, 20)
@@ -75,7 +85,6 @@ def test_the_budget_holds_selection_included(host, train_items, selection_items,
     assert len(result.checkpoints) == CONFIG.checkpoints
     assert all(checkpoint.n >= 32 for checkpoint in result.checkpoints)
     assert sum(checkpoint.chosen for checkpoint in result.checkpoints) == 1
-    assert not (tmp_path / "work").exists()
     assert {path.name for path in (tmp_path / "adapter").iterdir()} == {
         "adapter_config.json",
         "adapter_model.safetensors",
