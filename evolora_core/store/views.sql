@@ -149,6 +149,22 @@ SELECT l.suite, l.run_id, l.condition, l.seed, l.organelle, l.origin, l.niche, l
     last - first AS learned, first - parents AS inherited
 FROM lives AS l JOIN own USING (run_id, organelle) LEFT JOIN before USING (run_id, organelle);
 
+-- Whose answers brought the gain over the bare host: points of a whole split, by the origin of the organelle that was asked
+-- (founder, merge, mutation; host where a router asked none). The points of an arm add up to its accuracy less the host's.
+CREATE OR REPLACE VIEW gain_by_origin AS
+WITH host AS (SELECT suite, seed, split, task_id, correct FROM data.evaluations WHERE arm = 'frozen'),
+compared AS (
+    SELECT e.suite, e.run_id, e.condition, e.seed, e.arm, e.split,
+        CASE WHEN e.organelle = -1 THEN 'host' ELSE coalesce(o.origin, 'adapter') END AS origin,
+        e.correct::INT - h.correct::INT AS ahead
+    FROM data.evaluations AS e JOIN host AS h USING (suite, seed, split, task_id)
+        LEFT JOIN data.organelles AS o ON o.run_id = e.run_id AND o.organelle = e.organelle
+),
+size AS (SELECT run_id, arm, split, count(*) AS items FROM compared GROUP BY ALL)
+SELECT c.suite, c.run_id, c.condition, c.seed, c.arm, c.split, c.origin, count(*) AS items,
+    100 * sum(ahead) / any_value(s.items) AS points
+FROM compared AS c JOIN size AS s USING (run_id, arm, split) GROUP BY ALL;
+
 -- One row per run: what it earned, spent and reached. NULL where a condition has no such thing.
 -- Costs are all that organelles pay: tickets, answers, rehearsal and tests. ROI is all rewards over all costs of the run,
 -- never that of one generation.

@@ -149,3 +149,14 @@ def test_discovery_counts_items_and_not_answers(home: Path) -> None:
         assert row["right_first"] == pytest.approx(np.mean([any(c and s == 0 for s, c in own) for own in mine]))
         assert row["right_in_the_end"] == pytest.approx(np.mean([any(c for _, c in own) for own in mine]))
         assert row["answers"] == pytest.approx(np.mean([len(own) for own in mine]))
+
+
+def test_gains_by_origin_add_up_to_the_gain_over_the_host(home: Path) -> None:
+    rows = query(home, "FROM gain_by_origin").records()
+    answers = query(home, "SELECT arm, seed, split, correct FROM evaluations").rows
+    assert {"founder", "host"} <= {row["origin"] for row in rows}
+    for arm, seed, split in {(row["arm"], row["seed"], row["split"]) for row in rows}:
+        own = [row for row in rows if (row["arm"], row["seed"], row["split"]) == (arm, seed, split)]
+        mine, hosts = ([a[3] for a in answers if a[:3] == (name, seed, split)] for name in (arm, "frozen"))
+        assert sum(row["items"] for row in own) == len(mine)
+        assert sum(row["points"] for row in own) == pytest.approx(100 * (np.mean(mine) - np.mean(hosts)))
