@@ -15,6 +15,7 @@ from evolora_core.report import tables
 from evolora_core.report.curves import curve_frame, curve_table
 from evolora_core.report.tables import rows_of
 from evolora_core.report.takeaways import takeaway
+from evolora_core.report.tuning import tuning_frame, tuning_table
 from evolora_core.store import frame, query
 
 
@@ -60,6 +61,9 @@ class Contents:
         }
         shown = {"paper_table": [paper, tables.economy_table(paper)]}
         shown |= {name: [make(self.home, self.suite)] for name, make in single.items()}
+        trials = tuning_frame(self.home, self.suite, self.config["conditions"])
+        if not trials.empty:
+            shown["tuning"] = [tuning_table(self.suite, trials)]
         return shown if self.curve.empty else shown | {"curve": [curve_table(self.suite, self.curve)]}
 
     @cached_property

@@ -1,0 +1,72 @@
+"""What tuning tried, what it chose, and whether the best lies at the edge of what was tried."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.report.tables import Column, Table, percent
+from evolora_core.store import frame
+
+_TRIALS = """
+    SELECT arm AS condition, trial, changes, selection_acc, flops,
+        row_number() OVER (PARTITION BY arm ORDER BY selection_acc DESC, trial) = 1 AS chosen
+    FROM tuning WHERE suite = $suite ORDER BY ALL
+"""
+
+
+def tuning_frame(home: Path, suite: str, conditions: Sequence[str]) -> pd.DataFrame:
+    """One row per trial in the order of the conditions; empty where nothing was tuned.
+
+    Columns: condition, trial, changes (JSON), selection_acc (a share, at a fraction of the budget), flops, chosen, edge
+    (of the chosen one: the settings whose lowest or highest value it is, in words).
+    """
+    found = frame(home, _TRIALS, {"suite": suite})
+    order = {condition: place for place, condition in enumerate(conditions)}
+    found = found.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    found["edge"] = ""
+    for _, own in found.groupby("condition"):
+        chosen = own.index[own["chosen"]]
+        trials = [flat(json.loads(changes)) for changes in own["changes"]]
+        found.loc[chosen, "edge"] = edge(trials, flat(json.loads(found.loc[chosen[0], "changes"])))
+    return found
+
+
+def flat(changes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings with dotted keys."""
+    parts = [flat(v, f"{prefix}{k}.") if isinstance(v, Mapping) else {f"{prefix}{k}": v} for k, v in changes.items()]
+    return {key: value for part in parts for key, value in part.items()}
+
+
+def edge(trials: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> str:
+    """`lowest learning_rate`, if of all trials the chosen one has the lowest, and others have another; else "".
+
+    Numbers that every trial names are looked at; beyond an edge a better setting may lie that nobody tried.
+    """
+    words = []
+    for key, value in chosen.items():
+        tried = [number for trial in trials if isinstance(number := trial.get(key), int | float)]
+        if len(tried) == len(trials) and len(set(tried)) > 1:
+            words += [f"{word} {key.rpartition('.')[2]}" for word, end in _ENDS if value == end(tried)]
+    return ", ".join(words)
+
+
+_ENDS = (("lowest", min), ("highest", max))
+
+
+def tuning_table(suite: str, trials: pd.DataFrame) -> Table:
+    """The trials as a table."""
+    columns = [
+        Column("condition", lambda r: r["condition"], left=True),
+        Column("tried", lambda r: _settings(r["changes"]), left=True),
+        Column("selection %", lambda r: percent(r["selection_acc"])),
+        Column("chosen", lambda r: "yes" if r["chosen"] else "", left=True),
+        Column("at the edge", lambda r: r["edge"], left=True),
+    ]
+    return Table("tuning", f"{suite}: what tuning tried", trials, columns)
+
+
+def _settings(changes: str) -> str:
+    return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in flat(json.loads(changes)).items())
