@@ -1,6 +1,7 @@
 """The console script `evolora`. Commands import torch and Prefect only when they need them."""
 
 import os
+import select
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -18,7 +19,9 @@ for module in (run, serve, status, retry, sql, store, pack, regime_map, evaluate
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command line and exit: 0 done, 1 it could not be done, 2 it was asked wrongly, 130 interrupted."""
+    """Run one command line and exit: 0 done, 1 it could not be done, 2 it was asked wrongly, 130 interrupted, 141
+    nobody reads on (as with `| head`).
+    """
     try:
         code = app(
             list(sys.argv[1:] if arguments is None else arguments),
@@ -26,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             print_error=False,
             result_action="return_int_as_exit_code_else_zero",
         )
+        sys.stdout.flush()
     except CycloptsError as error:
         print(f"error: {' '.join(str(error).split())} See `evolora --help`.", file=sys.stderr)
         code = 2
@@ -35,7 +39,21 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
         code = 130
+    except BrokenPipeError:
+        if not _unread():  # it is another pipe
+            raise
+        code = 141
     sys.exit(code)
+
+
+def _unread() -> bool:
+    """Whether whoever read our output is gone; what is left of it then goes nowhere, quietly."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    gone = any(event & select.POLLERR for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return gone
 
 
 def console() -> NoReturn:

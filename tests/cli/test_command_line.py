@@ -1,5 +1,6 @@
 """The console script itself: help, exit codes, and what it does not import."""
 
+import os
 import subprocess
 import sys
 
@@ -67,3 +68,15 @@ def test_a_command_asked_wrongly_says_so_in_one_line(capsys, arguments, reason):
 
 def test_the_app_has_no_command_without_an_owner():
     assert {command[0] for command in COMMANDS} == {name for name in app if not name.startswith("-")}
+
+
+def test_whoever_reads_may_go(tmp_path):
+    """As with `evolora host list | head -1`."""
+    code = "from flows.cli import console; console()"
+    environment = os.environ | {"EVOLORA_HOME": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "host", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 141
