@@ -1,8 +1,8 @@
 """`word.tokens`: how many words and numbers a text has. Markup tags are none. Target: a number.
 
 The prompt is that of `word.count`, word for word; the rule is another, as if a second annotator counted numbers too.
-No text tells the two families apart, so one adapter cannot serve both. Unlike `string.distinct`, every right answer is
-one token away from what a host says that counts words: a search can find the second rule.
+No text tells the two families apart, so one adapter cannot serve both. Unlike that of `string.distinct`, a right answer
+is at most three away from what a host says that counts words: a search can find the second rule.
 """
 
 import re
