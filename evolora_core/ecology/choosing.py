@@ -10,31 +10,30 @@ from evolora_core.ecology.world import World
 from evolora_core.families import Item
 from evolora_core.routing import choose_among
 
-SHORTLISTED = 2  # organelles for each family, and for all families
 NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
 
 
 def shortlist(world: World, state: State) -> dict[str, list[int]]:
-    """Slots worth asking, per family and under "" for all families, at most two for each.
+    """The slot worth asking, per family and under "" for all families; none where nobody learned anything.
 
-    For a family: the learner of its niche, and whoever else has most skill there. For all: the youngest merged child,
-    and whoever else has most skill over all. Who learned nothing has the host's answers and is left out. Asking
-    everyone would cost population × selection answers, for organelles that their own episodes have ruled out.
+    For a family: the learner of its niche, a merged one before its parent. For all: the youngest merged child. Where
+    there is none, whoever has most skill. One each: to ask costs as much as to learn from what is asked, and the best
+    of several on the selection split is the best by luck the oftener, the more there are.
     """
     moved = state.population.delta_norms().numpy(force=True) > NO_OP
     able = [organelle for organelle in state.living if moved[organelle.slot]]
     skill = world.skill(state)
 
-    def two(first: list[Organelle], column: np.ndarray) -> list[int]:
+    def first(preferred: list[Organelle], column: np.ndarray) -> list[int]:
         by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
-        return list(dict.fromkeys(organelle.slot for organelle in [*first, *by_skill]))[:SHORTLISTED]
+        return [organelle.slot for organelle in [*preferred, *by_skill][:1]]
 
     listed = {}
     for family, column in zip(world.families, world.inside, strict=True):
         taught = [o for o in able if o.niche == family and o.learned >= 0]
-        listed[family] = two(sorted(taught, key=lambda o: (-o.learned, o.origin != "merge", o.id))[:1], column)
+        listed[family] = first(sorted(taught, key=lambda o: (-o.learned, o.origin != "merge", o.id)), column)
     merged = [organelle for organelle in able if organelle.origin == "merge"]
-    listed[""] = two(merged[-1:], np.ones(len(world.cells), dtype=bool))
+    listed[""] = first(merged[-1:], np.ones(len(world.cells), dtype=bool))
     return listed
 
 

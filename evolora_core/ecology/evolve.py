@@ -22,7 +22,7 @@ from evolora_core import artifacts
 from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
-from evolora_core.ecology.choosing import SHORTLISTED, choose
+from evolora_core.ecology.choosing import choose
 from evolora_core.ecology.events import write_events
 from evolora_core.ecology.learning import arrive, cool, learn, phase_over
 from evolora_core.ecology.ledger import MICRO, SINK, SUN
@@ -102,7 +102,7 @@ def evolve(
         raise ValueError("evolve: single needs the FLOPs that it may spend")
     calibration.plan(host)
     if budget_flops is not None:
-        asked = 1 if mode == "single" else 2 * SHORTLISTED  # for an item's family and for all families
+        asked = 1 if mode == "single" else 2  # one for an item's family and one for all families
         budget_flops -= calibration.routing_reserve(len(selection), asked)
     world = World(host, items, config, decoding, seed, calibration, mode, budget_flops, tuple(arrivals))
     state = found(world)
