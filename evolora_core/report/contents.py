@@ -13,6 +13,7 @@ from evolora_core.errors import PackError, StageError
 from evolora_core.evaluation.comparisons import compute_accuracies, compute_comparisons, facts_of
 from evolora_core.report import tables
 from evolora_core.report.curves import curve_frame, curve_table
+from evolora_core.report.prices import price_frame, price_table
 from evolora_core.report.tables import rows_of
 from evolora_core.report.takeaways import takeaway
 from evolora_core.report.tuning import tuning_frame, tuning_table
@@ -61,6 +62,9 @@ class Contents:
         }
         shown = {"paper_table": [paper, tables.economy_table(paper)]}
         shown |= {name: [make(self.home, self.suite)] for name, make in single.items()}
+        prices = price_frame(self.home, self.suite)
+        if not prices.empty:
+            shown["prices"] = [price_table(self.suite, prices)]
         trials = tuning_frame(self.home, self.suite, self.config["conditions"])
         if not trials.empty:
             shown["tuning"] = [tuning_table(self.suite, trials)]
