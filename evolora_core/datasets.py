@@ -61,21 +61,11 @@ class SplitSettings(Protocol):
 def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
     """All splits that have items, each balanced over its (family, depth) cells and free of repeated prompts.
 
-    ConfigError for an unknown family or one that is trained on and held out; DataError names a cell that has too few
-    items.
+    ConfigError as in `check_families`; DataError names a cell that has too few items.
     """
-    cells = {
-        "train": _cells(config, "train_families"),
-        "holdout_ood": _cells(config, "ood_families"),
-        "retention": _cells(config, "retention_families"),
-    }
+    cells = check_families(config)
     cells["selection"] = cells["holdout_id"] = cells["train"]
     cells["reselection"] = cells["holdout_ood"]
-    trained = {family for family, _ in cells["train"]}
-    for split, key in (("holdout_ood", "ood_families"), ("retention", "retention_families")):
-        for family, _ in cells[split]:
-            if family in trained:
-                raise ConfigError(f"data.{key}: '{family}' is trained on too; take it out of one of the lists")
     sizes = dict.fromkeys(SPLITS, config.holdout_items) | {
         "train": config.train_items,
         "selection": config.selection_items,
@@ -84,6 +74,24 @@ def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
     seen: set[str] = set()
     drawn = [split for split in SPLITS if sizes[split]]
     return {split: _draw_split(split, cells[split], sizes[split], seed, seen) for split in drawn}
+
+
+def check_families(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
+    """The (family, depth) cells of train, holdout_ood and retention.
+
+    ConfigError for an unknown family, one that has none of the depths, or one that is trained on and held out.
+    """
+    cells = {
+        "train": _cells(config, "train_families"),
+        "holdout_ood": _cells(config, "ood_families"),
+        "retention": _cells(config, "retention_families"),
+    }
+    trained = {family for family, _ in cells["train"]}
+    for split, key in (("holdout_ood", "ood_families"), ("retention", "retention_families")):
+        for family, _ in cells[split]:
+            if family in trained:
+                raise ConfigError(f"data.{key}: '{family}' is trained on too; take it out of one of the lists")
+    return cells
 
 
 def leak_counts(splits: dict[str, list[Item]]) -> list[dict[str, Any]]:

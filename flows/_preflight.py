@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.config import SuiteConfig, config_hash, load_suite
-from evolora_core.errors import PackError
 from evolora_core.home import home_path
-from evolora_core.hosts import fetch_host, find_host, load_host, settled_dtype
+from evolora_core.hosts import check_device, fetch_host, find_host, load_host, settled_dtype
 from evolora_core.identity import host_files_hash
+from evolora_core.pack_folder import check_place
 from evolora_core.run_index import SuiteId, suites
 
 SUITES = {  # the flows of suites, each with the file that it runs by default
@@ -20,7 +20,6 @@ SUITES = {  # the flows of suites, each with the file that it runs by default
     "ood-suite": "configs/suites/ood.yaml",
 }
 OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
-PACK_STAMP = "provenance.json"  # a folder with this file is a pack
 
 
 def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds: Sequence[int] = ()) -> SuiteConfig:
@@ -40,11 +39,13 @@ def suite_id(config: SuiteConfig) -> SuiteId:
 
 
 def check_suite(config: SuiteConfig, out: Path) -> None:
-    """Raise the error with which the suite would end: a host that is not one, a store that is newer, a place for the
-    pack that is taken.
+    """Raise the error with which the suite would end: a host that is not one, a device that is not there, a store
+    that is newer, a place for the pack that is taken.
     """
     check_place(out)
     check_store()
+    if config.device != "cpu":
+        check_device(config.host, config.device)
     identify_host(config)
 
 
@@ -72,9 +73,3 @@ def check_store() -> None:
 
     if store_path(home_path()).exists():
         query(home_path(), "SELECT 1")
-
-
-def check_place(out: Path) -> None:
-    """Raise PackError if `out` holds something that a pack must not replace."""
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / PACK_STAMP).exists())):
-        raise PackError(f"{out}: holds something that is not a pack; move it or run in another folder")

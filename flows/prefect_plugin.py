@@ -32,7 +32,11 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
         print(f"error: {why}", file=sys.stderr)
         sys.exit(1)
     home = home_path()
-    server = {"PREFECT_API_URL": url} if (url := known_server(home)) else {}
+    url = known_server(home)
+    if sys.argv[1:3] == ["deployment", "run"] and not (url or os.environ.get("PREFECT_API_URL")):
+        print(f"note: no `evolora serve` runs for {home}; asking the server of Prefect's own settings", file=sys.stderr)
+    (home / "prefect").mkdir(parents=True, exist_ok=True)  # Prefect makes no parents, and ends in a traceback
+    server = {"PREFECT_API_URL": url} if url else {}
     return SetupResult(env={name: os.environ.get(name, value) for name, value in (environment(home) | server).items()})
 
 

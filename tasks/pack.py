@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evolora_core.home import home_path
+from evolora_core.pack_folder import OWN, put
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 
 
@@ -25,23 +26,18 @@ def make(work: Work) -> Made:
 
 
 def publish(result: StageResult, out: Path) -> Path:
-    """Replace `out` by a copy of a finished pack, unless an equal one is there; returns `out`."""
+    """Put a copy of a finished pack in the place of `out`, unless an equal one is there; returns `out`."""
     source = result.path / "pack"
     if out.exists() and _contents(out) == _contents(source):
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
-        shutil.copytree(source, Path(work) / "new")
-        if out.exists():
-            out.rename(Path(work) / "old")
-        (Path(work) / "new").rename(out)
+        put(Path(shutil.copytree(source, Path(work) / "new")), out)
     return out
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+    return {name: (folder / name).read_bytes() for name in sorted(OWN) if (folder / name).is_file()}
 
 
 pack = stage_task("pack", make)

@@ -222,9 +222,8 @@ class SuiteConfig(Strict):
 
 def load_suite(path: Path | str, overrides: list[str] | tuple[str, ...] = ()) -> SuiteConfig:
     """Read a suite file; `overrides` are dotted settings. Families are checked by name. Raises ConfigError."""
-    from evolora_core.families import get  # the registry is needed here only
+    from evolora_core.datasets import check_families  # the registry of families is needed here only
 
     suite = load_yaml(Path(path), SuiteConfig, overrides)
-    for family in [*suite.data.train_families, *suite.data.ood_families, *suite.data.retention_families]:
-        get(family)
+    check_families(suite.data)
     return suite

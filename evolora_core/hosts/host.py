@@ -79,7 +79,7 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
 
     if dtype not in DTYPES:
         raise HostError(f"host {name_or_path!r}: dtype {dtype!r} is unknown; use one of {', '.join(DTYPES)}")
-    _check_device(name_or_path, device)
+    check_device(name_or_path, device)
     if device == "cpu":
         keep_freed_memory()
     place = find_host(name_or_path)
@@ -142,7 +142,8 @@ def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(token for token in [*ids, tokenizer.eos_token_id] if token is not None))
 
 
-def _check_device(name: str, device: str) -> None:
+def check_device(name: str, device: str) -> None:
+    """Raise HostError if torch cannot compute on `device`, on which the host `name` was to be."""
     import torch
 
     try:

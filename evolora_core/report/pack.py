@@ -4,7 +4,6 @@ Nothing in it is dated, so that the same store gives the same pack, and verifyin
 """
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,23 +13,22 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evolora_core.errors import PackError
+from evolora_core.pack_folder import STAMP, check_place, put
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents, same
 from evolora_core.report.tables import csv
 
 TEMPLATES = Path(__file__).with_name("templates")
-STAMP = "provenance.json"  # a folder with this file is a pack
 
 
 def build(home: Path, suite: str, out: Path) -> Path:
-    """Make the pack of a suite id in the folder `out`, which it replaces; returns `out`.
+    """Make the pack of a suite id in the folder `out`, where it replaces another pack; returns `out`.
 
     Raises PackError if no seed is complete, if the store's comparisons do not follow from its items, or if `out` is a
     folder of something else.
     """
     out = Path(out)
-    if out.exists() and not (out / STAMP).is_file() and (out.is_file() or any(out.iterdir())):
-        raise PackError(f"{out}: holds something that is not a pack; choose another folder")
+    check_place(out)
     contents = Contents(Path(home), suite)
     if not contents.seeds and contents.config:
         raise PackError(f"{suite}: no seed is complete in every condition; see `evolora status`, then `evolora retry`")
@@ -42,9 +40,7 @@ def build(home: Path, suite: str, out: Path) -> Path:
         plotted = figures.read(contents)
         write_numbers(contents, plotted, new)
         figures.draw(plotted, new / "plots")
-        if out.exists():
-            os.replace(out, Path(work) / "old")
-        os.replace(new, out)
+        put(new, out)
     return out
 
 

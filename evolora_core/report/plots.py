@@ -94,6 +94,7 @@ def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
                 )  # fmt: skip
             panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
             panel.set(title=f"Routing: {routing}", xlabel="gain in distribution, points")
+            panel.set_xlim(*_at_least_one_wide(*panel.get_xlim()))
         panels[0].set_ylabel("retention accuracy, %")
         legend_below(figure, list(dict.fromkeys(accuracies["condition"])), marker=True)
         return figure
@@ -211,6 +212,12 @@ def lineage(lives: pd.DataFrame) -> Figure:
         return figure
 
 
+def _at_least_one_wide(low: float, high: float) -> tuple[float, float]:
+    """Limits in points; where nothing differs, rounding errors must not be what the axis shows."""
+    missing = max(0.0, 1.0 - (high - low)) / 2
+    return low - missing, high + missing
+
+
 def _bands(panel: Axes, generations: pd.DataFrame, column: str) -> None:
     """Mean over seeds and the range of the seeds, by condition."""
     looks = looks_of(generations["condition"])
@@ -219,7 +226,7 @@ def _bands(panel: Axes, generations: pd.DataFrame, column: str) -> None:
         by_generation = runs.groupby("generation")[column]
         mean, low, high = by_generation.mean(), by_generation.min(), by_generation.max()
         panel.fill_between(mean.index, low, high, color=colour, alpha=0.18, linewidth=0)
-        panel.plot(mean.index, mean, color=colour)
+        panel.plot(mean.index, mean, color=colour, marker="o" if len(mean) == 1 else None)
 
 
 def _finish_generations(figure: Figure, panels: Sequence[Axes], generations: pd.DataFrame) -> None:

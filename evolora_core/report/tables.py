@@ -76,7 +76,7 @@ class Table:
             [
                 r"\begin{table}",
                 r"  \centering",
-                rf"  \caption{{{_tex(self.caption)}}}",
+                *([rf"  \caption{{{_tex(self.caption)}}}"] if self.caption else []),
                 rf"  \label{{tab:{self.name.replace('_', '-')}}}",
                 rf"  \begin{{tabular}}{{{alignment}}}",
                 r"    \toprule",

@@ -42,6 +42,8 @@ def frame(home: Path, sql: str, parameters: Parameters = ()) -> "pd.DataFrame":
 
 def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:
     try:
+        if len(connection.extract_statements(sql)) > 1:
+            raise StoreError("SQL: one statement at a time; nobody would see what the others answer")
         return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
     except duckdb.Error as error:
         raise StoreError(f"SQL: {one_line(error)}") from error

@@ -9,6 +9,7 @@ from typing import NoReturn
 from cyclopts import CycloptsError
 
 from evolora_core.errors import EvoloraError
+from evolora_core.home import home_path, set_environment
 from flows.cli import bench, doctor, evaluate, export, host, pack, regime_map, retry, run, serve, sql, status, store
 from flows.cli._app import app
 
@@ -60,6 +61,7 @@ def console() -> NoReturn:
     """The console script: `main`, and out at once where it failed. Prefect would stay for minutes, to tell a server
     that may be gone what happened.
     """
+    set_environment(home_path())  # before any library reads it
     try:
         main()
     except SystemExit as end:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from evolora_core import __version__
 
@@ -18,6 +18,7 @@ app = App(
     default_parameter=Parameter(negative=()),
 )
 
+AtLeastOne = Parameter(validator=validators.Number(gte=1))  # of a number, or of each
 Json = Annotated[bool, Parameter(name="--json", help="Print a list of flat objects instead of a table.")]
 
 

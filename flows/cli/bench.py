@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import Json, show
+from flows.cli._app import AtLeastOne, Json, show
 
 Measure = Literal["generate", "transformers", "mixed", "single", "train", "prefill", "merge", "memory"]
 Suite = Annotated[Path, Parameter(help="The suite to run.")]
@@ -26,14 +26,14 @@ def register(app: App) -> None:
 def engine(
     *,
     host: Annotated[str, Parameter(help="Host: a name, a hub id or a folder.")] = "nano",
-    population: Annotated[list[int], Parameter(help="Organelles; may be repeated.")] = [16],  # noqa: B006
-    rows: Annotated[int, Parameter(help="Prompts of each organelle.")] = 16,
-    rank: Annotated[int, Parameter(help="Rank of every adapter.")] = 8,
-    prompt_tokens: Annotated[int, Parameter(help="Mean length of the prompts.")] = 64,
+    population: Annotated[list[int], Parameter(help="Organelles; may be repeated."), AtLeastOne] = [16],  # noqa: B006
+    rows: Annotated[int, Parameter(help="Prompts of each organelle."), AtLeastOne] = 16,
+    rank: Annotated[int, Parameter(help="Rank of every adapter."), AtLeastOne] = 8,
+    prompt_tokens: Annotated[int, Parameter(help="Mean length of the prompts."), AtLeastOne] = 64,
     shared_tokens: Annotated[int, Parameter(help="Tokens that all prompts begin with, like a template.")] = 0,
-    new_tokens: Annotated[int, Parameter(help="Length of the answers.")] = 16,
-    batch_rows: Annotated[int, Parameter(help="Prompts answered together, at most.")] = 256,
-    repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared.")] = 3,
+    new_tokens: Annotated[int, Parameter(help="Length of the answers."), AtLeastOne] = 16,
+    batch_rows: Annotated[int, Parameter(help="Prompts answered together, at most."), AtLeastOne] = 256,
+    repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared."), AtLeastOne] = 3,
     threads: Annotated[int, Parameter(help="Torch threads; 0 = all cores.")] = 0,
     device: Annotated[str, Parameter(help="cpu, cuda, cuda:1, ...")] = "cpu",
     dtype: Annotated[str, Parameter(help="float32, bfloat16, float16, or auto: as measured.")] = "float32",
@@ -53,7 +53,7 @@ def ecology(
     suite: Suite = Path("configs/suites/quickstart.yaml"),
     settings: Settings = None,
     host: Annotated[list[str], Parameter(help="Host; may be repeated; sizes vary on the first.")] = ["nano"],  # noqa: B006
-    generations: Annotated[int, Parameter(help="Generations of each; the medians are compared.")] = 3,
+    generations: Annotated[int, Parameter(help="Generations of each; the medians are compared."), AtLeastOne] = 3,
     json: Json = False,
 ) -> None:
     """Seconds of a generation by phase, and how they grow with population, episodes, rank and host."""
@@ -70,7 +70,7 @@ def orchestration(
     *,
     suite: Suite = Path("configs/suites/quickstart.yaml"),
     settings: Settings = None,
-    repeats: Annotated[int, Parameter(help="Runs of each; the medians are compared.")] = 1,
+    repeats: Annotated[int, Parameter(help="Runs of each; the medians are compared."), AtLeastOne] = 1,
     json: Json = False,
 ) -> None:
     """Run a suite through Prefect, and its stage functions in a plain loop."""
@@ -84,7 +84,7 @@ def faults(
     *,
     suite: Suite = Path("configs/suites/tiny.yaml"),
     settings: Settings = None,
-    kills: Annotated[int, Parameter(help="Random moments at which each kind of process is killed.")] = 10,
+    kills: Annotated[int, Parameter(help="Random moments at which each kind of process is killed."), AtLeastOne] = 10,
     seed: Annotated[int, Parameter(help="Seed of the random moments.")] = 0,
     only: Annotated[
         list[str] | None, Parameter(help="Part of the names of the faults to try; may be repeated.")

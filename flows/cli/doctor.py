@@ -1,6 +1,7 @@
 """`evolora doctor`."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -40,10 +41,10 @@ def installed() -> Iterator[Row]:
     from packaging.requirements import Requirement
 
     yield row("python", "ok", ".".join(map(str, sys.version_info[:3])))
-    mend = "pip install -c constraints.txt -e ."
     for text in metadata.requires("evolora") or []:
         wanted = Requirement(text)
-        extra = wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", str(wanted.marker or ""))
+        mend = f"pip install -c constraints.txt -e '.[{extra[1]}]'" if extra else "pip install -c constraints.txt -e ."
         bounds = str(wanted.specifier)
         try:
             found = metadata.version(wanted.name)

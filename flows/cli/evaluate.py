@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from evolora_core import artifacts
 from evolora_core.config import Routing
-from flows.cli._app import Json, show
+from flows.cli._app import AtLeastOne, Json, show
 
 if TYPE_CHECKING:
     from evolora_core.evaluation.holdout import Evolved
@@ -27,9 +27,13 @@ def evaluate(
     host: Annotated[str | None, Parameter(help="Host; by default that of the run, else nano.")] = None,
     adapter: Annotated[list[Path] | None, Parameter(help="A PEFT adapter folder; may be repeated.")] = None,
     run: Annotated[str | None, Parameter(help="A finished run, such as quickstart.ecology.s0.")] = None,
-    routing: Annotated[Routing, Parameter(help="Which router the run answers with.")] = "family",
+    routing: Annotated[
+        Routing | None, Parameter(help="Which router the run answers with; by default `family`.")
+    ] = None,
     organelle: Annotated[int | None, Parameter(help="Let this organelle of the run answer everything.")] = None,
-    max_new_tokens: Annotated[int | None, Parameter(help="Token cap of an answer; by default that of the run.")] = None,
+    max_new_tokens: Annotated[
+        int | None, Parameter(help="Token cap of an answer; by default that of the run."), AtLeastOne
+    ] = None,
     json: Json = False,
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
@@ -41,12 +45,15 @@ def evaluate(
     items = read_holdout(holdout)
     if organelle is not None and run is None:
         raise ConfigError("--organelle: name the run that it lives in with --run")
+    if routing and run is None:
+        raise ConfigError("--routing: name the run whose router answers with --run")
+    routing = routing or "family"
     home = prepare_home()
     entry, suite = find(home, run) if run else (None, {})
     word = host or suite.get("host", "nano")
     if entry:
         check_host(home, entry, word)
-    given = suite.get("decoding", {}) | ({"max_new_tokens": max_new_tokens} if max_new_tokens else {})
+    given = suite.get("decoding", {}) | ({"max_new_tokens": max_new_tokens} if max_new_tokens is not None else {})
     decoding = DecodingConfig.model_validate(given)
 
     from evolora_core.evaluation.holdout import evaluate_holdout

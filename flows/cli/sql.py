@@ -30,11 +30,13 @@ def sql(
 
         show(ask(home_path(), query).records(), json or format == "json")
         return
+    from pandas.api.types import is_numeric_dtype
+
     from evolora_core.report.tables import Column, Table
     from evolora_core.store import frame
 
     data = frame(home_path(), query)
-    columns = [Column(str(name), _reader(str(name))) for name in data.columns]
+    columns = [Column(str(name), _reader(str(name)), left=not is_numeric_dtype(data[name])) for name in data.columns]
     table = Table("query", "", data, columns)
     print({"csv": table.to_csv, "md": table.to_markdown, "latex": table.to_latex}[format](), end="")
 

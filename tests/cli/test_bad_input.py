@@ -59,7 +59,8 @@ def row(**changes) -> str:
         ({"sedes": [0]}, ["suite.yaml:", "unknown key 'sedes'", "did you mean 'seeds'?"]),
         ({"ecology": {"populaton": 4}}, ["suite.yaml:", "ecology.populaton", "did you mean 'population'?"]),
         ({"processes": "many"}, ["suite.yaml:", "key 'processes'", "integer", "'many'"]),
-        ({"data": GOOD["data"] | {"train_families": ["maths"]}}, ["maths", "math"]),
+        ({"data": GOOD["data"] | {"train_families": ["maths"]}}, ["data.train_families", "maths", "math"]),
+        ({"data": GOOD["data"] | {"ood_families": ["math"]}}, ["data.ood_families", "'math' is trained on too"]),
         ({"data": {}}, ["suite.yaml:", "train_families", "missing"]),
     ],
 )
@@ -67,6 +68,10 @@ def test_a_wrong_suite(capsys, home, changes, wanted):
     line = refusal(capsys, "run", suite(changes))
     assert all(word in line for word in wanted), line
     assert not home.exists()
+
+
+def test_a_device_that_is_not_there(capsys):
+    assert "device 'cuda:77x' is unknown" in refusal(capsys, "run", suite({"device": "cuda:77x"}))
 
 
 def test_a_wrong_setting_and_a_missing_file(capsys, home):
@@ -146,6 +151,7 @@ def test_questions_about_nothing(capsys, home):
     assert "no suite has been run yet" in refusal(capsys, "status")
     assert "no such suite" in refusal(capsys, "status", "quickstart")
     assert "no store yet" in refusal(capsys, "sql", "SELECT 1")
+    assert "--routing" in refusal(capsys, "evaluate", "--holdout", holdout(row()), "--routing", "single")
     assert "is not a pack" in refusal(capsys, "pack", "verify", ".")
     assert "is not a pack" in refusal(capsys, "map", "packs/absent", "--out", "x")
     assert "not a run" in refusal(capsys, "export", "quickstart", "--out", "x")

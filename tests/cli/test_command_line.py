@@ -55,6 +55,8 @@ def test_help_imports_nothing_heavy():
         (["run", "suite.yaml", "--nope"], "Unknown option"),
         (["sql", "SELECT 1", "--format", "xml"], "xml"),
         (["evaluate"], "--holdout"),
+        (["evaluate", "--holdout", "x", "--max-new-tokens", "0"], "Must be >= 1"),
+        (["bench", "engine", "--population", "0"], "Must be >= 1"),
     ],
 )
 def test_a_command_asked_wrongly_says_so_in_one_line(capsys, arguments, reason):

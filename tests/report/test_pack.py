@@ -10,7 +10,8 @@ import pytest
 from example_suite import CONDITIONS, part, write_comparison, write_stage, write_suite
 
 from evolora_core.errors import PackError
-from evolora_core.report import build, verify
+from evolora_core.pack_folder import OWN, PLOTS
+from evolora_core.report import build, figures, verify
 from evolora_core.store import record
 
 SUITE = "example-0a1b2c3d"
@@ -49,10 +50,11 @@ def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
     )
     expected = {f"{table}.{form}" for table in tables for form in ("csv", "md", "tex")}
     expected |= {f"plots/{plot}.{form}" for plot in plots for form in ("png", "svg", "csv")}
-    assert names == expected | {"README.md", "summary.json", "provenance.json"}
+    assert names == expected | {"README.md", "summary.json", "provenance.json"} and names <= OWN
     assert all((built / name).stat().st_size > 100 for name in names)
     assert verify(home, built) == []
     assert not list(built.parent.glob(".*"))  # nothing half-made stays behind
+    assert set(figures.DRAW) == set(PLOTS)
 
 
 def test_the_readme_says_no_more_than_the_verdicts(built: Path) -> None:
@@ -148,10 +150,28 @@ def test_unlike_evaluations_make_no_pack(home: Path, tmp_path: Path) -> None:
         build(other, SUITE, tmp_path / "pack")
 
 
-def test_a_pack_is_replaced_whole(home: Path, pack: Path) -> None:
-    (pack / "plots" / "old.png").write_text("stale")
+def test_a_pack_is_replaced_whole_but_for_what_is_somebody_elses(home: Path, pack: Path) -> None:
+    for stale in ("plots/curve.png", "tuning.csv"):  # of an older pack: this suite has neither
+        (pack / stale).write_text("stale")
+    notes = [pack / "notes.md", pack / "drafts" / "a.txt", pack / "plots" / "mine.png"]
+    for note in notes:
+        note.parent.mkdir(exist_ok=True)
+        note.write_text("mine")
     build(home, SUITE, pack)
-    assert not (pack / "plots" / "old.png").exists() and (pack / "plots" / "lineage.png").exists()
+    assert not (pack / "plots" / "curve.png").exists() and not (pack / "tuning.csv").exists()
+    assert (pack / "plots" / "lineage.png").exists()
+    assert [note.read_text() for note in notes] == ["mine"] * 3
+
+
+def test_the_pack_of_another_suite_is_not_replaced_without_a_word(
+    home: Path, pack: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    build(home, SUITE, pack)
+    assert not caplog.records
+    stamp = json.loads((pack / "provenance.json").read_text())
+    (pack / "provenance.json").write_text(json.dumps(stamp | {"suite": "example-00000000"}))
+    build(home, SUITE, pack)
+    assert "`evolora pack example-00000000 --out FOLDER` makes it anew" in caplog.text
 
 
 def test_missing_runs_are_named_and_a_pack_ages(tmp_path: Path) -> None:

@@ -59,14 +59,15 @@ def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path):
 
     source = tmp_path / "stage" / "pack" / "plots"
     source.mkdir(parents=True)
-    (source / "a.csv").write_text("1")
+    (source.parent / "provenance.json").write_text("{}")
+    (source / "curve.csv").write_text("1")
     result = SimpleNamespace(path=tmp_path / "stage")
     out = publish(result, tmp_path / "packs" / "x")
-    assert (out / "plots" / "a.csv").read_text() == "1"
+    assert (out / "plots" / "curve.csv").read_text() == "1"
     stamp = out.stat().st_ino
     assert publish(result, out).stat().st_ino == stamp
-    (source / "a.csv").write_text("2")
-    (out / "stale.csv").write_text("")
+    (source / "curve.csv").write_text("2")
+    (out / "tuning.csv").write_text("")
     publish(result, out)
-    assert [path.name for path in out.rglob("*.csv")] == ["a.csv"]
+    assert [path.name for path in out.rglob("*.csv")] == ["curve.csv"]
     assert [path.name for path in out.parent.iterdir()] == ["x"]

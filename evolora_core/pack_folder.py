@@ -1,0 +1,66 @@
+"""Where a pack stands: what it may replace, and what it leaves alone."""
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from evolora_core.errors import PackError
+
+log = logging.getLogger(__name__)
+
+STAMP = "provenance.json"  # a folder with this file is a pack
+TABLES = ("paper_table", "comparisons", "by_family", "by_routing", "compute", "prices", "tuning", "curve")
+PLOTS = (
+    "accuracy_by_family",
+    "gain_and_retention",
+    "comparisons",
+    "curve",
+    "frontier",
+    "net_and_roi",
+    "energy_and_population",
+    "lineage",
+)
+OWN = frozenset(
+    ["README.md", "summary.json", STAMP]
+    + [f"{table}.{form}" for table in TABLES for form in ("csv", "md", "tex")]
+    + [f"plots/{plot}.{form}" for plot in PLOTS for form in ("png", "svg", "csv")]
+)  # every file that a pack may have
+
+
+def check_place(out: Path) -> None:
+    """Raise PackError if `out` holds something that a pack must not replace."""
+    if out.exists() and (out.is_file() or (any(out.iterdir()) and not (out / STAMP).is_file())):
+        raise PackError(f"{out}: holds something that is not a pack; choose another folder, or move what is there")
+
+
+def put(new: Path, out: Path) -> None:
+    """Let the finished pack `new`, which is moved, take the place of `out`, whole or not at all.
+
+    Files in `out` that no pack has are kept. That it was another suite's is logged, with the command that brings it
+    back.
+    """
+    check_place(out)
+    if out.exists():
+        before, now = suite_of(out), suite_of(new)
+        if before not in ("", now):
+            log.warning("%s had %s, now %s; `evolora pack %s --out FOLDER` makes it anew", out, before, now, before)
+        for file in sorted(path for path in out.rglob("*") if path.is_file()):
+            name = file.relative_to(out)
+            if name.as_posix() not in OWN:
+                (new / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, new / name)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
+        if out.exists():
+            os.replace(out, Path(work) / "old")
+        os.replace(new, out)
+
+
+def suite_of(pack: Path) -> str:
+    """The suite id of a pack; "" if that cannot be read."""
+    try:
+        return str(json.loads((pack / STAMP).read_text(encoding="utf-8"))["suite"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
