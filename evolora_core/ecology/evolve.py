@@ -126,7 +126,7 @@ def evolve(
         text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
         if progress:
             progress(done, planned, text)
-        log.info("%s s%d generation %d: %s", mode, seed, state.generation, text)
+        log.info("%s s%d generation %d: %s", mode, seed, last["generation"], text)
         if time.monotonic() - committed > COMMIT_SECONDS:
             _commit(state, checkpoints)
             committed = time.monotonic()
