@@ -94,7 +94,7 @@ def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
                 )  # fmt: skip
             panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
             panel.set(title=f"Routing: {routing}", xlabel="gain in distribution, points")
-            panel.set_xlim(*_at_least_one_wide(*panel.get_xlim()))
+        panels[0].set_xlim(*_at_least_one_wide(*panels[0].get_xlim()))  # all panels share it, and have their points now
         panels[0].set_ylabel("retention accuracy, %")
         legend_below(figure, list(dict.fromkeys(accuracies["condition"])), marker=True)
         return figure

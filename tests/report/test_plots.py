@@ -134,3 +134,16 @@ def test_the_frontier_shows_means_over_seeds_and_the_host() -> None:
     assert [[0.0], [0.0]] in [[list(line.get_xdata()), list(line.get_ydata())] for line in panel.lines]
     words = [text.get_text() for text in panel.texts]
     assert words.count("×0.5") == 1 and "frozen: doing nothing" in words
+
+
+@pytest.mark.parametrize(("gains", "least"), [([0.02, 0.3], 28.0), ([0.0, 1e-17], 1.0)])
+def test_every_point_of_every_panel_is_inside(gains: list[float], least: float) -> None:
+    points = pd.DataFrame(
+        [
+            {"condition": "sft", "routing": routing, "seed": 0, "gain": gain, "retention": 0.9}
+            for routing, gain in zip(("family", "single"), gains, strict=True)
+        ]
+    )
+    for panel, gain in zip(figures.DRAW["gain_and_retention"](points).axes, gains, strict=True):
+        low, high = panel.get_xlim()
+        assert low < 100 * gain < high and high - low >= least - 1e-9
