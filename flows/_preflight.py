@@ -39,14 +39,20 @@ def suite_id(config: SuiteConfig) -> SuiteId:
 
 
 def check_suite(config: SuiteConfig, out: Path) -> None:
-    """Raise the error with which the suite would end: a host that is not one, a device that is not there, a store
-    that is newer, a place for the pack that is taken.
+    """Raise the error with which the suite would end: a host that is not one, a store that is newer, a place for the
+    pack that is taken.
     """
     check_place(out)
     check_store()
-    if config.device != "cpu":
-        check_device(config.host, config.device)
     identify_host(config)
+
+
+def check_machine(config: SuiteConfig) -> None:
+    """Raise HostError if the suite would compute here, on a device that is not there. Whoever submits a run, or leads a
+    cluster, needs no device.
+    """
+    if config.workers == "processes" and config.device != "cpu":
+        check_device(config.host, config.device)
 
 
 def identify_host(config: SuiteConfig) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -15,7 +15,7 @@ from evolora_core.home import home_path
 from evolora_core.run_index import write_plan, write_suite
 from flows._execute import ClusterPool, Outcome, Pool, execute
 from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
-from flows._preflight import OVERRIDE, SUITES, asked_suite, check_suite, identify_host, suite_id
+from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, identify_host, suite_id
 from tasks import pack
 from tasks._stage import StageResult, Suite
 from tasks.record import record
@@ -74,6 +74,7 @@ def run_suite(
     """
     config = asked_suite(suite, overrides, host, seeds)
     out = Path(packs) / config.name
+    check_machine(config)
     check_suite(config, out)
     host_words, host_identity = identify_host(config)
     made = Suite(config, suite_id(config), host_words, host_identity)

@@ -1,7 +1,7 @@
 """`string.lengths`: `string.sort` at lengths that nobody practises: 6, 7 or 10 small letters.
 
-A family near to one that is learned, for suites that ask whether what was learned carries over. It is sealed: no arm
-was evaluated on it when it was written, and none is to be before the suite `ood` runs.
+A family near to one that is learned, for suites that ask whether what was learned carries over. It was sealed until
+the suite `ood` ran; the nano host answers none of it.
 
 Target: the letters in any order, as a string or a list of letters. The score is the fraction of positions that are
 right.

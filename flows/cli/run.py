@@ -38,9 +38,10 @@ def run_suite(config: "SuiteConfig", only: Sequence[str] = ()) -> None:
 
     home = prepare_home()
     from evolora_core.run_index import write_suite
-    from flows._preflight import check_suite, suite_id
+    from flows._preflight import check_machine, check_suite, suite_id
     from flows._server import embedded_prefect
 
+    check_machine(config)
     check_suite(config, Path("packs") / config.name)
     suite = suite_id(config)
     write_suite(home, suite, config.model_dump(mode="json"))  # from here on `evolora retry` knows it

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from flows._preflight import asked_suite, check_machine, check_suite
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +73,9 @@ def test_a_wrong_suite(capsys, home, changes, wanted):
 
 def test_a_device_that_is_not_there(capsys):
     assert "device 'cuda:77x' is unknown" in refusal(capsys, "run", suite({"device": "cuda:77x"}))
+    elsewhere = asked_suite(suite({"device": "cuda:77", "workers": "dask"}))
+    check_machine(elsewhere)  # the cluster's machines may have it
+    check_suite(elsewhere, Path("packs/bad"))
 
 
 def test_a_wrong_setting_and_a_missing_file(capsys, home):
