@@ -75,12 +75,6 @@ class FlopModel:
             total = total + pair * (prompt * prompt + _attended(prompt, steps, window))
         return _integers(2 * total)
 
-    def first_layer_flops(self, tokens: ArrayLike) -> Any:
-        """A pass of `tokens` through the first of the layers, which are alike but for their windows, without head."""
-        (count,) = _floats(tokens)
-        pair, _ = self.attention[0]
-        return _integers(2 * (count * self.linear / len(self.attention) + pair * count * count))
-
     def step_flops(self, length: ArrayLike, rank: ArrayLike = 0) -> Any:
         """One decoding step that makes the cached sequence `length` tokens long, its own token included."""
         length, rank = _floats(length, rank)

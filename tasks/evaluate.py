@@ -54,7 +54,7 @@ def make(work: Work) -> Made:
     from evolora_core.evaluation.frontier import trace_frontier
     from evolora_core.evaluation.grading import answer_items, charge
     from evolora_core.evaluation.holdout import evaluation_rows
-    from evolora_core.routing import FILE, HOST, prompt_features, read_classifier, read_routes, route
+    from evolora_core.routing import FILE, HOST, guess_families, read_classifier, read_routes, route
     from evolora_core.routing.reselected import RESELECTED, reselect
     from tasks._worker import load_stage_host
 
@@ -84,8 +84,8 @@ def make(work: Work) -> Made:
         for name, table in routed.items():
             guessed = None
             if name == "learned":
-                features, extra[name] = prompt_features(host, items, meter, "evaluation")
-                guessed = read_classifier(work.inputs["trained"] / FILE).guess(features)
+                classifier = read_classifier(work.inputs["trained"] / FILE)
+                guessed, extra[name] = guess_families(host, classifier, items, meter)
             slots[name] = route(items, table, guessed)
         slots = slots or {"host": np.full(len(items), HOST)}
         # An item that two routers send to the same slot has the same greedy answer, so it is answered once.

@@ -1,15 +1,25 @@
-"""Stages `tune`: settings are tried by a short run and judged by routed accuracy on the selection split; then
-the best is chosen. Every arm gets the same number of trials at the same share of the budget, on a seed that is never
-reported.
+"""Stages `tune`: settings are tried by a short run and judged by its answers to a holdout; then the best is chosen.
+Every arm gets the same number of trials at the same share of the budget, on a seed that is never reported: neither
+are its holdout items, which chose no route either.
 """
 
 import json
+import shutil
+import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tasks import es, evolve, grpo, sft
 from tasks._matched import arrivals, rival_config
+from tasks._progress import part_of
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import read_table, write_table
+
+if TYPE_CHECKING:
+    from evolora_core.evaluation.grading import Outcome
+    from evolora_core.families import Item
+    from evolora_core.routing import Routes
 
 
 def trial_request(
@@ -31,7 +41,7 @@ def trial_request(
         fewest = len(arrivals(suite)) or 1  # each family that comes and goes stays for one at least
         config["generations"] = max(fewest, round(suite.config.ecology.generations * tuning.fraction))
     else:
-        mean = sum(result.flops for result in ecology_trials) / len(ecology_trials)
+        mean = sum(result.summary["flops"] for result in ecology_trials) / len(ecology_trials)
         config["budget_flops"] = round(suite.config.budget(arm) * mean)
     return stage_request(
         suite,
@@ -45,40 +55,76 @@ def trial_request(
 
 
 def attempt(work: Work) -> Made:
-    """Leaves the short run in run/ and its compute, all charged to `tuning`."""
+    """Leaves the short run in run/ and its compute, all charged to `tuning`, as are the answers that judge it.
+
+    The summary's `flops` are the run's own, without those answers.
+    """
     from evolora_core.compute import Meter
+    from evolora_core.evaluation.grading import charge
     from evolora_core.rivals.training import Diverged
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)
+    meter, accuracy = Meter(), 0.0
     try:
         if "sft" in work.config:
-            made = sft.run(work, folder, work.config["budget_flops"])
+            flops = sft.run(work, folder, work.config["budget_flops"]).flops
         elif "es" in work.config:
-            made = es.run(work, folder, work.config["budget_flops"])
+            flops = es.run(work, folder, work.config["budget_flops"]).flops
         elif "grpo" in work.config:
-            made = grpo.run(work, folder, work.config["budget_flops"])
+            flops = grpo.run(work, folder, work.config["budget_flops"]).flops
         else:
             made = evolve.run(work, folder, work.config.get("generations"), work.config.get("budget_flops"))
-        accuracy = routed_accuracy(json.loads((folder / f"routes-{work.config['routings'][0]}.json").read_text()))
+            flops = made.flops
         rows = read_table(folder, "compute")
+        started = time.perf_counter()
+        outcomes = holdout_answers(work, folder)
+        charge(meter, "tuning", outcomes, time.perf_counter() - started)
+        accuracy = sum(outcome.grade.correct for outcome in outcomes) / len(outcomes)
     except Diverged as failure:
-        made, accuracy, rows = Made(failure.meter.total()), 0.0, failure.meter.rows()
-    meter = Meter()
+        flops, rows = failure.meter.total(), failure.meter.rows()
     for row in rows:
         meter.add("tuning", **{key: row[key] for key in ("flops", "tokens", "seconds", "executed_flops")})
     write_table(work.folder, "compute", meter.rows())
     facts = {"arm": work.config["arm"], "trial": work.config["trial"], "changes": json.dumps(work.config["changes"])}
-    return Made(made.flops, facts | {"selection_acc": accuracy, "flops": made.flops})
+    return Made(meter.total(), facts | {"holdout_acc": accuracy, "flops": flops})
 
 
-def routed_accuracy(routes: dict) -> float:
-    """Accuracy on the selection split if the best candidate of each bucket answered it, proven better or not.
+def holdout_answers(work: Work, folder: Path) -> "list[Outcome]":
+    """What the run in `folder` answers to the tuning seed's holdout_id under the suite's first router."""
+    from evolora_core.config import DecodingConfig
+    from evolora_core.datasets import read_items
+    from evolora_core.evaluation.grading import answer_items
+    from evolora_core.routing import read_routes
+    from tasks._worker import load_stage_host
+    from tasks.evaluate import load_adapters
+
+    host = load_stage_host(work.host)
+    items = read_items(work.inputs["datasets"] / "holdout_id.jsonl")
+    population, _ = load_adapters(host, folder)
+    outcomes = answer_items(
+        host,
+        population,
+        items,
+        leaders(items, read_routes(folder / f"routes-{work.config['routings'][0]}.json")),
+        decoding=DecodingConfig.model_validate(work.config["decoding"]),
+        progress=part_of(work.report, 0, 1, 1),
+        folder=work.folder / "answered",
+    )
+    shutil.rmtree(work.folder / "answered", ignore_errors=True)
+    return outcomes
+
+
+def leaders(items: "Sequence[Item]", routes: "Routes") -> list[int]:
+    """The slot that was best on the selection split for each item's bucket, whether or not it was proven better than
+    the host; the host where it was best itself. The bucket is the item's own, for the router `learned` too.
 
     After a fraction of the budget few leads are beyond chance; by the routes themselves all trials would look alike.
     """
-    right = [count * max(routes["accuracy"][bucket].values()) for bucket, count in routes["n"].items()]
-    return sum(right) / sum(routes["n"].values())
+    from evolora_core.routing import ROUTINGS
+
+    best = {bucket: int(max(tried, key=lambda slot: tried[slot])) for bucket, tried in routes.accuracy.items()}
+    return [best[ROUTINGS[routes.routing](item)] for item in items]
 
 
 def choice_request(suite: Suite, trials: Sequence[StageResult]) -> StageRequest:
@@ -99,7 +145,7 @@ def choose(work: Work) -> Made:
     """Leaves the table `tuning`; the summary says the chosen trial of each arm. A tie goes to the earlier trial."""
     rows = sorted(map(dict, work.summaries.values()), key=lambda row: (row["arm"], row["trial"]))
     write_table(work.folder, "tuning", rows)
-    by_merit = sorted(rows, key=lambda row: (row["selection_acc"], -row["trial"]))
+    by_merit = sorted(rows, key=lambda row: (row["holdout_acc"], -row["trial"]))
     best = {row["arm"]: row["trial"] for row in by_merit}  # the last of an arm, which is its best, stays
     return Made(summary=best)
 

@@ -22,8 +22,8 @@ from evolora_core.routing import (
     Routes,
     answer_as_each,
     choose_routes,
+    guess_families,
     learn_router,
-    prompt_features,
     route,
 )
 
@@ -150,5 +150,5 @@ def _evolved_slots(
     guessed = None
     if routing == "learned":
         classifier = evolved.classifier or learn_router(host, evolved.selection_items)
-        guessed = classifier.guess(prompt_features(host, items)[0])
+        guessed, _ = guess_families(host, classifier, items)
     return routing, route(items, routes, guessed)

@@ -7,7 +7,7 @@ handed in: the caller charges it.
 """
 
 from evolora_core.routing.candidates import answer_as_each, choose_among, learn_router
-from evolora_core.routing.learned import FILE, Classifier, prompt_features, read_classifier
+from evolora_core.routing.learned import FILE, Classifier, guess_families, read_classifier
 from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, read_routes, route, write_routes
 
 __all__ = [
@@ -19,8 +19,8 @@ __all__ = [
     "answer_as_each",
     "choose_among",
     "choose_routes",
+    "guess_families",
     "learn_router",
-    "prompt_features",
     "read_classifier",
     "read_routes",
     "route",

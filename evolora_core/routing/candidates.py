@@ -83,8 +83,12 @@ def choose_among(
 
 def learn_router(host: Host, selection: Sequence[Item], meter: Meter | None = None) -> Classifier:
     """Fit the router `learned` to the selection prompts; their features are charged to the run's meter."""
-    features, _ = prompt_features(host, selection, meter)
-    return fit(features, [item.family for item in selection])
+    started = time.perf_counter()
+    features, flops = prompt_features(host, selection)
+    classifier = fit(features, [item.family for item in selection])
+    if meter is not None:
+        meter.add("routing", int(flops.sum()), 0, time.perf_counter() - started)
+    return classifier
 
 
 def joined(parts: Sequence[Routes]) -> Routes:

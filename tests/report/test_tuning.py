@@ -34,7 +34,7 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
     for stage in write_suite(tmp_path, SUITE, items=96):
         record(tmp_path, stage)
     rows = [
-        {"arm": arm, "trial": i, "changes": json.dumps({"learning_rate": rate}), "selection_acc": acc, "flops": 10}
+        {"arm": arm, "trial": i, "changes": json.dumps({"learning_rate": rate}), "holdout_acc": acc, "flops": 10}
         for arm, (rates, accs) in RATES.items()
         for i, (rate, acc) in enumerate(zip(rates, accs, strict=True))
     ]
@@ -45,5 +45,5 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
     assert trials["edge"].tolist() == ["", "", "highest learning_rate", "", "", ""]
     pack = build(tmp_path, SUITE, tmp_path / "pack")
     text = (pack / "README.md").read_text()
-    assert "## Tuning" in text and "| learning_rate 0.008 |        50.0 | yes    | highest learning_rate |" in text
+    assert "## Tuning" in text and "| learning_rate 0.008 |       50.0 | yes    | highest learning_rate |" in text
     assert verify(tmp_path, pack) == []

@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from evolora_core.compute import FlopModel
+from evolora_core.compute import FlopModel, Meter
 from evolora_core.errors import DataError
 from evolora_core.families import get
 from evolora_core.hosts import load_host
 from evolora_core.rng import stream
-from evolora_core.routing.learned import NOTHING, fit, prompt_features, read_classifier, write_classifier
+from evolora_core.routing.learned import (
+    NOTHING,
+    fit,
+    guess_families,
+    prompt_features,
+    read_classifier,
+    write_classifier,
+)
 
 torch.set_num_threads(1)
 FAMILIES = ("json_repair", "string.sort", "logic.bool", "math.sequence")
@@ -56,15 +63,25 @@ def test_a_hundredth_of_what_is_known_falls_outside():
     assert 0.004 < np.mean([guess == NOTHING for guess in learned.guess(fresh)]) < 0.02
 
 
-def test_features_are_those_of_the_first_layer_whatever_the_batch(nano):
+def test_features_are_the_mean_embedding_whatever_stands_beside(nano):
     some = items(FAMILIES, 5, 5)
     features, flops = prompt_features(nano, some)
-    ids = nano.encode_prompts([some[3].prompt])
+    (ids,) = nano.encode_prompts([some[3].prompt])
     with torch.inference_mode():
-        states = nano.model(input_ids=torch.tensor(ids), output_hidden_states=True).hidden_states[1][0]
-    assert np.allclose(features[3], states.mean(dim=0).double().numpy(), atol=1e-5)
-    whole = FlopModel.from_model(nano.model).generate_flops(len(ids[0]), 0)
-    assert flops[3] * len(nano.model.get_decoder().layers) == pytest.approx(int(whole), rel=1e-6)
+        embedded = nano.model.get_input_embeddings()(torch.tensor(ids))
+    assert np.allclose(features[3], embedded.mean(dim=0).double().numpy(), atol=1e-6)
+    assert flops[3] == embedded.numel()
+    assert np.array_equal(prompt_features(nano, some[3:4])[0][0], features[3])
+
+
+def test_asking_costs_a_sliver_of_an_answer_and_is_charged(nano, classifier):
+    some, meter = items(FAMILIES, 5, 6), Meter()
+    guessed, flops = guess_families(nano, classifier, some, meter)
+    assert guessed == classifier.guess(prompt_features(nano, some)[0])
+    assert meter.rows()[0]["purpose"] == "evaluation" and meter.total() == flops.sum()
+    lengths = [len(ids) for ids in nano.encode_prompts([item.prompt for item in some])]
+    answers = FlopModel.from_model(nano.model).generate_flops(np.array(lengths), 1)
+    assert 0 < (flops / answers).max() < 0.01
 
 
 def test_it_survives_a_file(tmp_path, classifier):

@@ -1,11 +1,10 @@
 """The small parts of the stages that compute something themselves."""
 
-import pytest
-
 from evolora_core.families import Item
+from evolora_core.routing import Routes
 from tasks.datasets import split_rows
 from tasks.pack import publish
-from tasks.tune import choose, routed_accuracy
+from tasks.tune import choose, leaders
 
 
 def item(family: str, number: int) -> Item:
@@ -24,13 +23,14 @@ def test_split_rows_count_and_hash_every_cell():
     assert split_rows(splits) == rows
 
 
-def test_routed_accuracy_weighs_buckets_by_their_items():
-    routes = {
-        "n": {"math": 30, "word.count": 10},
-        "table": {"math": 2, "word.count": -1},
-        "accuracy": {"math": {"-1": 0.1, "2": 0.4}, "word.count": {"-1": 0.8, "2": 0.2}},
-    }
-    assert routed_accuracy(routes) == pytest.approx((30 * 0.4 + 10 * 0.8) / 40)
+def test_the_leader_of_a_bucket_answers_though_not_proven_better():
+    items = [item("math", 1), item("word.count", 2), item("math", 3)]
+    table, accuracy = (
+        {"math": -1, "word.count": -1},
+        {"math": {"-1": 0.1, "2": 0.4}, "word.count": {"-1": 0.8, "2": 0.2}},
+    )
+    assert leaders(items, Routes("family", table, accuracy=accuracy)) == [2, -1, 2]
+    assert leaders(items, Routes("single", {"": 3}, accuracy={"": {"-1": 0.1, "3": 0.4, "4": 0.4}})) == [3, 3, 3]
 
 
 def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier(tmp_path):
@@ -41,7 +41,7 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier(tmp_
             "arm": arm,
             "trial": number,
             "changes": f'{{"learning_rate": {rate}}}',
-            "selection_acc": acc,
+            "holdout_acc": acc,
             "flops": 5,
         }
 
