@@ -5,7 +5,6 @@ store them unsorted). The score is the fraction of positions that are right.
 """
 
 import re
-from collections.abc import Mapping
 from operator import eq
 from typing import Any
 
@@ -15,18 +14,22 @@ from evolora_core.families.answers import extract_array, extract_letters
 from evolora_core.families.base import DEPTHS, NO_ANSWER, Family, Grade, Item
 from evolora_core.families.verdicts import verify_sequence
 
-_LETTERS = {"short": 5, "medium": 8, "long": 12}
+LENGTHS = {"short": 5, "medium": 8, "long": 12}
 
 
-def draw(rng: np.random.Generator, depth: str, lengths: Mapping[str, int] = _LETTERS) -> tuple[str, str]:
+def draw(rng: np.random.Generator, depth: str) -> tuple[str, str]:
     """(prompt, target)."""
-    letters = draw_letters(rng, depth, lengths)
-    return f"Sort the letters: {' '.join(letters)}", "".join(letters)
+    return question(draw_letters(rng, depth))
 
 
-def draw_letters(rng: np.random.Generator, depth: str, lengths: Mapping[str, int] = _LETTERS) -> list[str]:
+def draw_letters(rng: np.random.Generator, depth: str) -> list[str]:
     """Small letters, with repeats, as many as the depth has."""
-    return [chr(97 + code) for code in rng.integers(26, size=lengths[depth]).tolist()]
+    return [chr(97 + code) for code in rng.integers(26, size=LENGTHS[depth]).tolist()]
+
+
+def question(letters: list[str]) -> tuple[str, str]:
+    """(prompt, target) of these letters."""
+    return f"Sort the letters: {' '.join(letters)}", "".join(letters)
 
 
 def solution(target: Any) -> str:
