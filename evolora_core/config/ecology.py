@@ -10,12 +10,13 @@ from evolora_core.config.strict import Strict
 class PlasticityConfig(Strict):
     """How an organelle's own weights change from its episodes."""
 
-    rule: Literal["none", "reinforce", "search", "grpo", "hebbian", "gold"] = Field(
+    rule: Literal["none", "reinforce", "search", "grpo", "hebbian", "es", "gold"] = Field(
         "search",
         description="`none`: weights change by variation alone; `reinforce`: own verified samples, rewards only; "
         "`search`: own verified answers, found by best-first search over token alternatives, rewards only; "
         "`grpo`: clipped policy gradient on all of a generation's own samples, right and wrong, relative to their "
         "group, rewards only; `hebbian`: three-factor updates without gradients, rewards only; "
+        "`es`: evolution strategies, the answers of perturbed copies, rewards only; "
         "`gold`: supervised steps on gold targets (labelled as such)",
     )
     calls: int = Field(8, ge=1, description="verifier calls that `search` may spend on one item")
@@ -33,7 +34,9 @@ class PlasticityConfig(Strict):
         "before it; a rule on policy has none, as it keeps nothing to rehearse",
     )
     steps: int = Field(20, ge=0, description="steps of the learners in a generation")
-    batch_rows: int = Field(24, ge=1, description="answers in one step, over all learners")
+    batch_rows: int = Field(
+        24, ge=1, description="answers in one step, over all learners; with `es` the items that each copy answers"
+    )
     single_batch_rows: int = Field(
         24, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
     )
@@ -49,6 +52,10 @@ class PlasticityConfig(Strict):
     hebbian_rate: float = Field(3.0, gt=0, description="with `hebbian`, the learning rate of a run's first generation")
     trace_decay: float = Field(
         0.5, ge=0, lt=1, description="with `hebbian`, what is left of a token's eligibility at the next token"
+    )
+    pairs: int = Field(8, ge=2, description="with `es`, mirrored pairs of perturbed copies of a learner in one step")
+    sigma: float = Field(
+        0.02, gt=0, description="with `es`, standard deviation of a perturbation of the adapter's factors"
     )
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
     max_grad_norm: float = Field(

@@ -1,5 +1,5 @@
-"""Learn: the learners rehearse their memories, or go over their answers of the generation; every step is one forward
-and backward for all of them.
+"""Learn: the learners rehearse their memories, go over their answers of the generation, or let perturbed copies answer;
+every step is one for all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evolora_core.compute import Meter
+from evolora_core.ecology.perturbation import perturb
 from evolora_core.ecology.practice import practise
 from evolora_core.ecology.rollout import Group
 from evolora_core.ecology.selection import drop_broken
@@ -21,12 +22,14 @@ LONGER = 1.1  # rows of a cooldown may be longer than those before it
 
 
 def learn(world: World, state: State, groups: list[Group], answers: list[list[Outcome]]) -> None:
-    """A few steps of every learner over its buffer, or over its own answers of the generation if the rule is on policy;
-    charged to its account. NaN retires its organelle.
+    """A few steps of every learner over its buffer, its own answers of the generation or those of perturbed copies, as
+    the rule says; charged to its account. NaN retires its organelle.
     """
     steps = _steps(world, 1)
     if world.rule.on_policy:
         practise(world, state, groups, answers, steps)
+    elif world.rule.perturbs:
+        perturb(world, state, groups, steps)
     else:
         _rehearse(world, state, np.ones(steps), "rehearse")
 

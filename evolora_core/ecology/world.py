@@ -82,7 +82,7 @@ class World:
     @property
     def cooldown(self) -> float:
         """Steps after the last generation relative to those before it."""
-        return 0.0 if self.rule.on_policy else self.config.plasticity.cooldown
+        return self.config.plasticity.cooldown if self.rule.rehearses else 0.0
 
     @cached_property
     def host_accuracy(self) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 Most rules turn the graded samples of one item by one organelle into memories; the shared learning step rehearses them,
 for the whole population in one pass. A rule on policy learns from this generation's answers themselves, the wrong ones
-too, and keeps nothing. `sees_gold` says whether a rule may look at gold targets: headline comparisons use rules that do
-not.
+too, and keeps nothing; `es` learns from what perturbed copies answer. `sees_gold` says whether a rule may look at gold
+targets: headline comparisons use rules that do not.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ class Rule:
     `searches`: the answers of a group are a greedy one and alternatives to it, instead of independent samples.
     `on_policy`: each learner takes steps on its own answers of the generation, which are neither kept nor sold.
     `forward_only`: these steps are Hebbian updates instead of gradients.
+    `perturbs`: each learner takes steps on what perturbed copies of it answer, which is neither kept nor sold.
     """
 
     remember: Callable[[int, Sequence[tuple[int, ...]], Sequence[bool], tuple[int, ...]], list[Memory]]
@@ -30,6 +31,12 @@ class Rule:
     searches: bool = False
     on_policy: bool = False
     forward_only: bool = False
+    perturbs: bool = False
+
+    @property
+    def rehearses(self) -> bool:
+        """Whether it learns from memories."""
+        return not (self.on_policy or self.perturbs)
 
 
 def nothing(
@@ -64,6 +71,12 @@ RULES: dict[str, Rule] = {
         source="three-factor rule with eligibility traces (arXiv 1801.05219) and a broadcast error (as in e-prop)",
         on_policy=True,
         forward_only=True,
+    ),
+    "es": Rule(
+        nothing,
+        sees_gold=False,
+        source="evolution strategies with mirrored (arXiv 1703.03864), low-rank perturbations (arXiv 2511.16652)",
+        perturbs=True,
     ),
     "gold": Rule(gold_memories, sees_gold=True, source="online supervised steps"),
 }

@@ -25,6 +25,7 @@ from evolora_core.config import EsConfig
 from evolora_core.evaluation.grading import Decoding, answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.plasticity.es import slope
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
@@ -88,16 +89,6 @@ def train_es(
     export_peft(base.get(0), host, folder / "adapter")
     shutil.rmtree(work, ignore_errors=True)
     return EsResult(folder / "adapter", meter, steps)
-
-
-def slope(scores: np.ndarray, noise: Tensor) -> Tensor | None:
-    """Direction `[D]` in which scores rise, from those of θ + σε and then of θ - σε `[2 pairs]`; None if all are equal.
-
-    Differences of a pair, divided by their spread: Adam is blind to the scale, σ is not needed.
-    """
-    advantage = scores[: len(noise)] - scores[len(noise) :]
-    spread = float(np.sqrt(np.mean(advantage**2)))
-    return torch.from_numpy(advantage / spread).to(noise) @ noise / len(noise) if spread else None
 
 
 def _noise(base: Population, config: EsConfig, seed: int, step: int) -> Tensor:

@@ -211,10 +211,10 @@ def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(small, varied, t
     assert ranks[1.0] and all(child == max(parent // 2, 1) for parent, child in ranks[1.0])
 
 
-@pytest.mark.parametrize("rule", ["none", "reinforce", "grpo", "hebbian", "gold"])
+@pytest.mark.parametrize("rule", ["none", "reinforce", "grpo", "hebbian", "es", "gold"])
 def test_other_rules(small, tmp_path, rule):
     data = small.config.model_dump()
-    data["plasticity"]["rule"] = rule
+    data["plasticity"] |= {"rule": rule, "sigma": 0.1}
     data["generations"] = 1
     data["variation"]["births"] = 0
     run(small, tmp_path, config=EcologyConfig.model_validate(data))

@@ -1,4 +1,6 @@
-"""Rules that learn from a generation's own answers and keep nothing, on the shipped nano host."""
+"""Rules that learn from a generation's own answers, or from those of perturbed copies, and keep nothing, on the shipped
+nano host.
+"""
 
 from dataclasses import replace
 
@@ -9,18 +11,21 @@ import torch
 
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology import evolve as loop
+from evolora_core.ecology import perturbation
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
 from evolora_core.ecology.learning import learn
 from evolora_core.ecology.rollout import act, admit, allocate, settle
 from evolora_core.ecology.world import World, found
+from evolora_core.evaluation.grading import answer_items
+from evolora_core.families import Grade
 
-RULES = ["grpo", "hebbian"]
+RULES = ["grpo", "hebbian", "es"]
 
 
 def with_rule(small, rule, **plasticity):
     data = small.config.model_dump()
-    data["plasticity"] |= {"rule": rule, "steps": 3, **plasticity}
+    data["plasticity"] |= {"rule": rule, "steps": 3, "sigma": 0.1, "pairs": 2, **plasticity}
     return EcologyConfig.model_validate(data)
 
 
@@ -89,10 +94,10 @@ def test_nothing_is_kept_sold_or_rehearsed_in_the_end(small, rule):
 @pytest.mark.parametrize("rule", RULES)
 def test_the_learners_pay_for_all_that_the_meter_counts(small, rule):
     world, state, groups, answers = one_generation(small, rule, "ecology")
-    before = state.meter.flops("update")
+    before = state.meter.total()  # perturbed copies' answers are rollouts
     state.ledger.drain()
     learn(world, state, groups, answers)
-    spent = state.meter.flops("update") - before
+    spent = state.meter.total() - before
     paid = [row for row in state.ledger.drain() if row["entry"] == "update" and row["account"] == "sink"]
     assert spent > 0 and sum(row["amount"] for row in paid) == pytest.approx(world.energy(spent), abs=len(paid))
     assert sum(organelle.learned == 0 for organelle in state.living) == len(world.families)
@@ -158,3 +163,41 @@ def test_wrong_answers_teach_too(small):
     before = state.population.weights.clone()
     learn(world, state, [groups[mixed]], [own])
     assert not torch.equal(state.population.weights, before)
+
+
+def test_perturbed_copies_stay_within_the_rank_and_mirror_each_other(small, monkeypatch):
+    world, state, groups, answers = one_generation(small, "es", "ecology", pairs=3, sigma=0.1)
+    before, asked = state.population.weights.clone(), []
+
+    def spied(host, tried, items, slots, **more):
+        asked.append((tried.weights.clone(), tried.ranks.clone(), np.asarray(slots), [item.family for item in items]))
+        return answer_items(host, tried, items, slots, **more)
+
+    monkeypatch.setattr(perturbation, "answer_items", spied)
+    learn(world, state, groups, answers)
+    learners = [organelle for organelle in state.living if organelle.learned == 0]
+    weights, ranks, slots, families = asked[0]
+    assert len(asked) == 3 and len(weights) == 6 * len(learners)
+    for number, learner in enumerate(learners):
+        copies = weights[6 * number : 6 * number + 6]
+        noise = copies - before[learner.slot]
+        assert torch.allclose(noise[:3], -noise[3:], atol=1e-6) and noise.abs().max() > 0.1
+        assert (ranks[6 * number : 6 * number + 6] == learner.rank).all()
+        outside = ~state.population.rank_mask(torch.tensor([learner.slot]))[0]
+        assert (copies[:, outside] == 0).all() and (state.population.weights[learner.slot, outside] == 0).all()
+        own = [family for slot, family in zip(slots, families, strict=True) if slot // 6 == number]
+        assert set(own) == {learner.niche} and len(own) % 6 == 0
+
+
+def test_perturbed_copies_that_score_alike_teach_nothing(small, monkeypatch):
+    world, state, groups, answers = one_generation(small, "es")
+    before, spent = state.population.weights.clone(), state.meter.flops("rollout")
+    wrong = Grade(0.0, False, "wrong")
+
+    def failed(*args, **more):
+        return [replace(outcome, grade=wrong) for outcome in answer_items(*args, **more)]
+
+    monkeypatch.setattr(perturbation, "answer_items", failed)
+    learn(world, state, groups, answers)
+    assert torch.equal(state.population.weights, before)
+    assert state.meter.flops("rollout") > spent

@@ -7,6 +7,7 @@ import torch
 from evolora_core.config import DecodingConfig, EsConfig
 from evolora_core.datasets import build_splits
 from evolora_core.hosts import load_host
+from evolora_core.plasticity.es import slope
 from evolora_core.population.peft_io import import_peft
 from evolora_core.rivals import es
 
@@ -82,5 +83,5 @@ def test_the_slope_points_uphill():
     for pairs, least in ((40, 0.3), (2000, 0.9)):
         noise = torch.randn(pairs, 200)
         scores = torch.cat([noise @ gradient, -noise @ gradient]).numpy()
-        assert torch.cosine_similarity(es.slope(scores, noise), gradient, dim=0) > least
-    assert es.slope(np.full(8, 0.5, dtype=np.float32), torch.randn(4, 200)) is None
+        assert torch.cosine_similarity(slope(scores, noise), gradient, dim=0) > least
+    assert slope(np.full(8, 0.5, dtype=np.float32), torch.randn(4, 200)) is None
