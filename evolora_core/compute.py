@@ -75,6 +75,10 @@ class FlopModel:
             total = total + pair * (prompt * prompt + _attended(prompt, steps, window))
         return _integers(2 * total)
 
+    def dearness(self, rank: int) -> float:
+        """How many times the bare host's linear layers those with an adapter cost: an upper bound for any answer."""
+        return float((self.linear + rank * self.adapter) / self.linear)
+
     def step_flops(self, length: ArrayLike, rank: ArrayLike = 0) -> Any:
         """One decoding step that makes the cached sequence `length` tokens long, its own token included."""
         length, rank = _floats(length, rank)

@@ -52,7 +52,7 @@ def plan(suite: Suite) -> list[Step]:
     tuned = bool(arms) and suite.config.trials > 1
     steps = tuning(suite, arms) if tuned else []
     for seed in seeds:
-        steps += prepared(suite, seed, calibrated=bool(arms))
+        steps += prepared(suite, seed, arms)
     for arm in arms:
         steps += [trained(suite, arm, seed, tuned) for seed in seeds]
     for condition in conditions:
@@ -60,32 +60,39 @@ def plan(suite: Suite) -> list[Step]:
     return steps
 
 
-def prepared(suite: Suite, seed: int, calibrated: bool = True) -> list[Step]:
-    """Datasets and calibration of a seed."""
-
-    def calibration(results: Results) -> Any:
-        return calibrate.request(suite, seed, results[name("shared", seed, "datasets")])
-
+def prepared(suite: Suite, seed: int, arms: Sequence[str]) -> list[Step]:
+    """Datasets of a seed, and the calibrations that its arms need."""
     data = name("shared", seed, "datasets")
+
+    def calibrated(arm: str) -> Step:
+        def request(results: Results) -> Any:
+            return calibrate.request(suite, arm, seed, results[data])
+
+        return Step(calibration(suite, arm, seed), calibrate.calibrate, request, (data,))
+
+    needed = {calibration(suite, arm, seed): arm for arm in reversed(arms)}  # `arms` begin with the ecology
     steps = [Step(data, datasets.datasets, lambda _: datasets.request(suite, seed))]
-    if calibrated:
-        steps += [Step(name("shared", seed, "calibrate"), calibrate.calibrate, calibration, (data,))]
-    return steps
+    return steps + [calibrated(arm) for arm in reversed(needed.values())]
+
+
+def calibration(suite: Suite, arm: str, seed: int) -> str:
+    """The stage in which an arm of a seed was calibrated."""
+    return name("shared", seed, calibrate.stage_name(suite, arm))
 
 
 def trained(suite: Suite, arm: str, seed: int, tuned: bool) -> Step:
     """Evolution or fine-tuning of a seed; the rivals wait for the ecology, whose compute is their budget."""
-    data, calibration = name("shared", seed, "datasets"), name("shared", seed, "calibrate")
+    data, calibrated = name("shared", seed, "datasets"), calibration(suite, arm, seed)
     choice, measured = name("tuning", suite.config.tuning.seed, "choose"), training(suite, "ecology", seed)
     _, ask, task = STAGES[suite.config.kind(arm)]
-    needs = [data, calibration]
+    needs = [data, calibrated]
     needs += [choice] if tuned else []
     needs += [measured] if arm != "ecology" else []
 
     def request(results: Results) -> Any:
         given: dict[str, Any] = {
             "datasets": results[data],
-            "calibration": results[calibration],
+            "calibration": results[calibrated],
             "trial": results[choice].summary[arm] if tuned else (0 if suite.config.trials else None),
         }
         if arm != "ecology":
@@ -110,10 +117,10 @@ def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
     """The trials of every arm on the tuning seed, and the choice."""
     seed = suite.config.tuning.seed
     numbers = range(suite.config.trials)
-    base = (name("shared", seed, "datasets"), name("shared", seed, "calibrate"))
     measured = tuple(name("tuning", seed, f"try-ecology-{trial}") for trial in numbers)
 
     def attempt(arm: str, trial: int) -> Step:
+        base = (name("shared", seed, "datasets"), calibration(suite, arm, seed))
         needs = base if arm == "ecology" else (*base, *measured)
 
         def request(results: Results) -> Any:
@@ -131,7 +138,7 @@ def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
         return tune.choice_request(suite, [results[own] for own in tried])
 
     last = Step(name("tuning", seed, "choose"), tune.choose_settings, choice, tried)
-    return [*prepared(suite, seed), *trials, last]
+    return [*prepared(suite, seed, arms), *trials, last]
 
 
 def complete_seeds(config: SuiteConfig, results: Results) -> list[int]:

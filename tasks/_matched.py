@@ -59,6 +59,7 @@ def train_one(
     """Let `train` make one adapter in `folder`/all, then choose between it and the host on the selection split, all
     within the budget. Leaves candidates.json, routes, and the tables `table`, of its steps, and `compute`.
     """
+    from evolora_core.compute import FlopModel
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
@@ -70,11 +71,12 @@ def train_one(
     selection = read_items(work.inputs["datasets"] / "selection.jsonl")
     calibration = Calibration.load(work.inputs["calibration"] / "calibration.json")
     decoding = DecodingConfig.model_validate(work.config["decoding"])
+    reserve = calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), [config.rank])
     result = train(
         host,
         read_items(work.inputs["datasets"] / "train.jsonl"),
         config,
-        budget_flops=budget_flops - calibration.routing_reserve(len(selection)),
+        budget_flops=budget_flops - reserve,
         seed=work.seed,
         folder=folder / "all",
         decoding=decoding,

@@ -1,20 +1,32 @@
 """Stage `calibrate`: what an answer of the bare host costs and how often it is right; fails early and says why."""
 
+from evolora_core.config import EcologyConfig
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 
 
-def request(suite: Suite, seed: int, datasets: StageResult) -> StageRequest:
-    """Calibrate on the training set of `seed`."""
-    ecology = suite.config.ecology.model_dump(mode="json", exclude={"generations", "trials"})
+def stage_name(suite: Suite, arm: str) -> str:
+    """The stage that calibrates an arm: `calibrate`, or one of its own for an evolution that practises at another
+    temperature than the ecology of the suite, whose bare host is then another.
+    """
+    settings, usual = suite.config.settings(arm), suite.config.ecology.practice_temperature
+    own = isinstance(settings, EcologyConfig) and settings.practice_temperature != usual
+    return f"calibrate-{arm}" if own else "calibrate"
+
+
+def request(suite: Suite, arm: str, seed: int, datasets: StageResult) -> StageRequest:
+    """Calibrate on the training set of `seed`, as an arm wants it."""
+    stage = stage_name(suite, arm)
+    settings = suite.config.ecology if stage == "calibrate" else suite.config.settings(arm)
+    ecology = settings.model_dump(mode="json", exclude={"generations", "trials"})
     config = {"ecology": ecology, "decoding": suite.config.decoding.model_dump(mode="json")}
     inputs = {"datasets": datasets}
-    return stage_request(suite, "calibrate", "shared", seed, entry=__name__, config=config, inputs=inputs)
+    return stage_request(suite, stage, "shared", seed, entry=__name__, config=config, inputs=inputs)
 
 
 def make(work: Work) -> Made:
     """Leaves calibration.json and the tables `calibration` and `compute`."""
     from evolora_core.compute import Meter
-    from evolora_core.config import DecodingConfig, EcologyConfig
+    from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import calibrate
     from tasks._tables import write_table

@@ -29,7 +29,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     budget. Where families come one after another, one adapter is trained on each in turn, or, with specialists, one
     adapter on each.
     """
-    from evolora_core.compute import Meter
+    from evolora_core.compute import FlopModel, Meter
     from evolora_core.config import DecodingConfig, SftConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
@@ -47,7 +47,8 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     items = labelled(read_items(work.inputs["datasets"] / "train.jsonl"), config, work.seed)
     arrivals = work.config["arrivals"]
     training = parts(items, config, arrivals)
-    left = budget_flops - calibration.routing_reserve(len(selection), len(config.strengths))
+    ranks = [config.rank] * len(config.strengths)
+    left = budget_flops - calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
     results: dict[str, SftResult] = {}
     meter = Meter()
     start: Path | None = None

@@ -1,6 +1,6 @@
 """Stages `tune`: settings are tried by a short run and judged by its answers to a holdout; then the best is chosen.
-Every arm gets the same number of trials at the same share of the budget, on a seed that is never reported: neither
-are its holdout items, which chose no route either.
+Every arm gets the same number of trials at the same share of the budget, on a seed that is never reported. Its holdout
+items chose no route; as between any two seeds, some prompts of small families are in other seeds' splits too.
 """
 
 import json

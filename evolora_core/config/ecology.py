@@ -177,10 +177,20 @@ class EcologyConfig(Strict):
     variation: VariationConfig = Field(VariationConfig(), description="births by mutation")
     assimilation: AssimilationConfig = Field(AssimilationConfig(), description="births by merging")
 
+    @property
+    def practice_temperature(self) -> float:
+        """Temperature of the founders' answers in practice; a search decodes greedily."""
+        return 0.0 if self.plasticity.rule == "search" else self.temperature
+
     @model_validator(mode="after")
     def _fits(self) -> "EcologyConfig":
         if min(self.ranks) < 1:
             raise ValueError("ranks: every rank must be at least 1")
         if self.episodes < self.population * self.samples:
             raise ValueError("episodes must be at least population × samples, or some organelle never answers")
+        if "fisher" in self.assimilation.methods and self.plasticity.rule in ("none", "grpo", "hebbian", "es"):
+            raise ValueError(
+                f"assimilation.methods: fisher measures on remembered answers, and the rule {self.plasticity.rule} "
+                "remembers none; leave it out"
+            )
         return self

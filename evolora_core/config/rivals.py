@@ -54,6 +54,7 @@ class EsConfig(Strict):
     pairs: int = Field(16, ge=2, description="mirrored pairs of perturbations in one step")
     items: int = Field(16, ge=1, description="items that every perturbation answers in one step")
     sigma: float = Field(0.02, gt=0, description="standard deviation of a perturbation of the factors")
+    partial_credit: bool = Field(False, description="reward the verifier's score in [0, 1] instead of right answers")
     learning_rate: float = Field(1e-2, gt=0, description="Adam learning rate; falls to zero as the budget is spent")
     trials: list[Changes] = Field(
         [{"learning_rate": 3e-3}, {"learning_rate": 1e-2}, {"sigma": 0.05}],

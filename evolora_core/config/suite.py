@@ -33,7 +33,7 @@ class DataConfig(Strict):
         "of every run: before and after it, nobody has its training items, or what was remembered of them",
     )
     train_items: int = Field(8192, ge=1, description="items of the one training set that every arm draws from")
-    selection_items: int = Field(512, ge=1, description="items that choose router, learning rate and checkpoint")
+    selection_items: int = Field(512, ge=1, description="items that choose router, checkpoint and strength")
     reselection_items: int = Field(
         0, ge=0, description="items of the OOD families on which the router `reselected` chooses who answers them"
     )
@@ -176,6 +176,12 @@ class SuiteConfig(Strict):
                 raise ValueError(f"{name}: {count} trials, but the ecology has {self.trials}; all arms are tuned alike")
             for trial in range(count):
                 self.settings(name, trial)
+        deaf = [c for c in self.conditions if self.kind(c) in ("es", "grpo")]
+        if self.ecology.verifier_error and deaf:
+            raise ValueError(
+                f"ecology.verifier_error: the verifier of {deaf[0]!r} would not err; take it out, or let only "
+                "conditions like ecology err (arms.NAME.changes)"
+            )
         named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
         if absent := sorted(named - set(self.conditions)):
             raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")

@@ -7,6 +7,7 @@ large as those of a run are tried here too, and what of them fits into memory is
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -21,12 +22,12 @@ from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
-from evolora_core.plasticity import RULES
 from evolora_core.population.passes import pass_tokens
 from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
 
 ANSWERS = 1024  # sampled answers of the bare host, over all cells
+LONGER = 1.2  # answers of adapters may be longer than the host's
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,13 @@ class Calibration:
         """Read what `save` wrote."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
-    def routing_reserve(self, items: int, adapters: int = 1) -> int:
-        """FLOPs to set aside for choosing routes: the host and so many adapters answer every item.
+    def routing_reserve(self, model: FlopModel, items: int, ranks: Sequence[int]) -> int:
+        """FLOPs to set aside for choosing routes: the host and adapters of these ranks answer every item.
 
-        Answers at the mean cost, and a quarter more for the adapters' own arithmetic and longer answers.
+        Answers at the mean cost, dearer by the adapters' own arithmetic, and a fifth more for longer answers.
         """
-        return round(1.25 * (1 + adapters) * items * self.unit_flops)
+        answers = 1 + sum(model.dearness(rank) for rank in ranks)
+        return round(LONGER * answers * items * self.unit_flops)
 
     def plan(self, host: Host) -> None:
         """Let the host's work be cut as was found to fit."""
@@ -99,7 +101,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         chosen,
         np.full(len(chosen), -1),
         decoding=decoding,
-        temperatures=0.0 if RULES[config.plasticity.rule].searches else config.temperature,
+        temperatures=config.practice_temperature,
         keys=rng.row_keys(rng.key(seed, 0, 0, "calibrate"), len(chosen)),
     )
     seconds = time.perf_counter() - started

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from safetensors.torch import load_file, save_file
 
 from evolora_core import artifacts
-from evolora_core.compute import Meter
+from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.choosing import choose
@@ -103,7 +103,8 @@ def evolve(
     calibration.plan(host)
     if budget_flops is not None:
         asked = 1 if mode == "single" else 2  # one for an item's family and one for all families
-        budget_flops -= calibration.routing_reserve(len(selection), asked)
+        ranks = [max(config.ranks)] * asked
+        budget_flops -= calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
     world = World(host, items, config, decoding, seed, calibration, mode, budget_flops, tuple(arrivals))
     state = found(world)
     checkpoints = folder / "checkpoints"

@@ -41,12 +41,10 @@ def cool(world: World, state: State) -> None:
     A schedule planned to the end would need to know it. Constant first and then a short decay to zero gets nearly as
     far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
     """
-    generations = state.generation - state.phase_start
-    steps = _steps(world, generations * world.cooldown)
-    made, updates = _steps(world, generations), state.meter.flops("update") - state.phase_updates
-    if world.budget_flops is not None and steps and made:
-        left = _limit(world, state) - state.meter.total()
-        steps = max(steps, int(left / LONGER / (updates / made)))
+    steps = _steps(world, (state.generation - state.phase_start) * world.cooldown)
+    if world.budget_flops is not None and steps and state.steps:
+        price = (state.meter.flops("update") - state.phase_updates) / state.steps
+        steps = max(0, int((_limit(world, state) - state.meter.total()) / LONGER / price))
     _rehearse(world, state, 1 - np.arange(1, steps + 1) / (steps + 1), "cool")
     state.events["ledger"] += state.ledger.drain()
     drop_broken(state)
@@ -58,7 +56,8 @@ def affords(world: World, state: State, more: float) -> bool:
         return True
     updates = state.meter.flops("update") - state.phase_updates
     cooling = LONGER * world.cooldown * (updates + more)
-    return state.meter.total() + more + cooling <= _limit(world, state)
+    ahead = more if world.cooldown else LONGER * more  # a cooldown gives way where a generation took more than planned
+    return state.meter.total() + ahead + cooling <= _limit(world, state)
 
 
 def phase_over(world: World, state: State) -> bool:
@@ -71,7 +70,7 @@ def phase_over(world: World, state: State) -> bool:
 def arrive(world: World, state: State) -> None:
     """The next family comes; the one before is gone, and with it what was remembered of it: nothing is replayed."""
     state.phase += 1
-    state.phase_start, state.phase_updates = state.generation, state.meter.flops("update")
+    state.phase_start, state.phase_updates, state.steps = state.generation, state.meter.flops("update"), 0
     state.buffers = {number: Buffer() for number in state.buffers}
 
 

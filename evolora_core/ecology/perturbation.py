@@ -35,6 +35,7 @@ def perturb(world: World, state: State, groups: list[Group], steps: int) -> None
     """So many steps of evolution strategies for the learners among those who took part in the generation.
 
     In a step all copies of a learner answer the same new items of its niche, as many as it would have training rows.
+    Rewards are right answers; partial credit is never learned from.
     """
     chosen = learners_of(world, state, {group.organelle.id for group in groups}) if steps else []
     if not chosen:
@@ -91,6 +92,6 @@ def _ask(world: World, state: State, trials: list[Trial]) -> list[list[Outcome]]
 
 
 def _slope(trial: Trial, answers: list[Outcome]) -> Tensor | None:
-    """Where the mean scores of the copies rise."""
-    scores = np.array([outcome.grade.score for outcome in answers], dtype=np.float32)
-    return slope(scores.reshape(2 * len(trial.noise), -1).mean(axis=1), trial.noise)
+    """Where the copies' shares of right answers rise."""
+    right = np.array([outcome.grade.correct for outcome in answers], dtype=np.float32)
+    return slope(right.reshape(2 * len(trial.noise), -1).mean(axis=1), trial.noise)

@@ -68,6 +68,7 @@ class State:
     phase: int = 0  # how many families have come and gone, if they arrive one after another
     phase_start: int = 0  # generation in which the phase began
     phase_updates: int = 0  # FLOPs of updates before it
+    steps: int = 0  # of the learners since it began
     last_flops: int = 0  # what the last generation took, but for trials of merges, which are made if they can be paid
 
     @property
@@ -127,7 +128,7 @@ def save_state(state: State, folder: Path) -> None:
         "baselines": state.baselines.tolist(),
         "meter": state.meter.state(),
         "extinct": state.extinct,
-        "phase": [state.phase, state.phase_start, state.phase_updates],
+        "phase": [state.phase, state.phase_start, state.phase_updates, state.steps],
         "last_flops": state.last_flops,
     }
     (folder / "state.json").write_text(json.dumps(document), encoding="utf-8")
@@ -142,7 +143,7 @@ def load_state(state: State, folder: Path) -> State:
         part.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
     document = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     state.archive.restore(document["archive"])
-    phase, phase_start, phase_updates = document["phase"]
+    phase, phase_start, phase_updates, steps = document["phase"]
     return replace(
         state,
         generation=document["generation"],
@@ -158,5 +159,6 @@ def load_state(state: State, folder: Path) -> State:
         phase=phase,
         phase_start=phase_start,
         phase_updates=phase_updates,
+        steps=steps,
         last_flops=document["last_flops"],
     )

@@ -52,6 +52,7 @@ def train(world: World, state: State, learners: list[Organelle], decay: np.ndarr
     spent, tokens = np.zeros(len(ranks), dtype=np.int64), 0
     broken: set[int] = set()
     for factor, batch in zip(decay.tolist(), batches, strict=False):
+        state.steps += 1
         own = ranks[batch.slots.numpy(force=True)]
         if world.rule.forward_only:
             done = hebbian_step(

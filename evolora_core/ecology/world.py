@@ -221,7 +221,7 @@ def found(world: World) -> State:
         population.init_slot(i, rank, draw)
         ledger.post(0, "endowment", SUN, str(i), micro(config.economy.endowment))
     prior = world.host_accuracy
-    events = empty_events()
+    events, meter = empty_events(), Meter.from_state(world.calibration.meter)
     events["ledger"] += ledger.drain()
     return State(
         generation=0,
@@ -235,6 +235,7 @@ def found(world: World) -> State:
         practice=np.zeros((slots, len(world.cells), 2)),
         curriculum=np.stack([prior, prior], axis=1),
         baselines=world.inside @ prior / world.inside.sum(axis=1),
-        meter=Meter.from_state(world.calibration.meter),
+        meter=meter,
         events=events,
+        phase_updates=meter.flops("update"),
     )

@@ -209,11 +209,13 @@ def routing_table(home: Path, suite: str) -> Table:
 
 
 def compute_table(home: Path, suite: str) -> Table:
-    """Budget FLOPs by condition and purpose: means over the runs of a condition."""
+    """Budget FLOPs by condition and purpose: means over the runs of a condition, those without the purpose too."""
     data = frame(
         home,
-        "SELECT condition, purpose, count(DISTINCT run_id) AS runs, sum(flops) / count(DISTINCT run_id) AS flops, "
-        "sum(seconds) / count(DISTINCT run_id) AS seconds FROM compute WHERE suite = ? GROUP BY ALL ORDER BY ALL",
+        "SELECT condition, purpose, any_value(runs) AS runs, sum(flops) / any_value(runs) AS flops, "
+        "sum(seconds) / any_value(runs) AS seconds FROM compute JOIN "
+        "(SELECT suite, condition, count(DISTINCT run_id) AS runs FROM compute GROUP BY ALL) USING (suite, condition) "
+        "WHERE suite = ? GROUP BY ALL ORDER BY ALL",
         [suite],
     )
     columns = [

@@ -12,7 +12,8 @@ from evolora_core.store import frame
 
 # A trial of a run from before `holdout_acc` was judged on the selection split, and chosen by that.
 _TRIALS = """
-    SELECT arm AS condition, trial, changes, coalesce(holdout_acc, selection_acc) AS accuracy, flops,
+    SELECT arm AS condition, trial, changes, coalesce(holdout_acc, selection_acc) AS accuracy,
+        if(holdout_acc IS NULL, 'selection', 'holdout_id') AS split, flops,
         row_number() OVER (PARTITION BY arm ORDER BY accuracy DESC, trial) = 1 AS chosen
     FROM tuning WHERE suite = $suite ORDER BY ALL
 """
@@ -21,8 +22,9 @@ _TRIALS = """
 def tuning_frame(home: Path, suite: str, conditions: Sequence[str]) -> pd.DataFrame:
     """One row per trial in the order of the conditions; empty where nothing was tuned.
 
-    Columns: condition, trial, changes (JSON), accuracy (a share of the tuning seed's holdout_id, at a fraction of
-    the budget), flops, chosen, edge (of the chosen one: the settings whose lowest or highest value it is, in words).
+    Columns: condition, trial, changes (JSON), accuracy (a share of right answers to `split` of the tuning seed, at a
+    fraction of the budget), split, flops, chosen, edge (of the chosen one: the settings whose lowest or highest value
+    it is, in words).
     """
     found = frame(home, _TRIALS, {"suite": suite})
     order = {condition: place for place, condition in enumerate(conditions)}
@@ -62,6 +64,7 @@ def tuning_table(suite: str, trials: pd.DataFrame) -> Table:
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("tried", lambda r: _settings(r["changes"]), left=True),
+        Column("split", lambda r: r["split"], left=True),
         Column("accuracy %", lambda r: percent(r["accuracy"])),
         Column("chosen", lambda r: "yes" if r["chosen"] else "", left=True),
         Column("at the edge", lambda r: r["edge"], left=True),

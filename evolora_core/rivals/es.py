@@ -20,8 +20,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from evolora_core import artifacts, rng
-from evolora_core.compute import Meter
+from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import EsConfig
+from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import Decoding, answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
@@ -56,7 +57,16 @@ def train_es(
     decoding: Decoding,
     progress: Progress | None = None,
 ) -> EsResult:
-    """Steps until another would overspend `budget_flops`. A killed run goes on from `folder/work`."""
+    """Steps until another would overspend `budget_flops`. A killed run goes on from `folder/work`. Raises StageError if
+    the budget does not pay for one step.
+    """
+    first = _dearest(host, _asked(items, config, seed, 0), config, decoding)
+    if first > budget_flops:
+        raise StageError(
+            f"es: the budget of {budget_flops:.3g} FLOPs does not pay for one step of {2 * config.pairs} x "
+            f"{config.items} answers ({first:.3g} FLOPs); raise ecology.generations or ecology.episodes, or lower "
+            "es.pairs or es.items"
+        )
     base = Population.empty(host, 1, config.rank, scale=config.scale)
     base.init_slot(0, config.rank, rng.stream(seed, 0, 0, "es"))
     optimizer = StackedAdamW(base)
@@ -105,6 +115,19 @@ def _noise(base: Population, config: EsConfig, seed: int, step: int) -> Tensor:
     return torch.from_numpy(noise).to(base.weights)
 
 
+def _asked(items: Sequence[Item], config: EsConfig, seed: int, step: int) -> list[Item]:
+    """The items of one step."""
+    draw = rng.stream(seed, step, 0, "es items")
+    return [items[i] for i in draw.choice(len(items), size=config.items, replace=config.items > len(items))]
+
+
+def _dearest(host: Host, asked: Sequence[Item], config: EsConfig, decoding: Decoding) -> int:
+    """FLOPs of a step over these items if every answer is as long as it may be."""
+    lengths = [len(ids) for ids in host.encode_prompts([item.prompt for item in asked])]
+    flops = FlopModel.from_model(host.model).generate_flops(lengths, decoding.max_new_tokens, config.rank)
+    return 2 * config.pairs * int(flops.sum())
+
+
 def _scores(
     host: Host,
     tried: Population,
@@ -115,15 +138,16 @@ def _scores(
     step: int,
     meter: Meter,
 ) -> tuple[np.ndarray, float]:
-    """Mean score of every perturbation on the same items `[2 pairs]`, and the share of right answers over all."""
+    """Mean reward of every perturbation on the same items `[2 pairs]`, and the share of right answers over all."""
     started = time.perf_counter()
-    draw = rng.stream(seed, step, 0, "es items")
-    chosen = [items[i] for i in draw.choice(len(items), size=config.items, replace=config.items > len(items))]
+    chosen = _asked(items, config, seed, step)
     slots = np.repeat(np.arange(tried.capacity), len(chosen))
     outcomes = answer_items(host, tried, chosen * tried.capacity, slots, decoding=decoding)
     charge(meter, "rollout", outcomes, time.perf_counter() - started)
-    scores = np.array([outcome.grade.score for outcome in outcomes], dtype=np.float32)
-    return scores.reshape(tried.capacity, -1).mean(axis=1), float(np.mean([o.grade.correct for o in outcomes]))
+    correct = np.array([outcome.grade.correct for outcome in outcomes], dtype=np.float32)
+    credit = [outcome.grade.score for outcome in outcomes] if config.partial_credit else correct
+    scores = np.asarray(credit, dtype=np.float32).reshape(tried.capacity, -1).mean(axis=1)
+    return scores, float(correct.mean())
 
 
 def _save(base: Population, optimizer: StackedAdamW, steps: list[dict[str, float]], work: Path) -> None:

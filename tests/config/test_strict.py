@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,8 @@ from evolora_core.config.strict import load_yaml
 from evolora_core.config.suite import SuiteConfig, load_suite
 from evolora_core.errors import ConfigError
 
-SUITE = (Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml").read_text(encoding="utf-8")
+SUITES = Path(__file__).parents[2] / "configs" / "suites"
+SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,28 @@ def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path)
     path.write_text(text.replace("routings: [family, single, cell, learned]", "routings: [family]"), encoding="utf-8")
     with pytest.raises(ConfigError, match="single is not among the routings"):
         load_yaml(path, SuiteConfig)
+
+
+def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none():
+    path = SUITES / "rivals.yaml"
+    with pytest.raises(ConfigError, match="ecology.verifier_error: the verifier of 'grpo' would not err"):
+        load_suite(path, ["ecology.verifier_error=0.1"])
+
+
+def test_a_rule_without_memories_cannot_merge_by_what_is_remembered():
+    path = SUITES / "tiny.yaml"
+    with pytest.raises(ConfigError, match="fisher measures on remembered answers, and the rule es remembers none"):
+        load_suite(path, ["ecology.plasticity.rule=es", "ecology.assimilation.methods=[fisher]"])
+
+
+def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself():
+    from tasks.calibrate import stage_name
+
+    config = load_suite(SUITES / "ablations.yaml")
+    suite = SimpleNamespace(config=config)
+    own = {arm for arm in config.conditions if arm != "frozen" and stage_name(suite, arm) != "calibrate"}
+    assert own == {"reinforce", "grpo-rule", "hebbian", "es-rule", "gold"}
+    assert stage_name(suite, "gold") == "calibrate-gold"
 
 
 def test_an_arm_is_another_with_its_changes(tmp_path):

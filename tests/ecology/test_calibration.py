@@ -1,10 +1,16 @@
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
+from evolora_core.compute import FlopModel, Meter
+from evolora_core.config import EcologyConfig
 from evolora_core.ecology.calibration import Calibration, calibrate
 from evolora_core.hosts import Room
+from evolora_core.plasticity import RULES
+from evolora_core.population.stack import Population
+from evolora_core.routing import choose_among
 
 
 @pytest.fixture
@@ -32,6 +38,29 @@ def test_the_plan_is_found_once_and_fits(small, tight, tmp_path, caplog):
     again = calibrate(fresh, small.items, small.config, small.decoding, seed=0)
     assert not caplog.records
     assert (again.batch_rows, again.pass_share, again.accuracy) == (found.batch_rows, found.pass_share, found.accuracy)
+
+
+def test_a_search_practises_greedily_and_others_at_their_temperature(small):
+    data = small.config.model_dump()
+    found = {}
+    for rule in ("search", "reinforce"):
+        data["plasticity"]["rule"] = rule
+        config = EcologyConfig.model_validate(data)
+        assert config.practice_temperature == (0.0 if RULES[rule].searches else config.temperature)
+        found[rule] = calibrate(small.host, small.items, config, small.decoding, seed=0).accuracy
+    assert found["search"] == small.calibration.accuracy != found["reinforce"]
+
+
+def test_choosing_costs_no_more_than_what_is_set_aside_whatever_the_rank(small, tmp_path):
+    """Freshly founded adapters answer as the host does, and cost as much as their ranks say."""
+    items = small.items[::4]  # of both families
+    for rank in (1, 8, 64):
+        population = Population.empty(small.host, 1, rank)
+        population.init_slot(0, rank, np.random.default_rng(0))
+        meter = Meter()
+        choose_among(small.host, population, items, {"": [0]}, ["single"], tmp_path, meter, decoding=small.decoding)
+        reserve = small.calibration.routing_reserve(FlopModel.from_model(small.host.model), len(items), [rank])
+        assert 0.7 * reserve < meter.total() < reserve
 
 
 def test_what_was_tried_is_counted(small):

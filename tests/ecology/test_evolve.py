@@ -222,6 +222,15 @@ def test_other_rules(small, tmp_path, rule):
     assert (float(population.delta_norms().max()) > 0) == (rule != "none")
 
 
+def test_a_family_of_which_nobody_learned_anything_leaves_nothing_to_cool(small, tmp_path):
+    data = small.config.model_dump()
+    data["plasticity"]["rule"] = "none"
+    budget = 4 * sum(row["flops"] for row in small.calibration.meter["rows"])
+    config = EcologyConfig.model_validate(data)
+    done = run(small, tmp_path, config=config, budget_flops=budget, arrivals=("json_repair", "math"))
+    assert done.generations > 1 and done.meter.total() <= budget
+
+
 def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small, tmp_path):
     first = small.config.model_copy(update={"generations": 1})
     run(small, tmp_path, config=first)

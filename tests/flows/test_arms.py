@@ -46,7 +46,7 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home, tmp_path):
     arms = query(home, "SELECT DISTINCT arm FROM arm_accuracy WHERE condition = 'es'").rows
     assert {arm for (arm,) in arms} == {"es", "es:single", "es:cell", "es:learned", "es:reselected"}
     assert query(home, "SELECT a, b, routing FROM comparison").rows == [("specialists", "es", "learned")]
-    # Asking the router `learned` costs a layer's prefill for each answer.
+    # Asking the router `learned` costs something for each answer.
     price = "SELECT flops_per_answer FROM arm_accuracy WHERE split = 'retention' AND arm = ?"
     family, learned = (query(home, price.replace("?", f"'{arm}'")).rows[0][0] for arm in ("es", "es:learned"))
     assert family < learned

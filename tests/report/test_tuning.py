@@ -45,5 +45,8 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
     assert trials["edge"].tolist() == ["", "", "highest learning_rate", "", "", ""]
     pack = build(tmp_path, SUITE, tmp_path / "pack")
     text = (pack / "README.md").read_text()
-    assert "## Tuning" in text and "| learning_rate 0.008 |       50.0 | yes    | highest learning_rate |" in text
+    assert (
+        "## Tuning" in text
+        and "| learning_rate 0.008 | holdout_id |       50.0 | yes    | highest learning_rate |" in text
+    )
     assert verify(tmp_path, pack) == []

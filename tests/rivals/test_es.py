@@ -1,11 +1,15 @@
 """Evolution strategies on a real host."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from evolora_core.config import DecodingConfig, EsConfig
 from evolora_core.datasets import build_splits
+from evolora_core.errors import StageError
+from evolora_core.families import Grade
 from evolora_core.hosts import load_host
 from evolora_core.plasticity.es import slope
 from evolora_core.population.peft_io import import_peft
@@ -74,6 +78,26 @@ def test_random_search_goes_to_what_is_better_and_else_stays(nano, sorting, tmp_
     assert import_peft(moved.adapter_folder, nano).norm() > 0
     still = train(nano, sorting, tmp_path / "still", best.model_copy(update={"sigma": 1e-12}))  # no answer changes
     assert import_peft(still.adapter_folder, nano).norm() == 0
+
+
+def test_a_budget_that_pays_for_no_step_is_refused(nano, sorting, tmp_path):
+    with pytest.raises(StageError, match="es: the budget .* does not pay for one step of 8 x 6 answers"):
+        es.train_es(nano, sorting, CONFIG, budget_flops=10**9, seed=1, folder=tmp_path, decoding=DECODING)
+
+
+def test_partial_credit_is_learned_from_only_if_asked_for(nano, sorting, tmp_path, monkeypatch):
+    """Where no answer is right and some are nearly, scores differ and right answers do not."""
+    asked = es.answer_items
+
+    def nearly(*args, **more):
+        outcomes = asked(*args, **more)
+        return [replace(o, grade=Grade(i / len(outcomes), False, "wrong")) for i, o in enumerate(outcomes)]
+
+    monkeypatch.setattr(es, "answer_items", nearly)
+    strict = train(nano, sorting, tmp_path / "strict")
+    assert import_peft(strict.adapter_folder, nano).norm() == 0
+    generous = train(nano, sorting, tmp_path / "generous", CONFIG.model_copy(update={"partial_credit": True}))
+    assert import_peft(generous.adapter_folder, nano).norm() > 0
 
 
 def test_the_slope_points_uphill():
