@@ -116,7 +116,9 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
         return f"key '{name}' is missing; add it"
     reason = fault["msg"].removeprefix("Value error, ")
     where = f"key '{name}': " if name else ""
-    return f"{where}{reason[0].lower()}{reason[1:]} (got {_short(fault.get('input'))})"
+    given = fault.get("input")
+    got = "" if isinstance(given, dict) else f" (got {_short(given)})"  # a whole section says nothing
+    return f"{where}{reason[0].lower()}{reason[1:]}{got}"
 
 
 def _first(error: ValidationError) -> Any:

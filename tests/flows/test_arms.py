@@ -11,9 +11,9 @@ ARMS = [
     "processes=1",
     "seeds=[0]",
     "conditions=[frozen, ecology, unmerged, double, es, grpo, specialists]",
-    "arms={unmerged: {like: ecology, changes: {assimilation: {attempts: 0}}}, double: {like: single, budget: 2}, "
+    "arms={unmerged: {like: ecology, changes: {verifier_error: 0.05, assimilation: {attempts: 0}}}, "
+    "double: {like: single, budget: 2}, "
     "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}}",
-    "ecology.verifier_error=0.05",
     "es={pairs: 2, items: 2, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
     "grpo={groups: 2, samples: 2, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
     "tuning.fraction=1.0",
