@@ -26,7 +26,8 @@ LOOKS = {
 }
 OTHERS = [
     ("#009E73", "v"), ("#CC79A7", "P"), ("#56B4E9", "X"), ("#000000", "*"), ("#8C564B", "<"), ("#9467BD", ">"),
-    ("#17BECF", "h"), ("#BCBD22", "p"), ("#1B4F72", "d"), ("#7D6608", "8"),
+    ("#17BECF", "h"), ("#BCBD22", "p"), ("#1B4F72", "d"), ("#7D6608", "8"), ("#E377C2", "H"), ("#FF7F7F", "v"),
+    ("#4D4D4D", "P"), ("#8FD175", "X"), ("#C7A76C", "<"), ("#3F51B5", ">"),
 ]  # fmt: skip
 BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5)}  # colour and line width by origin
 TITLES = {"holdout_id": "in distribution", "holdout_ood": "out of distribution", "retention": "retention"}

@@ -147,3 +147,8 @@ def test_every_point_of_every_panel_is_inside(gains: list[float], least: float) 
     for panel, gain in zip(figures.DRAW["gain_and_retention"](points).axes, gains, strict=True):
         low, high = panel.get_xlim()
         assert low < 100 * gain < high and high - low >= least - 1e-9
+
+
+def test_twenty_conditions_look_different() -> None:
+    looks = plots.looks_of([*plots.LOOKS, *(f"own-{i}" for i in range(16))])
+    assert len(set(looks.values())) == len({colour for colour, _ in looks.values()}) == 20
