@@ -70,9 +70,9 @@ def prepared(suite: Suite, seed: int, arms: Sequence[str]) -> list[Step]:
 
         return Step(calibration(suite, arm, seed), calibrate.calibrate, request, (data,))
 
-    needed = {calibration(suite, arm, seed): arm for arm in reversed(arms)}  # `arms` begin with the ecology
+    needed = {calibration(suite, arm, seed): arm for arm in arms}  # arms that share one ask for the same
     steps = [Step(data, datasets.datasets, lambda _: datasets.request(suite, seed))]
-    return steps + [calibrated(arm) for arm in reversed(needed.values())]
+    return steps + [calibrated(arm) for arm in needed.values()]
 
 
 def calibration(suite: Suite, arm: str, seed: int) -> str:
