@@ -26,7 +26,7 @@ from evolora_core.population.passes import pass_tokens
 from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
 
-ANSWERS = 1024  # sampled answers of the bare host, over all cells
+ANSWERS = 256, 1024  # of the bare host, over all cells: as many as a generation may take, within these bounds
 LONGER = 1.2  # answers of adapters may be longer than the host's
 
 
@@ -89,7 +89,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
     """Let the bare host answer a sample of the training set. Raises StageError when rewards cannot vary."""
     cells = cells_of(items)
     draw = rng.stream(seed, 0, 0, "calibrate")
-    per_cell = max(1, ANSWERS // len(cells))
+    per_cell = max(1, int(np.clip(config.episodes, *ANSWERS)) // len(cells))
     chosen: list[Item] = []
     for cell in cells:
         members = [item for item in items if (item.family, item.depth) == cell]

@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -13,6 +14,7 @@ from evolora_core import artifacts
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
+from evolora_core.ecology.world import World
 from evolora_core.errors import StageError
 
 
@@ -175,8 +177,9 @@ def varied(small):
     return EcologyConfig.model_validate(data)
 
 
-def test_merges_by_fisher_are_resumed_and_paid_for(small, varied, tmp_path):
-    quick = {"learning_rate": 5e-3, "steps": 6, "batch_rows": 16}  # who learns little leads nobody, and is not merged
+def test_merges_by_fisher_are_resumed_and_paid_for(small, varied, tmp_path, monkeypatch):
+    monkeypatch.setattr(World, "doubt", lambda world, state: np.zeros_like(world.gain(state)))  # any lead is merged
+    quick = {"learning_rate": 5e-3, "steps": 6, "batch_rows": 16}
     plasticity = varied.plasticity.model_copy(update=quick)
     config = varied.model_copy(update={"episodes": 144, "plasticity": plasticity})
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -60,7 +60,7 @@ def one_generation(small, rule, mode="single", **plasticity):
 def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatch, mode, rule):
     """Killed in the middle of its third generation, after a commit of the second."""
     calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
-    budget = {} if mode == "ecology" else {"budget_flops": round(1.7 * calibrated)}
+    budget = {} if mode == "ecology" else {"budget_flops": calibrated + round(720 * small.calibration.unit_flops)}
     straight = run(small, tmp_path / "straight", rule, mode=mode, **budget)
     assert straight.generations >= 3
     monkeypatch.setattr(loop, "COMMIT_SECONDS", 0.0)
