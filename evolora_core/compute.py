@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-PURPOSES = ("rollout", "update", "selection", "assimilation", "routing", "evaluation", "tuning")
+PURPOSES = ("calibration", "rollout", "update", "selection", "assimilation", "routing", "evaluation", "tuning")
 
 
 @dataclass(frozen=True)

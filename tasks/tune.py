@@ -32,7 +32,8 @@ def trial_request(
     ecology_trials: Sequence[StageResult] = (),
 ) -> StageRequest:
     """Make trial number `trial` of an arm. The ecology runs a share of its generations; the mean of what that
-    cost (`ecology_trials`) is the budget of a trial of the others."""
+    cost (`ecology_trials`) is the budget of a trial of the others, more where an arm may spend more than the ecology,
+    but not less where it may spend less: a fraction of a fraction hardly pays for the choice of a route."""
     tuning = suite.config.tuning
     kind = suite.config.kind(arm)
     evolved = kind in ("ecology", "single")
@@ -42,7 +43,7 @@ def trial_request(
         config["generations"] = max(fewest, round(suite.config.ecology.generations * tuning.fraction))
     else:
         mean = sum(result.summary["flops"] for result in ecology_trials) / len(ecology_trials)
-        config["budget_flops"] = round(suite.config.budget(arm) * mean)
+        config["budget_flops"] = round(max(1.0, suite.config.budget(arm)) * mean)
     return stage_request(
         suite,
         f"try-{arm}-{trial}",
@@ -83,7 +84,7 @@ def attempt(work: Work) -> Made:
         accuracy = sum(outcome.grade.correct for outcome in outcomes) / len(outcomes)
     except Diverged as failure:
         flops, rows = failure.meter.total(), failure.meter.rows()
-    for row in rows:
+    for row in (row for row in rows if row["purpose"] != "calibration"):  # which was made, and counted, once
         meter.add("tuning", **{key: row[key] for key in ("flops", "tokens", "seconds", "executed_flops")})
     write_table(work.folder, "compute", meter.rows())
     facts = {"arm": work.config["arm"], "trial": work.config["trial"], "changes": json.dumps(work.config["changes"])}

@@ -42,7 +42,7 @@ COMPARISONS = [
     {"a": "ecology", "b": "frozen", "split": "holdout_id"},
     {"a": "ecology", "b": "sft", "split": "holdout_id", "regime": "all labels, $5 each"},
     {"a": "ecology", "b": "sft", "split": "holdout_ood"},
-    {"a": "ecology", "b": "sft", "split": "retention"},
+    {"a": "ecology", "b": "sft", "split": "retention", "routing": "single"},
 ]
 UNIT = 1_000_000
 STRENGTHS = [1.0, 0.5, 1.5]  # of ΔW after training
@@ -255,7 +255,8 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int, bud
             for i in range(items):
                 rows.append(
                     {"split": split, "task_id": f"{split}-{seed}-{i}", "family": families[i % len(families)]}
-                    | {"depth": DEPTHS[i // len(families) % 3], "arm": arm, "organelle": i % 4 - 1}
+                    | {"depth": DEPTHS[i // len(families) % 3], "arm": arm}
+                    | {"organelle": -1 if arm == "ecology:single" and seed == 0 else i % 4 - 1}
                     | {"prompt": f"prompt {i}", "answer": "42", "score": float(correct[i]), "correct": bool(correct[i])}
                     | {"reason": "correct" if correct[i] else "wrong", "prompt_tokens": 20, "answer_tokens": 4}
                     | {"flops": 2 * 10**7 + i}

@@ -54,7 +54,12 @@ class TuningConfig(Strict):
     """Trials of settings: the same number of trials for every arm, on a seed that is never reported."""
 
     seed: int = Field(1000, ge=0, description="seed of the tuning runs; must not be among the suite's seeds")
-    fraction: float = Field(0.25, gt=0, le=1, description="budget of one trial relative to a full run")
+    fraction: float = Field(
+        0.25,
+        gt=0,
+        le=1,
+        description="budget of one trial relative to a full run (the ecology's, for an arm with less than it)",
+    )
 
 
 class ComparisonConfig(Strict):

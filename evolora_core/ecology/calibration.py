@@ -118,7 +118,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         )
     flops = np.array([outcome.flops for outcome in outcomes], dtype=np.float64)
     meter = Meter()
-    charge(meter, "rollout", outcomes, seconds)
+    charge(meter, "calibration", outcomes, seconds)
     _try_training(host, items, config, decoding, meter)
     return Calibration(
         unit_flops=float(flops.mean()),
@@ -165,4 +165,5 @@ def _try_training(host: Host, items: list[Item], config: EcologyConfig, decoding
     new = np.full(len(own), decoding.max_new_tokens)
     lengths = new + [len(prompt) for prompt in own]
     spent = FlopModel.from_model(host.model).train_flops(lengths, new, np.full(len(own), population.max_rank))
-    meter.add("update", flops=round(spent.sum()), tokens=int(lengths.sum()), seconds=time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    meter.add("calibration", flops=round(spent.sum()), tokens=int(lengths.sum()), seconds=seconds)

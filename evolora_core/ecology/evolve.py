@@ -111,6 +111,12 @@ def evolve(
     if latest := _latest(checkpoints):
         state = load_state(state, latest)
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
+    if state.generation == 0 and phase_over(world, state):
+        raise StageError(
+            f"{mode}: the budget pays for calibration and the choice of routes, but for no generation: "
+            f"{budget_flops:.3g} FLOPs are left for both and all generations, calibration took "
+            f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"
+        )
     committed = time.monotonic()
     while not state.extinct:
         if phase_over(world, state):

@@ -80,7 +80,7 @@ def compute_comparisons(
         row = {k: v for k, v in asdict(decided).items() if k != "seed_tests"}
         row["routing"] = pair.get("routing") or "headline"
         if margin := pair.get("margin"):
-            shown = "shown" if non_inferior(decided.lo, margin) else "not shown"
+            shown = "shown" if non_inferior(decided, margin) else "not shown"
             words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown}"
             row["note"] = "; ".join(filter(None, [decided.note, words]))
         rows.append(row)

@@ -151,11 +151,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def non_inferior(lo: float, margin: float) -> bool:
-    """Whether "not worse by more than `margin`" is shown: the lower bound of the difference lies above -margin."""
+def non_inferior(c: Comparison, margin: float) -> bool:
+    """Whether "a not worse than b by more than `margin`" is shown: the lower bound of the difference lies above
+    -margin, over MIN_SEEDS seeds at least, below which bootstrap intervals are too narrow.
+    """
     if margin <= 0:
         raise ValueError(f"non_inferior: the margin must be positive, not {margin}")
-    return lo > -margin
+    return c.seeds >= MIN_SEEDS and c.lo > -margin
 
 
 def compare(
@@ -205,21 +207,25 @@ def decide(comparisons: Sequence[Comparison]) -> list[Comparison]:
     decided = []
     for comparison, p_holm in zip(comparisons, adjusted, strict=True):
         comparison = replace(comparison, p_holm=p_holm)
-        decided.append(replace(comparison, verdict=verdict(comparison), note=_note(comparison, len(comparisons))))
+        family = len(comparisons)
+        decided.append(replace(comparison, verdict=verdict(comparison, family), note=_note(comparison, family)))
     return decided
 
 
-def verdict(c: Comparison) -> str:
-    """The better condition, or "undecided".
+def verdict(c: Comparison, family: int = 1) -> str:
+    """The better condition, or "undecided", of one of `family` comparisons.
 
     From MIN_SEEDS seeds on: Holm p < 0.05 and an interval clear of zero. With fewer: only if every seed's own exact
-    McNemar test is significant, all in one direction; and then for these runs only.
+    McNemar test is significant, all in one direction; and then for these runs only. That all S seeds err in one
+    direction at a level α' has the chance 2 (α'/2)^S; α' is 0.05, or less where that chance would exceed 0.05 over the
+    whole family: with one seed it is Bonferroni's.
     """
     if c.seeds >= MIN_SEEDS:
         decided = c.p_holm < ALPHA and (c.lo > 0 or c.hi < 0)
     else:
         signs = {np.sign(d) for d, _ in c.seed_tests}
-        decided = len(signs) == 1 and all(p < ALPHA for _, p in c.seed_tests)
+        level = min(ALPHA, 2 * (ALPHA / family / 2) ** (1 / c.seeds))
+        decided = len(signs) == 1 and all(p < level for _, p in c.seed_tests)
     return (c.a if c.diff > 0 else c.b) if decided and c.diff != 0 else UNDECIDED
 
 

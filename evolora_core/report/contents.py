@@ -107,7 +107,7 @@ class Contents:
 
     @cached_property
     def checks(self) -> dict[str, Any]:
-        """What must hold whatever the result: leaks, the ledger, merges that live, adapters that do nothing."""
+        """What must hold whatever the result: leaks, the ledger, merges that live, runs that died, idle adapters."""
         sql = """
             SELECT
                 (SELECT sum(shared)::BIGINT FROM leaks WHERE suite = $suite) AS prompts_shared_between_splits,
@@ -116,6 +116,8 @@ class Contents:
                 (SELECT count(*) FROM assimilations WHERE suite = $suite) AS merges_tried,
                 (SELECT count(DISTINCT run_id) FROM generations WHERE suite = $suite AND condition = 'ecology')
                     AS ecology_runs,
+                (SELECT count(*) FROM (SELECT arg_max(population, generation) AS last FROM generations
+                    WHERE suite = $suite GROUP BY run_id) WHERE last = 0) AS runs_that_died_out,
                 (SELECT count(*) FROM organelles
                     WHERE suite = $suite AND origin = 'merge' AND (died IS NULL OR died > born))
                     AS merged_children_that_outlived_their_birth,

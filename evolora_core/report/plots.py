@@ -220,14 +220,18 @@ def _at_least_one_wide(low: float, high: float) -> tuple[float, float]:
 
 
 def _bands(panel: Axes, generations: pd.DataFrame, column: str) -> None:
-    """Mean over seeds and the range of the seeds, by condition."""
+    """Mean over seeds and the range of the seeds, by condition; dotted where some runs have ended, and the mean is that
+    of the others.
+    """
     looks = looks_of(generations["condition"])
     for condition, runs in generations.groupby("condition", sort=False):
         colour, _ = looks[str(condition)]
         by_generation = runs.groupby("generation")[column]
         mean, low, high = by_generation.mean(), by_generation.min(), by_generation.max()
         panel.fill_between(mean.index, low, high, color=colour, alpha=0.18, linewidth=0)
-        panel.plot(mean.index, mean, color=colour, marker="o" if len(mean) == 1 else None)
+        all_run = by_generation.count() == runs["seed"].nunique()
+        panel.plot(mean.index, mean, color=colour, linestyle=":")
+        panel.plot(mean.index, mean.where(all_run), color=colour, marker="o" if all_run.sum() == 1 else None)
 
 
 def _finish_generations(figure: Figure, panels: Sequence[Axes], generations: pd.DataFrame) -> None:
@@ -235,7 +239,12 @@ def _finish_generations(figure: Figure, panels: Sequence[Axes], generations: pd.
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.margins(x=0.02)
     seeds = generations["seed"].nunique()
-    spread = Patch(color="#bbbbbb", alpha=0.5, linewidth=0, label=f"range of {seeds} seeds (line: mean)")
+    spread = Patch(
+        color="#bbbbbb",
+        alpha=0.5,
+        linewidth=0,
+        label=f"range of {seeds} seeds; dotted: some have ended",
+    )
     legend_below(figure, list(dict.fromkeys(generations["condition"])), line=True, more=[spread] if seeds > 1 else [])
 
 

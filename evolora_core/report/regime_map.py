@@ -24,14 +24,15 @@ log = logging.getLogger(__name__)
 
 COLUMNS = [
     "question", "suite", "host", "regime", "split", "routing", "evolved", "rival", "n", "seeds", "diff", "lo", "hi",
-    "p", "p_holm", "verdict", "note", "evolved_flops", "rival_flops",
+    "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops",
 ]  # fmt: skip
 READING = """\
 Each row is a comparison that its suite declared before it ran: the accuracy of an ecology less that of its rival, mean
 over seeds with a 95 % interval. *Evolve* and *fine-tune*, *population* and *one adapter* are verdicts: at least five
 seeds, a Holm p below 0.05 and an interval clear of zero; with fewer seeds each one must agree by its own paired test,
 and the note says that the verdict is about these runs only. *Undecided* does not mean equal. Holm p is adjusted within
-a suite, not over the map.
+a suite, not over the map. *Bare host*: on that split the router asked the frozen host for every item, in so many seeds;
+an older pack does not say.
 
 Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges,
 selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology;
@@ -116,6 +117,7 @@ def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series, questio
         diff, lo, hi = (-row["diff"], -row["hi"], -row["lo"]) if reversed_ else (row["diff"], row["lo"], row["hi"])
         rows.append(
             {"question": question.file, "regime": row.get("regime", ""), "split": pair["split"]}
+            | {"bare": row.get("bare", "")}
             | {"evolved": evolved, "rival": rival}
             | {"routing": pair.get("routing") or config["evaluation"]["routings"][0]}
             | {name: row[name] for name in ("n", "seeds", "p", "p_holm", "note")}
@@ -140,5 +142,6 @@ def map_table(found: pd.DataFrame, question: Question) -> Table:
         Column("FLOPs spent", lambda r: share(r["rival_flops"], r["evolved_flops"])),
         Column("verdict", lambda r: r["verdict"], left=True),
         Column("note", lambda r: r["note"], left=True),
+        Column("bare host", lambda r: r["bare"], left=True),
     ]
     return Table(question.file, question.title, found, columns)

@@ -128,7 +128,7 @@ def economy_table(paper: Table) -> Table:
         Column("ROI", number("mean_roi", "{:.2f}")),
         Column("merges", number("merges", "{:.1f}")),
         Column("QD coverage", number("qd_coverage", "{:.2f}")),
-        Column("FLOPs / answer", number("cost_per_answer", "{:.3g}")),
+        Column("FLOPs / answer, all splits", number("cost_per_answer", "{:.3g}")),
         Column("training FLOPs", number("train_flops", "{:.3g}")),
         Column("total FLOPs", number("total_flops", "{:.3g}")),
     ]
@@ -157,6 +157,8 @@ def comparison_table(home: Path, suite: str) -> Table:
         Column("verdict", lambda r: r["verdict"], left=True),
         Column("note", lambda r: r["note"], left=True),
     ]
+    if data["bare"].any():
+        columns.append(Column("bare host", lambda r: r["bare"], left=True))
     if data["regime"].notna().any():
         columns.insert(0, Column("regime", lambda r: r["regime"] or "", left=True))
     caption = f"{suite}: declared comparisons, differences in percentage points of accuracy"
@@ -188,10 +190,13 @@ def family_table(home: Path, suite: str) -> Table:
 
 
 def routing_table(home: Path, suite: str) -> Table:
-    """Accuracy of every routing that was evaluated, one column per split; the headline routing comes first."""
+    """Accuracy of every routing that was evaluated, one column per split; the headline routing comes first. `bare` is
+    the number of seeds in which the bare host answered the whole split.
+    """
     data = frame(
         home,
-        "SELECT condition, arm, split, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite) "
+        "SELECT condition, arm, split, accuracy.seeds, n, acc, lo, hi, bare FROM accuracy JOIN suites USING (suite) "
+        "LEFT JOIN (SELECT * EXCLUDE seeds FROM bare_host) USING (suite, condition, arm, split) "
         "WHERE suite = ? AND family = '*' ORDER BY list_position(conditions, condition), arm <> condition, arm, split",
         [suite],
     )
@@ -204,20 +209,28 @@ def routing_table(home: Path, suite: str) -> Table:
         Column("condition", lambda r: r["condition"], left=True),
         Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
         *(Column(f"{title} %", cell(split)) for split, title in SPLITS.items()),
+        Column("bare host, of seeds", lambda r: f"{r['bare']:.0f} of {r['seeds']}" if r["bare"] else "", left=True),
     ]
     return Table("by_routing", f"{suite}: accuracy by routing", data, columns, key=("arm",))
 
 
+_COMPUTE = """
+    WITH spent AS (
+        SELECT * FROM compute WHERE suite = $suite AND (condition IN ('shared', 'tuning')
+            OR seed IN (SELECT seed FROM complete_seeds WHERE suite = $suite))
+    ),
+    counted AS (SELECT condition, count(DISTINCT run_id) AS runs FROM spent GROUP BY ALL)
+    SELECT condition, purpose, any_value(runs) AS runs, sum(flops) / any_value(runs) AS flops,
+        sum(seconds) / any_value(runs) AS seconds
+    FROM spent JOIN counted USING (condition) GROUP BY ALL ORDER BY ALL
+"""
+
+
 def compute_table(home: Path, suite: str) -> Table:
-    """Budget FLOPs by condition and purpose: means over the runs of a condition, those without the purpose too."""
-    data = frame(
-        home,
-        "SELECT condition, purpose, any_value(runs) AS runs, sum(flops) / any_value(runs) AS flops, "
-        "sum(seconds) / any_value(runs) AS seconds FROM compute JOIN "
-        "(SELECT suite, condition, count(DISTINCT run_id) AS runs FROM compute GROUP BY ALL) USING (suite, condition) "
-        "WHERE suite = ? GROUP BY ALL ORDER BY ALL",
-        [suite],
-    )
+    """Budget FLOPs by condition and purpose: means over the runs of a condition, those without the purpose too. Of
+    conditions, the complete seeds; `shared` and `tuning` have all.
+    """
+    data = frame(home, _COMPUTE, {"suite": suite})
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("purpose", lambda r: r["purpose"], left=True),

@@ -14,7 +14,11 @@ WHERE = {
 
 
 def takeaway(row: Mapping[str, Any]) -> str:
-    """One Markdown sentence or two about a row of the view `comparison`."""
+    """A few Markdown sentences about a row of the view `comparison`."""
+    return _finding(row) + (f" The bare host answers for {row['bare']}." if row.get("bare") else "")
+
+
+def _finding(row: Mapping[str, Any]) -> str:
     a, b, where = row["a"], row["b"], WHERE[row["split"]]
     if row["routing"] != "headline":
         where += f", under the router `{row['routing']}`"

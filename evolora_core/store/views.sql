@@ -59,8 +59,19 @@ SELECT *, correct / n AS acc, wilson_lo(correct, n) AS lo, wilson_hi(correct, n)
 CREATE OR REPLACE VIEW accuracy AS
 SELECT suite, split_part(arm, ':', 1) AS condition, arm, split, family, seeds, n, acc, lo, hi FROM data.accuracies;
 
+-- In how many of its seeds the router of an arm asked the bare host for every item of a split: no adapter was proven better,
+-- or none was chosen for such families. Such an arm keeps what the host knows because it is the host.
+CREATE OR REPLACE VIEW bare_host AS
+WITH asked AS (
+    SELECT suite, condition, seed, arm, split, bool_and(organelle = -1) AS alone
+    FROM data.evaluations WHERE condition <> 'frozen' GROUP BY ALL
+)
+SELECT suite, condition, arm, split, count(*) FILTER (alone) AS bare, count(*) AS seeds
+FROM asked JOIN complete_seeds USING (suite, seed) GROUP BY ALL;
+
 -- The declared comparisons. p: sign-flip test over seeds; p_holm: adjusted, the one that the verdict asks for. regime: its
--- place on the map in the words of the suite, NULL where that names none.
+-- place on the map in the words of the suite, NULL where that names none. bare: which side is the bare host, and in how
+-- many seeds.
 CREATE OR REPLACE VIEW comparison AS
 WITH declared AS (
     SELECT suite, unnest(from_json(json_extract(config, '$.evaluation.comparisons'),
@@ -71,9 +82,20 @@ WITH declared AS (
 named AS (
     SELECT suite, split, a, b, coalesce(routing, 'headline') AS routing, any_value(regime) AS regime
     FROM declared GROUP BY ALL
+),
+sides AS ( -- an arm that has no such router is there under its headline name
+    SELECT suite, split, a, b, routing, condition, arg_max(bare, length(arm)) AS bare, any_value(seeds) AS seeds
+    FROM named JOIN bare_host AS h USING (suite, split)
+    WHERE condition IN (a, b) AND arm IN (condition, condition || ':' || routing)
+    GROUP BY ALL
+),
+hosts AS (
+    SELECT suite, split, a, b, routing,
+        string_agg(format('{} in {} of {} seeds', condition, bare, seeds), ', ' ORDER BY condition = b) AS bare
+    FROM sides WHERE bare > 0 GROUP BY ALL
 )
-SELECT suite, split, a, b, n, diff, lo, hi, p, verdict, p_holm, seeds, note, routing, regime
-FROM data.comparisons LEFT JOIN named USING (suite, split, a, b, routing);
+SELECT suite, split, a, b, n, diff, lo, hi, p, verdict, p_holm, seeds, note, routing, regime, coalesce(bare, '') AS bare
+FROM data.comparisons LEFT JOIN named USING (suite, split, a, b, routing) LEFT JOIN hosts USING (suite, split, a, b, routing);
 
 CREATE OR REPLACE VIEW compute AS
 SELECT run_id, condition, seed, stage, purpose, flops, tokens, seconds, executed_flops, suite FROM data.compute;

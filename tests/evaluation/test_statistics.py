@@ -81,9 +81,13 @@ def test_accuracy_interval_keeps_a_width_where_every_answer_is_right() -> None:
 
 
 def test_non_inferiority_needs_the_whole_interval_above_the_margin() -> None:
-    assert statistics.non_inferior(-0.019, 0.02) and not statistics.non_inferior(-0.02, 0.02)
+    def lowest(lo: float, seeds: int = 8) -> statistics.Comparison:
+        return statistics.Comparison("holdout_id", "a", "b", 100, seeds, 0.0, lo, 0.1, 1.0, 1.0, ())
+
+    assert statistics.non_inferior(lowest(-0.019), 0.02) and not statistics.non_inferior(lowest(-0.02), 0.02)
+    assert not statistics.non_inferior(lowest(-0.019, seeds=4), 0.02)
     with pytest.raises(ValueError, match="positive"):
-        statistics.non_inferior(0.1, 0.0)
+        statistics.non_inferior(lowest(0.1), 0.0)
 
 
 def _paired(rng: np.random.Generator, gains: np.ndarray, items: int) -> tuple[dict, dict]:
@@ -107,7 +111,7 @@ def _family(
     return statistics.decide(compared)
 
 
-@pytest.mark.parametrize(("seeds", "spread"), [(8, 0.0), (8, 0.03), (3, 0.0)])
+@pytest.mark.parametrize(("seeds", "spread"), [(8, 0.0), (8, 0.03), (3, 0.0), (1, 0.0)])
 def test_family_wise_error_of_the_verdict_stays_nominal(seeds: int, spread: float) -> None:
     rng = stream(7, seeds, int(spread * 100), "null")
     families = 150

@@ -10,9 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ARMS = [
     "processes=1",
     "seeds=[0]",
-    "conditions=[frozen, ecology, unmerged, double, es, grpo, specialists]",
+    "conditions=[frozen, ecology, unmerged, double, less, es, grpo, specialists]",
     "arms={unmerged: {like: ecology, changes: {verifier_error: 0.05, assimilation: {attempts: 0}}}, "
-    "double: {like: single, budget: 2}, "
+    "double: {like: single, budget: 2}, less: {like: single, budget: 0.9}, "
     "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}}",
     "es={pairs: 2, items: 2, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
     "grpo={groups: 2, samples: 2, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
@@ -31,13 +31,13 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home, tmp_path):
 
     done = paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), ARMS, packs=str(tmp_path))
     table = {row["condition"]: row for row in query(home, "FROM paper_table").records()}
-    assert list(table) == ["frozen", "ecology", "unmerged", "double", "es", "grpo", "specialists"]
+    assert list(table) == ["frozen", "ecology", "unmerged", "double", "less", "es", "grpo", "specialists"]
     assert table["unmerged"]["merges"] == 0 and table["double"]["merges"] is None
     whole = table["ecology"]["total_flops"]
-    for condition, share in {"unmerged": 1, "double": 2, "es": 1, "grpo": 1, "specialists": 1}.items():
+    for condition, share in {"unmerged": 1, "double": 2, "less": 0.9, "es": 1, "grpo": 1, "specialists": 1}.items():
         assert 0.2 * share * whole < table[condition]["total_flops"] <= share * whole, condition
     tuned = query(home, "SELECT arm, count(*) FROM tuning WHERE changes IS NOT NULL GROUP BY ALL").rows
-    assert dict(tuned) == dict.fromkeys(["ecology", "unmerged", "double", "es", "grpo", "specialists"], 2)
+    assert dict(tuned) == dict.fromkeys(["ecology", "unmerged", "double", "less", "es", "grpo", "specialists"], 2)
     assert query(home, "SELECT DISTINCT adapter FROM sft_steps ORDER BY ALL").rows == [("math",), ("string.sort",)]
     assert query(home, "SELECT count(*) > 0 FROM es_steps").rows == [(True,)]
     spent = "SELECT sum(flops) FROM compute WHERE condition = 'grpo' AND purpose IN ('rollout', 'update')"

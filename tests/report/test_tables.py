@@ -67,9 +67,9 @@ ROW |= {"routing": "headline"}
     ("more", "expected"),
     [
         (
-            {"verdict": "ecology", "seeds": 8, "p_holm": 0.0312, "note": ""},
+            {"verdict": "ecology", "seeds": 8, "p_holm": 0.0312, "note": "", "bare": "sft in 7 of 8 seeds"},
             "**ecology answers more than sft in distribution.** +5.0 [+1.0, +9.0] points (ecology − sft), 8 seeds, "
-            "Holm p = 0.031.",
+            "Holm p = 0.031. The bare host answers for sft in 7 of 8 seeds.",
         ),
         (
             {"verdict": "sft", "seeds": 3, "p_holm": 1.0, "note": "these runs only"},

@@ -1,10 +1,19 @@
 """The small parts of the stages that compute something themselves."""
 
+from pathlib import Path
+
+import pytest
+
+from evolora_core.config import load_suite
 from evolora_core.families import Item
 from evolora_core.routing import Routes
+from evolora_core.run_index import SuiteId
+from tasks._stage import StageResult, Suite
 from tasks.datasets import split_rows
 from tasks.pack import publish
-from tasks.tune import choose, leaders
+from tasks.tune import choose, leaders, trial_request
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def item(family: str, number: int) -> Item:
@@ -52,6 +61,20 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier(tmp_
     made = choose(SimpleNamespace(summaries={str(i): row for i, row in enumerate(trials)}, folder=tmp_path))
     assert made.summary == {"sft": 0, "ecology": 1}
     assert (tmp_path / "tuning.parquet").exists()
+
+
+@pytest.mark.parametrize("arm, share", [("sft", 1), ("sft-quarter", 1), ("single-half", 1), ("ecology-fourfold", 4)])
+def test_a_trial_is_no_shorter_than_the_ecologys(arm, share):
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml")
+    suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
+
+    def result(stage: str, flops: int) -> StageResult:
+        facts = {"condition": "tuning", "seed": 1000, "folder": stage, "identity": stage, "seconds": 1.0}
+        return StageResult(stage=stage, flops=flops, summary={"flops": flops}, **facts)
+
+    data, tried = result("datasets", 0), [result("try-ecology-0", 100), result("try-ecology-1", 140)]
+    request = trial_request(suite, arm, 0, datasets=data, calibration=data, ecology_trials=tried)
+    assert request.config["budget_flops"] == 120 * share
 
 
 def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path):
