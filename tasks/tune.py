@@ -32,8 +32,9 @@ def trial_request(
     ecology_trials: Sequence[StageResult] = (),
 ) -> StageRequest:
     """Make trial number `trial` of an arm. The ecology runs a share of its generations; the mean of what that
-    cost (`ecology_trials`) is the budget of a trial of the others, more where an arm may spend more than the ecology,
-    but not less where it may spend less: a fraction of a fraction hardly pays for the choice of a route."""
+    cost (`ecology_trials`) is the budget of a trial of the others: more where an arm may spend more than the ecology;
+    where it may spend less, as much (a fraction of a fraction hardly pays for the choice of a route), but never more
+    than the arm's whole budget."""
     tuning = suite.config.tuning
     kind = suite.config.kind(arm)
     evolved = kind in ("ecology", "single")
@@ -43,7 +44,8 @@ def trial_request(
         config["generations"] = max(fewest, round(suite.config.ecology.generations * tuning.fraction))
     else:
         mean = sum(result.summary["flops"] for result in ecology_trials) / len(ecology_trials)
-        config["budget_flops"] = round(max(1.0, suite.config.budget(arm)) * mean)
+        budget = suite.config.budget(arm)
+        config["budget_flops"] = round(min(max(1.0, budget), budget / tuning.fraction) * mean)
     return stage_request(
         suite,
         f"try-{arm}-{trial}",

@@ -58,7 +58,7 @@ class TuningConfig(Strict):
         0.25,
         gt=0,
         le=1,
-        description="budget of one trial relative to a full run (the ecology's, for an arm with less than it)",
+        description="budget of one trial relative to a full run (the ecology's, for an arm with less)",
     )
 
 

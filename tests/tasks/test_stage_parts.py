@@ -63,9 +63,13 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier(tmp_
     assert (tmp_path / "tuning.parquet").exists()
 
 
-@pytest.mark.parametrize("arm, share", [("sft", 1), ("sft-quarter", 1), ("single-half", 1), ("ecology-fourfold", 4)])
-def test_a_trial_is_no_shorter_than_the_ecologys(arm, share):
-    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml")
+@pytest.mark.parametrize(
+    "arm, fraction, share",
+    [("sft", 0.25, 1), ("sft-quarter", 0.25, 1), ("single-half", 0.25, 1), ("ecology-fourfold", 0.25, 4)]
+    + [("sft-quarter", 0.5, 0.5), ("single-half", 1, 0.5), ("sft-double", 1, 2)],
+)
+def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(arm, fraction, share):
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
 
     def result(stage: str, flops: int) -> StageResult:
