@@ -55,7 +55,7 @@ class TuningConfig(Strict):
 
     seed: int = Field(1000, ge=0, description="seed of the tuning runs; must not be among the suite's seeds")
     fraction: float = Field(
-        0.25,
+        0.5,
         gt=0,
         le=1,
         description="budget of one trial relative to a full run (the ecology's, for an arm with less)",
