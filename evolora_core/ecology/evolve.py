@@ -96,7 +96,8 @@ def evolve(
 
     It runs `config.generations`, or, given `budget_flops`, until another generation would overspend them. Both modes
     end by choosing their routes on the selection items, which is part of what they spend. With `arrivals`, families
-    come and go in that order, each for an equal share of the generations or of the budget.
+    come and go in that order, each for an equal share of the generations or of the budget. Raises StageError if
+    calibration and the choice of routes leave nothing for a generation.
     """
     if mode == "single" and budget_flops is None:
         raise ValueError("evolve: single needs the FLOPs that it may spend")
@@ -113,9 +114,9 @@ def evolve(
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
     if state.generation == 0 and phase_over(world, state):
         raise StageError(
-            f"{mode}: the budget pays for calibration and the choice of routes, but for no generation: "
-            f"{budget_flops:.3g} FLOPs are left for both and all generations, calibration took "
-            f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"
+            f"{mode}: the budget does not pay for a generation: {budget_flops:.3g} FLOPs remain beside the choice of "
+            f"routes, and calibration took {state.meter.total():.3g}; give the arm a larger budget, or raise "
+            "ecology.generations or ecology.episodes"
         )
     committed = time.monotonic()
     while not state.extinct:

@@ -234,6 +234,13 @@ def test_a_family_of_which_nobody_learned_anything_leaves_nothing_to_cool(small,
     assert done.generations > 1 and done.meter.total() <= budget
 
 
+@pytest.mark.parametrize("mode", ["single", "ecology"])
+def test_a_budget_that_pays_for_no_generation_is_refused(small, tmp_path, mode):
+    calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
+    with pytest.raises(StageError, match=f"{mode}: the budget does not pay for a generation: .*raise ecology"):
+        run(small, tmp_path, mode=mode, budget_flops=calibrated)
+
+
 def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small, tmp_path):
     first = small.config.model_copy(update={"generations": 1})
     run(small, tmp_path, config=first)
