@@ -83,7 +83,7 @@ def calibration(suite: Suite, arm: str, seed: int) -> str:
 def trained(suite: Suite, arm: str, seed: int, tuned: bool) -> Step:
     """Evolution or fine-tuning of a seed; the rivals wait for the ecology, whose compute is their budget."""
     data, calibrated = name("shared", seed, "datasets"), calibration(suite, arm, seed)
-    choice, measured = name("tuning", suite.config.tuning.seed, "choose"), training(suite, "ecology", seed)
+    choice, measured = choosing(suite), training(suite, "ecology", seed)
     _, ask, task = STAGES[suite.config.kind(arm)]
     needs = [data, calibrated]
     needs += [choice] if tuned else []
@@ -113,32 +113,36 @@ def evaluated(suite: Suite, condition: str, seed: int) -> Step:
     return Step(name(condition, seed, "evaluate"), evaluate.evaluate, request, tuple(needs))
 
 
-def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
-    """The trials of every arm on the tuning seed, and the choice."""
-    seed = suite.config.tuning.seed
-    numbers = range(suite.config.trials)
-    measured = tuple(name("tuning", seed, f"try-ecology-{trial}") for trial in numbers)
+def choosing(suite: Suite) -> str:
+    """Name of the stage that chooses among the trials."""
+    return name("tuning", suite.config.tuning.seeds[0], "choose")
 
-    def attempt(arm: str, trial: int) -> Step:
-        base = (name("shared", seed, "datasets"), calibration(suite, arm, seed))
-        needs = base if arm == "ecology" else (*base, *measured)
+
+def tuning(suite: Suite, arms: Sequence[str]) -> list[Step]:
+    """The trials of every arm on the tuning seeds, and the choice."""
+    seeds, numbers = suite.config.tuning.seeds, range(suite.config.trials)
+
+    def attempt(arm: str, trial: int, seed: int) -> Step:
+        needs = [name("shared", seed, "datasets"), calibration(suite, arm, seed)]
+        if arm != "ecology":
+            needs += [name("tuning", seed, f"try-ecology-{number}") for number in numbers]
 
         def request(results: Results) -> Any:
             given = [results[need] for need in needs]
             return tune.trial_request(
-                suite, arm, trial, datasets=given[0], calibration=given[1], ecology_trials=given[2:]
+                suite, arm, trial, seed, datasets=given[0], calibration=given[1], ecology_trials=given[2:]
             )
 
-        return Step(name("tuning", seed, f"try-{arm}-{trial}"), tune.try_settings, request, needs)
+        return Step(name("tuning", seed, f"try-{arm}-{trial}"), tune.try_settings, request, tuple(needs))
 
-    trials = [attempt(arm, trial) for arm in arms for trial in numbers]
+    trials = [attempt(arm, trial, seed) for arm in arms for seed in seeds for trial in numbers]
     tried = tuple(step.name for step in trials)
 
     def choice(results: Results) -> Any:
         return tune.choice_request(suite, [results[own] for own in tried])
 
-    last = Step(name("tuning", seed, "choose"), tune.choose_settings, choice, tried)
-    return [*prepared(suite, seed, arms), *trials, last]
+    last = Step(choosing(suite), tune.choose_settings, choice, tried)
+    return [*(step for seed in seeds for step in prepared(suite, seed, arms)), *trials, last]
 
 
 def complete_seeds(config: SuiteConfig, results: Results) -> list[int]:

@@ -1,6 +1,6 @@
 """Stages `tune`: settings are tried by a short run and judged by its answers to a holdout; then the best is chosen.
-Every arm gets the same number of trials at the same share of the budget, on a seed that is never reported. Its holdout
-items chose no route; as between any two seeds, some prompts of small families are in other seeds' splits too.
+Every arm gets the same number of trials at the same share of the budget, on seeds that are never reported. Their
+holdout items chose no route; as between any two seeds, some prompts of small families are in other seeds' splits too.
 """
 
 import json
@@ -26,15 +26,16 @@ def trial_request(
     suite: Suite,
     arm: str,
     trial: int,
+    seed: int,
     *,
     datasets: StageResult,
     calibration: StageResult,
     ecology_trials: Sequence[StageResult] = (),
 ) -> StageRequest:
-    """Make trial number `trial` of an arm. The ecology runs a share of its generations; the mean of what that
-    cost (`ecology_trials`) is the budget of a trial of the others: more where an arm may spend more than the ecology;
-    where it may spend less, as much (a fraction of a fraction hardly pays for the choice of a route), but never more
-    than the arm's whole budget."""
+    """Make trial number `trial` of an arm on a seed. The ecology runs a share of its generations; the mean of what
+    that cost there (`ecology_trials`) is the budget of a trial of the others: more where an arm may spend more than
+    the ecology; where it may spend less, as much (a fraction of a fraction hardly pays for the choice of a route),
+    but never more than the arm's whole budget."""
     tuning = suite.config.tuning
     kind = suite.config.kind(arm)
     evolved = kind in ("ecology", "single")
@@ -50,7 +51,7 @@ def trial_request(
         suite,
         f"try-{arm}-{trial}",
         "tuning",
-        tuning.seed,
+        seed,
         entry=__name__,
         config=config | {"arm": arm, "trial": trial, "changes": suite.config.settings(arm).trials[trial]},
         inputs={"datasets": datasets, "calibration": calibration},
@@ -58,7 +59,8 @@ def trial_request(
 
 
 def attempt(work: Work) -> Made:
-    """Leaves the short run in run/ and its compute, all charged to `tuning`, as are the answers that judge it.
+    """Leaves the short run in run/, the table `tuning` and the compute, all charged to `tuning`, as are the answers
+    that judge it.
 
     The summary's `flops` are the run's own, without those answers.
     """
@@ -90,7 +92,9 @@ def attempt(work: Work) -> Made:
         meter.add("tuning", **{key: row[key] for key in ("flops", "tokens", "seconds", "executed_flops")})
     write_table(work.folder, "compute", meter.rows())
     facts = {"arm": work.config["arm"], "trial": work.config["trial"], "changes": json.dumps(work.config["changes"])}
-    return Made(meter.total(), facts | {"holdout_acc": accuracy, "flops": flops})
+    facts |= {"holdout_acc": accuracy, "flops": flops}
+    write_table(work.folder, "tuning", [facts])
+    return Made(meter.total(), facts)
 
 
 def holdout_answers(work: Work, folder: Path) -> "list[Outcome]":
@@ -131,26 +135,25 @@ def leaders(items: "Sequence[Item]", routes: "Routes") -> list[int]:
 
 
 def choice_request(suite: Suite, trials: Sequence[StageResult]) -> StageRequest:
-    """Choose among finished trials."""
+    """Choose among finished trials; asked for under the first tuning seed."""
     return stage_request(
         suite,
         "choose",
         "tuning",
-        suite.config.tuning.seed,
+        suite.config.tuning.seeds[0],
         entry=__name__,
         config={},
-        inputs={trial.stage: trial for trial in trials},
+        inputs={f"s{trial.seed}-{trial.stage}": trial for trial in trials},
         uses_host=False,
     )
 
 
 def choose(work: Work) -> Made:
-    """Leaves the table `tuning`; the summary says the chosen trial of each arm. A tie goes to the earlier trial."""
-    rows = sorted(map(dict, work.summaries.values()), key=lambda row: (row["arm"], row["trial"]))
-    write_table(work.folder, "tuning", rows)
-    by_merit = sorted(rows, key=lambda row: (row["holdout_acc"], -row["trial"]))
-    best = {row["arm"]: row["trial"] for row in by_merit}  # the last of an arm, which is its best, stays
-    return Made(summary=best)
+    """The summary says the chosen trial of each arm."""
+    from evolora_core.evaluation.trials import best_trials
+
+    rows = work.summaries.values()
+    return Made(summary=best_trials((row["arm"], row["trial"], row["holdout_acc"]) for row in rows))
 
 
 try_settings = stage_task("tune", attempt)

@@ -51,9 +51,13 @@ class DecodingConfig(Strict):
 
 
 class TuningConfig(Strict):
-    """Trials of settings: the same number of trials for every arm, on a seed that is never reported."""
+    """Trials of settings: the same number of trials for every arm, on seeds that are never reported."""
 
-    seed: int = Field(1000, ge=0, description="seed of the tuning runs; must not be among the suite's seeds")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        [1000, 1001],
+        min_length=1,
+        description="seeds of the tuning runs, by whose mean a trial is judged; none may be among the suite's seeds",
+    )
     fraction: float = Field(
         0.5,
         gt=0,
@@ -155,8 +159,10 @@ class SuiteConfig(Strict):
             )
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError("seeds: each seed may stand once")
-        if self.tuning.seed in self.seeds:
-            raise ValueError(f"tuning.seed {self.tuning.seed} is also a reported seed; choose another")
+        if len(set(self.tuning.seeds)) != len(self.tuning.seeds):
+            raise ValueError("tuning.seeds: each seed may stand once")
+        if reported := set(self.tuning.seeds) & set(self.seeds):
+            raise ValueError(f"tuning.seeds: {min(reported)} is also a reported seed; choose another")
         known = [*get_args(Kind), *self.arms]
         for condition in self.conditions:
             if condition not in known:

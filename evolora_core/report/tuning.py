@@ -7,14 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from evolora_core.evaluation.trials import best_trials
 from evolora_core.report.tables import Column, Table, percent
 from evolora_core.store import frame
 
 # A trial of a run from before `holdout_acc` was judged on the selection split, and chosen by that.
 _TRIALS = """
-    SELECT arm AS condition, trial, changes, coalesce(holdout_acc, selection_acc) AS accuracy,
-        if(holdout_acc IS NULL, 'selection', 'holdout_id') AS split, flops,
-        row_number() OVER (PARTITION BY arm ORDER BY accuracy DESC, trial) = 1 AS chosen
+    SELECT arm AS condition, trial, seed, changes, coalesce(holdout_acc, selection_acc) AS accuracy,
+        if(holdout_acc IS NULL, 'selection', 'holdout_id') AS split, flops
     FROM tuning WHERE suite = $suite ORDER BY ALL
 """
 
@@ -22,13 +22,20 @@ _TRIALS = """
 def tuning_frame(home: Path, suite: str, conditions: Sequence[str]) -> pd.DataFrame:
     """One row per trial in the order of the conditions; empty where nothing was tuned.
 
-    Columns: condition, trial, changes (JSON), accuracy (a share of right answers to `split` of the tuning seed, at a
-    fraction of the budget), split, flops, chosen, edge (of the chosen one: the settings whose lowest or highest value
-    it is, in words).
+    Columns: condition, trial, changes (JSON), split, seed_N for each tuning seed N (a share of right answers to that
+    seed's `split`, at a fraction of the budget), accuracy (their mean), flops (of all seeds), chosen, edge (of the
+    chosen one: the settings whose lowest or highest value it is, in words).
     """
-    found = frame(home, _TRIALS, {"suite": suite})
+    answered = frame(home, _TRIALS, {"suite": suite})
+    best = best_trials(answered[["condition", "trial", "accuracy"]].itertuples(index=False, name=None))
+    key = ["condition", "trial", "changes", "split"]
+    found = answered.assign(seed="seed_" + answered["seed"].astype(str)).pivot(
+        index=key, columns="seed", values="accuracy"
+    )
+    found = found.join(answered.groupby(key).agg(accuracy=("accuracy", "mean"), flops=("flops", "sum"))).reset_index()
     order = {condition: place for place, condition in enumerate(conditions)}
     found = found.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    found["chosen"] = found["trial"] == found["condition"].map(best)
     found["edge"] = ""
     for _, own in found.groupby("condition"):
         chosen = own.index[own["chosen"]]
@@ -61,15 +68,21 @@ _ENDS = (("lowest", min), ("highest", max))
 
 def tuning_table(suite: str, trials: pd.DataFrame) -> Table:
     """The trials as a table."""
+    seeds = [column for column in map(str, trials) if column.startswith("seed_")]
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("tried", lambda r: _settings(r["changes"]), left=True),
         Column("split", lambda r: r["split"], left=True),
-        Column("accuracy %", lambda r: percent(r["accuracy"])),
+        *map(_of_seed, seeds),
+        *([Column("mean %", lambda r: percent(r["accuracy"]))] if len(seeds) > 1 else []),
         Column("chosen", lambda r: "yes" if r["chosen"] else "", left=True),
         Column("at the edge", lambda r: r["edge"], left=True),
     ]
     return Table("tuning", f"{suite}: what tuning tried", trials, columns)
+
+
+def _of_seed(column: str) -> Column:
+    return Column(f"{column.replace('_', ' ')} %", lambda r: percent(r[column]))
 
 
 def _settings(changes: str) -> str:

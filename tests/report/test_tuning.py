@@ -2,10 +2,14 @@
 
 import json
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from example_suite import part, write_stage, write_suite
+from hypothesis import given
+from hypothesis import strategies as st
 
+from evolora_core.evaluation.trials import best_trials
 from evolora_core.report import build, verify
 from evolora_core.report.tuning import edge, tuning_frame
 from evolora_core.store import record
@@ -30,23 +34,50 @@ def test_an_edge_is_the_end_of_what_was_tried(trials, chosen, words):
     assert edge(trials, trials[chosen]) == words
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["sft", "ecology"]), st.integers(0, 2), st.sampled_from([0.1, 0.2, 0.3, 0.7])),
+        min_size=1,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_the_best_trial_has_the_highest_mean_whatever_the_order(answered, shuffled):
+    means = {
+        own: fmean(acc for arm, trial, acc in answered if (arm, trial) == own)
+        for own in {(arm, trial) for arm, trial, _ in answered}
+    }
+    best = best_trials(answered)
+    assert set(best) == {arm for arm, _, _ in answered}
+    for arm, chosen in best.items():
+        rivals = {trial: mean for (own, trial), mean in means.items() if own == arm}
+        assert rivals[chosen] == max(rivals.values())
+        assert all(rivals[trial] < rivals[chosen] for trial in rivals if trial < chosen)  # a tie: the earlier
+    again = list(answered)
+    shuffled.shuffle(again)
+    assert best_trials(again) == best
+
+
 def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
     for stage in write_suite(tmp_path, SUITE, items=96):
         record(tmp_path, stage)
-    rows = [
-        {"arm": arm, "trial": i, "changes": json.dumps({"learning_rate": rate}), "holdout_acc": acc, "flops": 10}
-        for arm, (rates, accs) in RATES.items()
-        for i, (rate, acc) in enumerate(zip(rates, accs, strict=True))
-    ]
-    record(tmp_path, write_stage(tmp_path, part(SUITE, "tuning", 1000, "choose"), {"tuning": rows}))
+    for arm, (rates, accs) in RATES.items():
+        for i, (rate, acc) in enumerate(zip(rates, accs, strict=True)):
+            for seed, more in {1000: 0.1, 1001: -0.1}.items():
+                changes = json.dumps({"learning_rate": rate})
+                row = {"arm": arm, "trial": i, "changes": changes, "holdout_acc": acc + more, "flops": 10}
+                record(
+                    tmp_path, write_stage(tmp_path, part(SUITE, "tuning", seed, f"try-{arm}-{i}"), {"tuning": [row]})
+                )
     trials = tuning_frame(tmp_path, SUITE, ["frozen", "sft", "ecology"])
     assert trials["condition"].tolist() == ["sft"] * 3 + ["ecology"] * 3
     assert trials["chosen"].tolist() == [False, False, True, False, True, False]
+    assert trials["accuracy"].tolist() == pytest.approx([0.3, 0.4, 0.5, 0.3, 0.5, 0.5]) and set(trials["flops"]) == {20}
     assert trials["edge"].tolist() == ["", "", "highest learning_rate", "", "", ""]
     pack = build(tmp_path, SUITE, tmp_path / "pack")
     text = (pack / "README.md").read_text()
     assert (
         "## Tuning" in text
-        and "| learning_rate 0.008 | holdout_id |       50.0 | yes    | highest learning_rate |" in text
+        and "| learning_rate 0.008 | holdout_id |        60.0 |        40.0 |   50.0 | yes    | highest learning_rate |"
+        in text
     )
     assert verify(tmp_path, pack) == []
