@@ -34,14 +34,15 @@ _CURVE = """
 def curves(config: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
     """Condition -> (its curve, its budget relative to the ecology's), of a resolved suite.
 
-    A curve is two or more conditions of one kind with the same changes and different budgets. It is called like the one
-    whose budget is 1, or like the first of them.
+    A curve is two or more conditions of one kind with the same changes and different budgets; what their tuning tries
+    may differ, since a longer run wants lower rates. It is called like the one whose budget is 1, or like the first.
     """
     arms = config.get("arms", {})
     groups: dict[str, dict[str, float]] = {}
     for condition in config["conditions"]:
         arm = arms.get(condition, {"like": condition})
-        key = json.dumps([arm["like"], arm.get("changes", {})], sort_keys=True)
+        changes = {key: value for key, value in arm.get("changes", {}).items() if key != "trials"}
+        key = json.dumps([arm["like"], changes], sort_keys=True)
         groups.setdefault(key, {})[condition] = arm.get("budget", 1.0)
     found: dict[str, tuple[str, float]] = {}
     for budgets in groups.values():

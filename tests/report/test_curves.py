@@ -32,7 +32,7 @@ def test_conditions_that_differ_in_their_budget_alone_are_one_curve() -> None:
     few = {"labels": 8, "trials": [{"learning_rate": 0.001}]}
     arms = {
         "sft-half": {"like": "sft", "budget": 0.5, "changes": {}},
-        "sft-4": {"like": "sft", "budget": 4.0, "changes": {}},
+        "sft-4": {"like": "sft", "budget": 4.0, "changes": {"trials": [{"learning_rate": 0.001}]}},
         "few": {"like": "sft", "budget": 1.0, "changes": few},
         "few-4": {"like": "sft", "budget": 4.0, "changes": dict(reversed(few.items()))},
         "one-4": {"like": "single", "budget": 4.0, "changes": {}},
