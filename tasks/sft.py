@@ -33,7 +33,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.config import DecodingConfig, SftConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
-    from evolora_core.rivals.candidates import load_candidates, write_candidates
+    from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
     from evolora_core.rivals.sft import SftResult, train_sft
     from evolora_core.routing import choose_among
@@ -47,7 +47,8 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     items = labelled(read_items(work.inputs["datasets"] / "train.jsonl"), config, work.seed)
     arrivals = work.config["arrivals"]
     training = parts(items, config, arrivals)
-    ranks = [config.rank] * len(config.strengths)
+    summed = config.specialists and config.sum_weight > 0
+    ranks = [config.rank] * len(config.strengths) + [2 * config.rank] * summed
     left = budget_flops - calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
     results: dict[str, SftResult] = {}
     meter = Meter()
@@ -82,6 +83,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
         folder,
         meter,
         decoding=decoding,
+        add_up=(lambda slots: add_candidate(host, folder, slots, config.sum_weight)) if summed else None,
     )
     rows = [{"adapter": name, **row} for name, result in results.items() for row in result.steps]
     write_table(folder, "sft_steps", rows)

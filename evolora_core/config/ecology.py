@@ -112,10 +112,16 @@ class VariationConfig(Strict):
 
 
 class AssimilationConfig(Strict):
-    """The paired test that a merged child must pass to live."""
+    """Merging: all learners at the end of a run, and pairs during it, whose child must pass a paired test to live."""
 
-    every: int = Field(4, ge=1, description="generations between rounds of merging")
-    attempts: int = Field(1, ge=0, description="merges tried in one round")
+    sum_weight: float = Field(
+        0.85,
+        ge=0,
+        description="at the end the updates of the learners that are better than the host are added up, each times "
+        "this, as the candidate that answers everything; 0: none is made",
+    )
+    every: int = Field(4, ge=1, description="generations between rounds of merging in pairs")
+    attempts: int = Field(0, ge=0, description="pairs tried in one round; their tests are a part of the budget")
     methods: list[Literal["weighted", "ties", "dare", "fisher"]] = Field(
         ["weighted"], min_length=1, description="merge forms, one of which is drawn for each merge"
     )

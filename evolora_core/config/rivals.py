@@ -33,6 +33,12 @@ class SftConfig(Strict):
         None, gt=0, description="passes over the training rows, at most; what is then left of the budget stays unspent"
     )
     specialists: bool = Field(False, description="an adapter for each family, each with an equal share of the budget")
+    sum_weight: float = Field(
+        0.85,
+        ge=0,
+        description="with specialists: the updates of those that are better than the host are added up, each times "
+        "this, as the candidate that answers everything; 0: none is made",
+    )
     labels: int | None = Field(None, ge=1, description="gold answers of each family that training sees; None: all")
     label_error: float = Field(0.0, ge=0, lt=1, description="share of the gold answers that are those of other items")
     strengths: list[Annotated[float, Field(gt=0)]] = Field(

@@ -1,13 +1,16 @@
-"""The end of a run: who answers what outside, chosen on the selection split at the run's own expense."""
+"""The end of a run: who answers what outside, chosen on the selection split at the run's own expense.
+
+What answers everything is made here: the sum of the learners that are proven better than the host in their families.
+"""
 
 from pathlib import Path
-
-import numpy as np
 
 from evolora_core.compute import Meter
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.world import World
 from evolora_core.families import Item
+from evolora_core.population.merge import add_up
+from evolora_core.population.stack import Population
 from evolora_core.routing import choose_among
 
 NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
@@ -16,25 +19,51 @@ NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
 def shortlist(world: World, state: State) -> dict[str, list[int]]:
     """The slot worth asking, per family and under "" for all families; none where nobody learned anything.
 
-    For a family: the learner of its niche, a merged one before its parent. For all: the youngest merged child. Where
-    there is none, whoever has most skill. One each: to ask costs as much as to learn from what is asked, and the best
-    of several on the selection split is the best by luck the oftener, the more there are.
+    For a family: the learner of its niche, a merged one before its parent. Where there is none, whoever has most skill.
+    For all: `single`'s organelle, or the youngest child of a merge during the run, if there is one. One each: to ask
+    costs as much as to learn from what is asked, and the best of several on the selection split is the best by luck
+    the oftener, the more there are.
     """
     moved = state.population.delta_norms().numpy(force=True) > NO_OP
     able = [organelle for organelle in state.living if moved[organelle.slot]]
     skill = world.skill(state)
 
-    def first(preferred: list[Organelle], column: np.ndarray) -> list[int]:
-        by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
-        return [organelle.slot for organelle in [*preferred, *by_skill][:1]]
-
     listed = {}
     for family, column in zip(world.families, world.inside, strict=True):
         taught = [o for o in able if o.niche == family and o.learned >= 0]
-        listed[family] = first(sorted(taught, key=lambda o: (-o.learned, o.origin != "merge", o.id)), column)
-    merged = [organelle for organelle in able if organelle.origin == "merge"]
-    listed[""] = first(merged[-1:], np.ones(len(world.cells), dtype=bool))
+        taught.sort(key=lambda o: (-o.learned, o.origin != "merge", o.id))
+        by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
+        listed[family] = [organelle.slot for organelle in [*taught, *by_skill][:1]]
+    general = [organelle for organelle in able if organelle.origin == "merge" or not organelle.niche]
+    listed[""] = [organelle.slot for organelle in general[-1:]]
     return listed
+
+
+def sum_of(world: World, state: State, slots: list[int]) -> Population:
+    """Add up the learners in these slots; the sum is entered as a merge, born after the last generation, and lives in a
+    slot of its own at the end of the population.
+    """
+    weight = world.config.assimilation.sum_weight
+    parents = [organelle for slot in slots for organelle in state.living if organelle.slot == slot]
+    adapter = add_up([state.population.get(slot) for slot in slots], weight)
+    state.population = state.population.joined_by(world.host, adapter)
+    child = Organelle(
+        id=len(state.organelles),
+        slot=state.population.capacity - 1,
+        rank=adapter.rank,
+        origin="merge",
+        born=state.generation,
+        niche="",
+        learning_rate=parents[0].learning_rate,
+        temperature=parents[0].temperature,
+        parents=tuple(parent.id for parent in parents),
+    )
+    state.organelles.append(child)
+    state.events["lineage"] += [
+        {"child": child.id, "parent": parent.id, "role": "parent", "generation": state.generation, "weight": weight}
+        for parent in parents
+    ]
+    return state.population
 
 
 def choose(world: World, state: State, selection: list[Item], routings: list[str], folder: Path) -> Meter:
@@ -51,5 +80,6 @@ def choose(world: World, state: State, selection: list[Item], routings: list[str
         meter,
         decoding=world.decoding,
         no_op={organelle.slot for organelle in state.living if float(norms[organelle.slot]) <= NO_OP},
+        add_up=(lambda slots: sum_of(world, state, slots)) if world.config.assimilation.sum_weight else None,
     )
     return meter

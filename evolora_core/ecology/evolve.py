@@ -103,8 +103,8 @@ def evolve(
         raise ValueError("evolve: single needs the FLOPs that it may spend")
     calibration.plan(host)
     if budget_flops is not None:
-        asked = 1 if mode == "single" else 2  # one for an item's family and one for all families
-        ranks = [max(config.ranks)] * asked
+        top = max(config.ranks)
+        ranks = [top] if mode == "single" else [top, 2 * top]  # one for an item's family, and a sum for all families
         budget_flops -= calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
     world = World(host, items, config, decoding, seed, calibration, mode, budget_flops, tuple(arrivals))
     state = found(world)
@@ -243,8 +243,8 @@ def _publish(world: World, state: State, meter: Meter, folder: Path) -> None:
     ]
     living = [row for row in rows if row["died"] is None]
     document = {
-        "slots": len(state.practice),
-        "max_rank": max(world.config.ranks),
+        "slots": population.capacity,
+        "max_rank": population.max_rank,
         "scale": world.config.scale,
         "organelles": living,
     }

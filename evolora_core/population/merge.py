@@ -83,6 +83,15 @@ def merge(
     return Adapter(rank, scale, {name: A[name] for name in order}, {name: B[name] for name in order})
 
 
+def add_up(adapters: Sequence[Adapter], weight: float) -> Adapter:
+    """Σ weight · ΔWᵢ: task arithmetic (Ilharco et al. 2022, arXiv 2212.04089), at twice the largest rank at most.
+
+    Two adapters of one rank add up exactly; of more the leading directions are kept, so that an answer stays cheap.
+    """
+    ranks = [adapter.rank for adapter in adapters]
+    return merge(adapters, [weight] * len(adapters), min(sum(ranks), 2 * max(ranks)))
+
+
 def resize(adapter: Adapter, rank: int) -> Adapter:
     """The adapter of `rank` with the nearest ΔW (Eckart and Young 1936): the same where rank is not below its own."""
     return adapter if rank == adapter.rank else merge([adapter], [1.0], rank)

@@ -119,6 +119,14 @@ class Population:
             self.A[name][slot, : adapter.rank] = adapter.A[name]
             self.B[name][slot, :, : adapter.rank] = adapter.B[name] * (adapter.scale / self.scale)
 
+    def joined_by(self, host: Host, adapter: Adapter) -> "Population":
+        """The same slots and one more at the end, with `adapter`, whatever its rank."""
+        more = Population.empty(host, self.capacity + 1, max(self.max_rank, adapter.rank), scale=self.scale)
+        for slot in range(self.capacity):
+            more.put(slot, self.get(slot))
+        more.put(self.capacity, adapter)
+        return more
+
     def clear(self, slot: int) -> None:
         """Empty a slot."""
         self.weights[slot] = 0.0

@@ -43,29 +43,36 @@ def choose_among(
     *,
     decoding: Decoding,
     no_op: Collection[int] = (),
+    add_up: Callable[[list[int]], Population] | None = None,
 ) -> None:
     """Write `routes-ROUTING.json` for each router into `folder`, and what the router `learned` has learned; charge
     `meter`.
 
     `listed` names the slots worth asking: under a family, those that answer its items; under "", those that answer all.
+    If nobody is to answer all, the sum of the specialists that lead in their families is: `add_up` of their slots gives
+    a population whose last slot that is. Without `add_up`, or if there is one alone, the one whose lead is largest.
     """
     # One question for each (slot, item): the host and the generalists answer everything, specialists their family.
-    started = time.perf_counter()
-    everywhere = listed.get("", [])
-    asked = {
-        (slot, number): None
-        for number, item in enumerate(selection)
-        for slot in [HOST, *everywhere, *listed.get(item.family, [])]
-    }
-    outcomes = answer_items(
-        host,
-        population,
-        [selection[number] for _, number in asked],
-        [slot for slot, _ in asked],
-        decoding=decoding,
-    )
-    answers = dict(zip(asked, outcomes, strict=True))
-    charge(meter, "routing", outcomes, time.perf_counter() - started)
+    answers: dict[tuple[int, int], Outcome] = {}
+
+    def ask(slots_of: Callable[[Item], Sequence[int]]) -> None:
+        started = time.perf_counter()
+        asked = [(slot, n) for n, item in enumerate(selection) for slot in dict.fromkeys(slots_of(item))]
+        asked = [question for question in asked if question not in answers]
+        questions, slots = [selection[n] for _, n in asked], [slot for slot, _ in asked]
+        outcomes = answer_items(host, population, questions, slots, decoding=decoding)
+        answers.update(zip(asked, outcomes, strict=True))
+        charge(meter, "routing", outcomes, time.perf_counter() - started)
+
+    everywhere = list(listed.get("", []))
+    ask(lambda item: [HOST, *everywhere, *listed.get(item.family, [])])
+    if not everywhere:
+        proven = _proven(selection, listed, answers, no_op)
+        everywhere = proven[:1]
+        if len(proven) > 1 and add_up is not None:
+            population = add_up(proven)
+            everywhere = [population.capacity - 1]
+        ask(lambda item: everywhere)
     for routing in routings:
         buckets: dict[str, list[int]] = {}
         for number, item in enumerate(selection):
@@ -79,6 +86,24 @@ def choose_among(
         write_routes(folder / f"routes-{routing}.json", joined(chosen))
     if "learned" in routings:
         write_classifier(folder / FILE, learn_router(host, selection, meter))
+
+
+def _proven(
+    selection: Sequence[Item],
+    listed: Mapping[str, Sequence[int]],
+    answers: Mapping[tuple[int, int], Outcome],
+    no_op: Collection[int],
+) -> list[int]:
+    """The specialists that the router `family` would take, the one with the largest lead over the host first."""
+    leads: dict[int, float] = {}
+    for family in sorted({item.family for item in selection}):
+        numbers = [number for number, item in enumerate(selection) if item.family == family]
+        by_slot = {slot: [answers[slot, n] for n in numbers] for slot in [HOST, *listed.get(family, [])]}
+        routes = choose_routes(by_slot, "family", no_op=no_op)
+        for slot in routes.slots:
+            lead = routes.accuracy[family][str(slot)] - routes.accuracy[family][str(HOST)]
+            leads[slot] = max(lead, leads.get(slot, 0.0))
+    return sorted(leads, key=lambda slot: (-leads[slot], slot))
 
 
 def learn_router(host: Host, selection: Sequence[Item], meter: Meter | None = None) -> Classifier:
