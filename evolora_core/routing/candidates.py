@@ -14,6 +14,8 @@ from evolora_core.population.stack import Population
 from evolora_core.routing.learned import FILE, Classifier, fit, prompt_features, write_classifier
 from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, write_routes
 
+PROOF = 2.0  # standard errors by which a specialist must lead to be added up: one that learned nothing spoils the sum
+
 
 def answer_as_each(
     host: Host,
@@ -49,8 +51,8 @@ def choose_among(
     `meter`.
 
     `listed` names the slots worth asking: under a family, those that answer its items; under "", those that answer all.
-    If nobody is to answer all, the sum of the specialists that lead in their families is: `add_up` of their slots gives
-    a population whose last slot that is. Without `add_up`, or if there is one alone, the one whose lead is largest.
+    If nobody is to answer all, the sum of the specialists that are proven in their families is: `add_up` of their slots
+    gives a population whose last slot that is. Without `add_up`, or if fewer than two are, the one that leads most.
     """
     # One question for each (slot, item): the host and the generalists answer everything, specialists their family.
     answers: dict[tuple[int, int], Outcome] = {}
@@ -67,8 +69,8 @@ def choose_among(
     everywhere = list(listed.get("", []))
     ask(lambda item: [HOST, *everywhere, *listed.get(item.family, [])])
     if not everywhere:
-        proven = _proven(selection, listed, answers, no_op)
-        everywhere = proven[:1]
+        everywhere = _ahead(selection, listed, answers, no_op, 1.0)[:1]
+        proven = _ahead(selection, listed, answers, no_op, PROOF)
         if len(proven) > 1 and add_up is not None:
             population = add_up(proven)
             everywhere = [population.capacity - 1]
@@ -88,18 +90,19 @@ def choose_among(
         write_classifier(folder / FILE, learn_router(host, selection, meter))
 
 
-def _proven(
+def _ahead(
     selection: Sequence[Item],
     listed: Mapping[str, Sequence[int]],
     answers: Mapping[tuple[int, int], Outcome],
     no_op: Collection[int],
+    errors: float,
 ) -> list[int]:
-    """The specialists that the router `family` would take, the one with the largest lead over the host first."""
+    """The specialists that lead the host in their families by so many standard errors, the largest lead first."""
     leads: dict[int, float] = {}
     for family in sorted({item.family for item in selection}):
         numbers = [number for number, item in enumerate(selection) if item.family == family]
         by_slot = {slot: [answers[slot, n] for n in numbers] for slot in [HOST, *listed.get(family, [])]}
-        routes = choose_routes(by_slot, "family", no_op=no_op)
+        routes = choose_routes(by_slot, "family", no_op=no_op, errors=errors)
         for slot in routes.slots:
             lead = routes.accuracy[family][str(slot)] - routes.accuracy[family][str(HOST)]
             leads[slot] = max(lead, leads.get(slot, 0.0))

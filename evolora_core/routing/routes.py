@@ -57,15 +57,19 @@ class Routes:
 
 
 def choose_routes(
-    outcomes_by_slot: Mapping[int, Sequence["Outcome"]], routing: str, *, no_op: Collection[int] = ()
+    outcomes_by_slot: Mapping[int, Sequence["Outcome"]],
+    routing: str,
+    *,
+    no_op: Collection[int] = (),
+    errors: float = 1.0,
 ) -> Routes:
     """The best candidate of each bucket, by accuracy on the selection split.
 
     Every slot, the host (-1) among them, must have answered the same items in the same order. A slot is chosen over
-    the host only if it is ahead by more than a standard error of the paired difference: the best of several equals is
-    not better, but a gain is not thrown away for want of a proof either. Among slots a tie goes to the higher mean
-    score, then the cheaper answers, then the lower number. Slots in `no_op` are left out wherever another candidate
-    than the host exists; alone they cannot beat the host either.
+    the host only if it is ahead by more than so many standard `errors` of the paired difference: the best of several
+    equals is not better, but a gain is not thrown away for want of a proof either. Among slots a tie goes to the higher
+    mean score, then the cheaper answers, then the lower number. Slots in `no_op` are left out wherever another
+    candidate than the host exists; alone they cannot beat the host either.
     """
     if routing not in ROUTINGS:
         raise ValueError(f"unknown routing '{routing}'; choose from {', '.join(ROUTINGS)}")
@@ -89,7 +93,7 @@ def choose_routes(
         best = max(candidates, key=lambda slot: (merits[slot], -slot), default=HOST)
         right = {slot: np.array([outcomes_by_slot[slot][n].grade.correct for n in numbers]) for slot in (best, HOST)}
         wins, losses = int((right[best] & ~right[HOST]).sum()), int((~right[best] & right[HOST]).sum())
-        table[bucket] = best if wins - losses > math.sqrt(wins + losses) else HOST
+        table[bucket] = best if wins - losses > errors * math.sqrt(wins + losses) else HOST
     return Routes(
         routing=routing,
         table=table,

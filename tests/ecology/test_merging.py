@@ -13,24 +13,6 @@ from evolora_core.families import gold
 from evolora_core.plasticity import Memory
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.merge import merge
-from evolora_core.population.stack import Population
-from evolora_core.population.train import StackedAdamW, build_batch, train_step
-
-
-@pytest.fixture(scope="module")
-def skill(small):
-    """A rank-2 adapter that learned to sort JSON arrays from gold answers."""
-    host = small.host
-    items = [item for item in small.items if item.family == "json_repair"]
-    population = Population.empty(host, 1, 2)
-    population.init_slot(0, 2, np.random.default_rng(0))
-    optimizer = StackedAdamW(population)
-    prompts, answers = host.encode_prompts([i.prompt for i in items]), host.encode_answers([gold(i) for i in items])
-    for step in range(24):
-        rows = np.arange(step * 48, step * 48 + 48) % len(items)
-        batch = build_batch(host, [prompts[r] for r in rows], [answers[r] for r in rows], [0] * 48, [1.0] * 48)
-        train_step(host, population, batch, optimizer, torch.tensor([3e-3]), 1.0)
-    return population.get(0)
 
 
 def world_of(small):

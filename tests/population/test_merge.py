@@ -8,7 +8,7 @@ from evolora_core.errors import AdapterError
 from evolora_core.population import merge as merging
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.fisher import Fisher
-from evolora_core.population.merge import merge, resize
+from evolora_core.population.merge import add_up, merge, resize
 from evolora_core.population.singular import ROW_NORM
 
 SHAPES = {"wide": (7, 12), "tall": (15, 6)}
@@ -49,6 +49,17 @@ def test_below_that_it_is_the_nearest_of_its_rank(parents, rank):
         dense = dense_sum(adapters, weights, name)
         lost = torch.linalg.svdvals(dense.double())[rank:].square().sum().sqrt()
         assert (child.delta(name) - dense).norm().item() == pytest.approx(lost.item(), abs=1e-3)
+
+
+@given(ranks=st.lists(st.integers(1, 4), min_size=1, max_size=4), weight=st.floats(0.1, 2))
+def test_adapters_add_up_at_twice_the_largest_rank_at_most(ranks, weight):
+    adapters = [random_adapter(rank, seed) for seed, rank in enumerate(ranks)]
+    whole = add_up(adapters, weight)
+    assert whole.rank == min(sum(ranks), 2 * max(ranks))
+    for name in SHAPES:
+        dense = dense_sum(adapters, [weight] * len(ranks), name)
+        lost = torch.linalg.svdvals(dense.double())[whole.rank :].square().sum().sqrt()
+        assert (whole.delta(name) - dense).norm().item() == pytest.approx(lost.item(), abs=1e-3)
 
 
 @given(rank=st.integers(1, 4), larger=st.integers(4, 8), seed=st.integers(0, 99))

@@ -1,0 +1,77 @@
+"""Who answers everything, where nobody was made for it: on the shipped host with a fault that adapters undo."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from random_host import draw_items
+
+from evolora_core.compute import Meter
+from evolora_core.config import DecodingConfig
+from evolora_core.hosts import load_host
+from evolora_core.population.adapter import Adapter, adapted_layers
+from evolora_core.population.merge import add_up
+from evolora_core.population.stack import Population
+from evolora_core.routing import choose_among, read_routes
+
+torch.set_num_threads(1)
+DECODING = DecodingConfig(max_new_tokens=20)
+
+
+@pytest.fixture(scope="module")
+def faulty():
+    """The nano host with a fault of rank 2 in every layer, and the adapter that undoes it."""
+    host = load_host("nano")
+    draw = np.random.default_rng(0)
+    A, B = {}, {}
+    for name, layer in adapted_layers(host.model).items():
+        A[name] = torch.from_numpy(draw.normal(0, 0.2, (2, layer.in_features)).astype(np.float32))
+        B[name] = torch.from_numpy(draw.normal(0, 0.2, (layer.out_features, 2)).astype(np.float32))
+        with torch.no_grad():
+            layer.weight -= 2.0 * B[name] @ A[name]
+    return host, Adapter(2, 2.0, A, B)
+
+
+def chosen(folder, routing):
+    return read_routes(folder / f"routes-{routing}.json").table
+
+
+@pytest.mark.parametrize("summed", [True, False])
+def test_those_that_lead_in_their_families_are_added_up(faulty, tmp_path, summed):
+    host, mend = faulty
+    selection = draw_items("string.sort", 24) + draw_items("word.count", 24)
+    population = Population.empty(host, 3, 2)
+    population.put(0, mend)
+    population.put(1, mend)
+    population.put(2, mend.scaled(-1.0))  # twice the fault
+    listed = {"string.sort": [0, 2], "word.count": [1]}
+    asked = []
+
+    def sum_of_halves(slots):
+        asked.append(sorted(slots))
+        return population.joined_by(host, add_up([population.get(slot) for slot in slots], 0.5))
+
+    meter = Meter()
+    given = (host, population, selection, listed, ["family", "single"], tmp_path, meter)
+    choose_among(*given, decoding=DECODING, add_up=sum_of_halves if summed else None)
+    assert chosen(tmp_path, "family") == {"string.sort": 0, "word.count": 1 if summed else 0}  # which is as good
+    assert asked == ([[0, 1]] if summed else [])
+    everything = json.loads((tmp_path / "routes-single.json").read_text())["accuracy"][""]
+    if summed:  # two halves are one whole
+        assert chosen(tmp_path, "single") == {"": 3}
+        family = json.loads((tmp_path / "routes-family.json").read_text())["accuracy"]
+        assert everything["3"] == pytest.approx((family["string.sort"]["0"] + family["word.count"]["1"]) / 2)
+        assert everything["3"] > everything["-1"]
+    else:
+        assert chosen(tmp_path, "single") in ({"": 0}, {"": 1})
+    assert [row["purpose"] for row in meter.rows() if row["flops"]] == ["routing"]
+
+
+def test_where_nobody_leads_the_host_answers_everything(faulty, tmp_path):
+    host, mend = faulty
+    population = Population.empty(host, 1, 2)
+    population.put(0, mend.scaled(-1.0))
+    given = (host, population, draw_items("string.sort", 12), {"string.sort": [0]}, ["single"], tmp_path, Meter())
+    choose_among(*given, decoding=DECODING, add_up=lambda slots: pytest.fail("there is nothing to add up"))
+    assert chosen(tmp_path, "single") == {"": -1}
