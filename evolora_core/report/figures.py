@@ -79,7 +79,7 @@ _FRONTIER = """
 
 # Of the seed with most merges, the lowest among equals.
 _LINEAGE = """
-    WITH merged AS (SELECT run_id, count(*) AS merges FROM assimilations WHERE accepted GROUP BY run_id),
+    WITH merged AS (SELECT run_id, count(*) AS merges FROM organelles WHERE origin = 'merge' GROUP BY run_id),
     shown AS (
         SELECT run_id FROM stages JOIN complete_seeds USING (suite, seed) LEFT JOIN merged USING (run_id)
         WHERE suite = $suite AND condition = 'ecology' AND stage = 'evolve'

@@ -199,7 +199,7 @@ lived AS ( -- a generation without episodes has the totals of its costs as means
         arg_max(qd_coverage, generation) AS qd_coverage
     FROM data.generations GROUP BY run_id
 ),
-merged AS (SELECT run_id, count(*) FILTER (WHERE accepted) AS merges FROM data.assimilations GROUP BY run_id),
+merged AS (SELECT run_id, count(*) FILTER (WHERE origin = 'merge') AS merges FROM data.organelles GROUP BY run_id),
 answered AS (
     SELECT run_id, avg(flops) AS cost_per_answer, sum(flops) / nullif(count(*) FILTER (WHERE correct), 0) AS cost_per_correct
     FROM data.evaluations WHERE arm = condition GROUP BY run_id
