@@ -33,6 +33,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.config import DecodingConfig, SftConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
+    from evolora_core.population.merge import summed_rank
     from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
     from evolora_core.rivals.sft import SftResult, train_sft
@@ -48,7 +49,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     arrivals = work.config["arrivals"]
     training = parts(items, config, arrivals)
     summed = config.specialists and config.sum_weight > 0
-    ranks = [config.rank] * len(config.strengths) + [2 * config.rank] * summed
+    ranks = [config.rank] * len(config.strengths) + [summed_rank(config.rank)] * summed
     left = budget_flops - calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
     results: dict[str, SftResult] = {}
     meter = Meter()

@@ -34,6 +34,7 @@ from evolora_core.ecology.world import World, found
 from evolora_core.errors import StageError
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.population.merge import summed_rank
 from evolora_core.population.stack import Population
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,8 @@ def evolve(
     calibration.plan(host)
     if budget_flops is not None:
         top = max(config.ranks)
-        ranks = [top] if mode == "single" else [top, 2 * top]  # one for an item's family, and a sum for all families
+        # One for an item's family, and a sum for all families.
+        ranks = [top] if mode == "single" else [top, summed_rank(top)]
         budget_flops -= calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
     world = World(host, items, config, decoding, seed, calibration, mode, budget_flops, tuple(arrivals))
     state = found(world)

@@ -84,12 +84,17 @@ def merge(
 
 
 def add_up(adapters: Sequence[Adapter], weight: float) -> Adapter:
-    """Σ weight · ΔWᵢ: task arithmetic (Ilharco et al. 2022, arXiv 2212.04089), at twice the largest rank at most.
+    """Σ weight · ΔWᵢ: task arithmetic (Ilharco et al. 2022, arXiv 2212.04089).
 
-    Two adapters of one rank add up exactly; of more the leading directions are kept, so that an answer stays cheap.
+    Its rank is half more than the largest at most, the leading directions, so that an answer stays cheap.
     """
     ranks = [adapter.rank for adapter in adapters]
-    return merge(adapters, [weight] * len(adapters), min(sum(ranks), 2 * max(ranks)))
+    return merge(adapters, [weight] * len(adapters), min(sum(ranks), summed_rank(max(ranks))))
+
+
+def summed_rank(largest: int) -> int:
+    """The highest rank of a sum of adapters whose largest rank is given."""
+    return largest + largest // 2
 
 
 def resize(adapter: Adapter, rank: int) -> Adapter:
