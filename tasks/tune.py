@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from tasks import es, evolve, grpo, sft
@@ -35,18 +36,21 @@ def trial_request(
     """Make trial number `trial` of an arm on a seed. The ecology runs a share of its generations; the mean of what
     that cost there (`ecology_trials`) is the budget of a trial of the others: more where an arm may spend more than
     the ecology; where it may spend less, as much (a fraction of a fraction hardly pays for the choice of a route),
-    but never more than the arm's whole budget."""
+    but never more than the arm's whole run, as these trials foretell it."""
     tuning = suite.config.tuning
     kind = suite.config.kind(arm)
     evolved = kind in ("ecology", "single")
     config = evolve.evolve_config(suite, arm, trial) if evolved else rival_config(suite, kind, arm, trial)
+    generations = suite.config.ecology.generations
+    fewest = len(arrivals(suite)) or 1  # each family that comes and goes stays for one at least
+    tried = max(fewest, round(generations * tuning.fraction))
     if arm == "ecology":
-        fewest = len(arrivals(suite)) or 1  # each family that comes and goes stays for one at least
-        config["generations"] = max(fewest, round(suite.config.ecology.generations * tuning.fraction))
+        config["generations"] = tried
     else:
-        mean = sum(result.summary["flops"] for result in ecology_trials) / len(ecology_trials)
+        mean, fixed = (fmean(result.summary[key] for result in ecology_trials) for key in ("flops", "fixed_flops"))
+        whole = fixed + (mean - fixed) * generations / tried
         budget = suite.config.budget(arm)
-        config["budget_flops"] = round(min(max(1.0, budget), budget / tuning.fraction) * mean)
+        config["budget_flops"] = round(min(max(1.0, budget) * mean, budget * whole))
     return stage_request(
         suite,
         f"try-{arm}-{trial}",
@@ -62,7 +66,8 @@ def attempt(work: Work) -> Made:
     """Leaves the short run in run/, the table `tuning` and the compute, all charged to `tuning`, as are the answers
     that judge it.
 
-    The summary's `flops` are the run's own, without those answers.
+    The summary's `flops` are the run's own, without those answers; of them `fixed_flops`, for calibration and the
+    choice of routes, would be the same in a longer run.
     """
     from evolora_core.compute import Meter
     from evolora_core.evaluation.grading import charge
@@ -94,7 +99,8 @@ def attempt(work: Work) -> Made:
     facts = {"arm": work.config["arm"], "trial": work.config["trial"], "changes": json.dumps(work.config["changes"])}
     facts |= {"holdout_acc": accuracy, "flops": flops}
     write_table(work.folder, "tuning", [facts])
-    return Made(meter.total(), facts)
+    fixed = sum(row["flops"] for row in rows if row["purpose"] in ("calibration", "routing"))
+    return Made(meter.total(), facts | {"fixed_flops": fixed})
 
 
 def holdout_answers(work: Work, folder: Path) -> "list[Outcome]":
@@ -127,11 +133,15 @@ def leaders(items: "Sequence[Item]", routes: "Routes") -> list[int]:
     the host; the host where it was best itself. The bucket is the item's own, for the router `learned` too.
 
     After a fraction of the budget few leads are beyond chance; by the routes themselves all trials would look alike.
+    A tie goes to the lower slot, the host's first; what selection never saw, to where routes send it.
     """
     from evolora_core.routing import ROUTINGS
 
-    best = {bucket: int(max(tried, key=lambda slot: tried[slot])) for bucket, tried in routes.accuracy.items()}
-    return [best[ROUTINGS[routes.routing](item)] for item in items]
+    best = {
+        bucket: max(map(int, tried), key=lambda slot: (tried[str(slot)], -slot))
+        for bucket, tried in routes.accuracy.items()
+    }
+    return [best.get(ROUTINGS[routes.routing](item), routes.fallback) for item in items]
 
 
 def choice_request(suite: Suite, trials: Sequence[StageResult]) -> StageRequest:

@@ -13,5 +13,6 @@ def best_trials(answered: Iterable[tuple[str, int, float]]) -> dict[str, int]:
     accuracies: dict[tuple[str, int], list[float]] = defaultdict(list)
     for arm, trial, accuracy in answered:
         accuracies[arm, trial].append(accuracy)
-    by_merit = sorted(accuracies, key=lambda own: (fmean(accuracies[own]), -own[1]))
+    # Rounded, since (0.1 + 0.2) / 2 is not (0 + 0.3) / 2 in floats; accuracies are shares of fewer items than 1e9.
+    by_merit = sorted(accuracies, key=lambda own: (round(fmean(accuracies[own]), 12), -own[1]))
     return dict(by_merit)  # the last of an arm, which is its best, stays

@@ -40,6 +40,9 @@ def test_the_leader_of_a_bucket_answers_though_not_proven_better():
     )
     assert leaders(items, Routes("family", table, accuracy=accuracy)) == [2, -1, 2]
     assert leaders(items, Routes("single", {"": 3}, accuracy={"": {"-1": 0.1, "3": 0.4, "4": 0.4}})) == [3, 3, 3]
+    tied = {"": {"-1": 0.1, "21": 0.4, "5": 0.4}}  # as JSON sorts them
+    assert leaders(items, Routes("single", {"": 5}, accuracy=tied)) == [5, 5, 5]
+    assert leaders(items, Routes("family", {}, accuracy={"math": {"-1": 0.4, "2": 0.4}})) == [-1, -1, -1]
 
 
 def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier():
@@ -63,21 +66,22 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier():
 
 
 @pytest.mark.parametrize(
-    "arm, fraction, share",
-    [("sft", 0.25, 1), ("sft-quarter", 0.25, 1), ("single-half", 0.25, 1), ("ecology-fourfold", 0.25, 4)]
-    + [("sft-quarter", 0.5, 0.5), ("single-half", 1, 0.5), ("sft-double", 1, 2)],
+    "arm, fraction, fixed, flops",
+    [("sft", 0.25, 60, 120), ("sft-quarter", 0.25, 0, 120), ("sft-quarter", 0.25, 60, 90)]
+    + [("single-half", 0.25, 60, 120), ("ecology-fourfold", 0.25, 60, 480), ("sft-quarter", 0.5, 0, 60)]
+    + [("sft-quarter", 0.5, 60, 45), ("single-half", 1, 60, 60), ("sft-double", 1, 60, 240)],
 )
-def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(arm, fraction, share):
+def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(arm, fraction, fixed, flops):
     config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
 
     def result(stage: str, flops: int) -> StageResult:
         facts = {"condition": "tuning", "seed": 1000, "folder": stage, "identity": stage, "seconds": 1.0}
-        return StageResult(stage=stage, flops=flops, summary={"flops": flops}, **facts)
+        return StageResult(stage=stage, flops=flops, summary={"flops": flops, "fixed_flops": fixed}, **facts)
 
     data, tried = result("datasets", 0), [result("try-ecology-0", 100), result("try-ecology-1", 140)]
     request = trial_request(suite, arm, 0, 1000, datasets=data, calibration=data, ecology_trials=tried)
-    assert request.config["budget_flops"] == 120 * share
+    assert request.config["budget_flops"] == flops
 
 
 def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path):
