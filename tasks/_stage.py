@@ -7,6 +7,7 @@ seed and host. That is what its identity hashes, so it cannot depend on anything
 
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from tasks._log import run_log
 from tasks._progress import Report, progress
 
 log = logging.getLogger("evolora_core.stages")
+
+SCRATCH = ("work", "answered")  # folders with what a killed stage goes on from; no part of an artefact
 
 
 def label(stage: str, condition: str, seed: int) -> str:
@@ -265,6 +268,9 @@ def perform(request: StageRequest, body: Body) -> StageResult:
             with progress(request.label) as report:
                 log.info("%s started", request.label)
                 made = body(_work(request, partial, report))
+            for name in SCRATCH:
+                for scratch in [path for path in partial.rglob(name) if path.is_dir()]:
+                    shutil.rmtree(scratch)
             manifest = artifacts.commit(
                 folder,
                 {

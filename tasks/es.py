@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from tasks._matched import matched_request, rival_config, train_one
+from tasks._matched import matched_inputs, matched_request, rival_config
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_task
+from tasks._tables import write_table
 
 
 def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:
@@ -21,9 +22,21 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     """Evolve into `folder`, then choose between adapter and host on the selection split, all within the budget."""
     from evolora_core.config import EsConfig
     from evolora_core.rivals.es import train_es
+    from evolora_core.rivals.rewarded import train_and_route
 
     config = EsConfig.model_validate(work.config["es"])
-    result = train_one(work, folder, budget_flops, config, train_es, "es_steps")
+    result = train_and_route(
+        train_es,
+        config=config,
+        budget_flops=budget_flops,
+        seed=work.seed,
+        folder=folder,
+        routings=work.config["routings"],
+        progress=work.report,
+        **matched_inputs(work),
+    )
+    write_table(folder, "es_steps", result.steps)
+    write_table(folder, "compute", result.meter.rows())
     return Made(result.meter.total(), {"steps": len(result.steps)})
 
 

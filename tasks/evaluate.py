@@ -3,7 +3,6 @@ of their items with its one adapter at several strengths.
 
 A killed one keeps its answers."""
 
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -127,7 +126,6 @@ def make(work: Work) -> Made:
             folder=work.folder / "answered" / "frontier",
         )
         write_table(work.folder, "frontier", traced)
-    shutil.rmtree(work.folder / "answered", ignore_errors=True)
     write_table(work.folder, "evaluations", rows)
     write_table(work.folder, "compute", meter.rows())
     return Made(meter.total(), accuracies | {"comparable": comparable(work, host)})

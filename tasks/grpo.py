@@ -4,8 +4,9 @@ routing included.
 
 from pathlib import Path
 
-from tasks._matched import matched_request, rival_config, train_one
+from tasks._matched import matched_inputs, matched_request, rival_config
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_task
+from tasks._tables import write_table
 
 
 def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:
@@ -23,9 +24,21 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
     from evolora_core.config import GrpoConfig
     from evolora_core.rivals.grpo import train_grpo
+    from evolora_core.rivals.rewarded import train_and_route
 
     config = GrpoConfig.model_validate(work.config["grpo"])
-    result = train_one(work, folder, budget_flops, config, train_grpo, "grpo_steps")
+    result = train_and_route(
+        train_grpo,
+        config=config,
+        budget_flops=budget_flops,
+        seed=work.seed,
+        folder=folder,
+        routings=work.config["routings"],
+        progress=work.report,
+        **matched_inputs(work),
+    )
+    write_table(folder, "grpo_steps", result.steps)
+    write_table(folder, "compute", result.meter.rows())
     return Made(result.meter.total(), {"steps": len(result.steps), "left_out": result.left_out})
 
 

@@ -2,10 +2,9 @@
 spent, routing included.
 """
 
-import shutil
 from pathlib import Path
 
-from tasks._matched import matched_request, rival_config
+from tasks._matched import matched_inputs, matched_request, rival_config
 from tasks._progress import part_of
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_task
 from tasks._tables import write_table
@@ -30,47 +29,47 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     adapter on each.
     """
     from evolora_core.compute import FlopModel, Meter
-    from evolora_core.config import DecodingConfig, SftConfig
-    from evolora_core.datasets import read_items
-    from evolora_core.ecology.calibration import Calibration
+    from evolora_core.config import SftConfig
     from evolora_core.population.merge import summed_rank
     from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
     from evolora_core.rivals.sft import SftResult, train_sft
+    from evolora_core.rivals.training import Diverged
     from evolora_core.routing import choose_among
-    from tasks._worker import load_stage_host
 
-    host = load_stage_host(work.host)
-    selection = read_items(work.inputs["datasets"] / "selection.jsonl")
-    calibration = Calibration.load(work.inputs["calibration"] / "calibration.json")
-    decoding = DecodingConfig.model_validate(work.config["decoding"])
+    given = matched_inputs(work)
+    host, selection, calibration, decoding = (given[key] for key in ("host", "selection", "calibration", "decoding"))
     config = SftConfig.model_validate(work.config["sft"])
-    items = labelled(read_items(work.inputs["datasets"] / "train.jsonl"), config, work.seed)
+    items = labelled(given["items"], config, work.seed)
     arrivals = work.config["arrivals"]
     training = parts(items, config, arrivals)
     summed = config.specialists and config.sum_weight > 0
-    ranks = [config.rank] * len(config.strengths) + [summed_rank(config.rank)] * summed
+    ranks = [config.rank] * len(config.strengths)
+    if config.specialists:  # one of them, or their sum, answers everything
+        ranks.append(summed_rank(config.rank) if summed else config.rank)
     left = budget_flops - calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
     results: dict[str, SftResult] = {}
     meter = Meter()
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
-        results[name] = train_sft(
-            host,
-            own,
-            config,
-            budget_flops=left // len(training),
-            seed=work.seed,
-            folder=folder / name,
-            selection_items=[item for item in selection if name in ("all", item.family)],
-            decoding=decoding,
-            start=start,
-            progress=part_of(work.report, number, 1, len(training)),
-        )
+        try:
+            results[name] = train_sft(
+                host,
+                own,
+                config,
+                budget_flops=left // len(training),
+                seed=work.seed,
+                folder=folder / name,
+                selection_items=[item for item in selection if name in ("all", item.family)],
+                decoding=decoding,
+                start=start,
+                progress=part_of(work.report, number, 1, len(training)),
+            )
+        except Diverged as failure:  # those before it cost something too
+            failure.meter.merge(meter)
+            raise
         meter.merge(results[name].meter)
         start = None if config.specialists else results[name].adapter_folder
-    for name in training:  # until now, so that a kill costs no adapter that was done
-        shutil.rmtree(folder / name / "work")
     final = list(results)[0 if config.specialists else -1 :]
     listed: dict[str, list[int]] = {}
     for row in write_candidates(folder, final, config.strengths):

@@ -4,7 +4,6 @@ holdout items chose no route; as between any two seeds, some prompts of small fa
 """
 
 import json
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,7 +114,7 @@ def holdout_answers(work: Work, folder: Path) -> "list[Outcome]":
     host = load_stage_host(work.host)
     items = read_items(work.inputs["datasets"] / "holdout_id.jsonl")
     population, _ = load_adapters(host, folder)
-    outcomes = answer_items(
+    return answer_items(
         host,
         population,
         items,
@@ -124,8 +123,6 @@ def holdout_answers(work: Work, folder: Path) -> "list[Outcome]":
         progress=part_of(work.report, 0, 1, 1),
         folder=work.folder / "answered",
     )
-    shutil.rmtree(work.folder / "answered", ignore_errors=True)
-    return outcomes
 
 
 def leaders(items: "Sequence[Item]", routes: "Routes") -> list[int]:

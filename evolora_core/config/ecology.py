@@ -81,6 +81,11 @@ class EconomyConfig(Strict):
     )
     strikes: int = Field(3, ge=1, description="generations in a row without the ticket after which one retires")
 
+    @property
+    def rho(self) -> float:
+        """ρ: units that a correct answer pays, so that the bare host breaks even at the stated accuracy."""
+        return 1 / self.break_even_accuracy
+
 
 class CurriculumConfig(Strict):
     """Which cells are practised."""
@@ -118,7 +123,8 @@ class AssimilationConfig(Strict):
         0.85,
         ge=0,
         description="at the end the updates of the learners that are better than the host are added up, each times "
-        "this, as the candidate that answers everything; 0: none is made",
+        "this, as the candidate that answers everything; 0: none is made. Where pairs were merged during the run, the "
+        "youngest child that lives is that candidate instead",
     )
     every: int = Field(4, ge=1, description="generations between rounds of merging in pairs")
     attempts: int = Field(0, ge=0, description="pairs tried in one round; their tests are a part of the budget")

@@ -186,7 +186,7 @@ class SuiteConfig(Strict):
             if count != self.trials:
                 raise ValueError(f"{name}: {count} trials, but the ecology has {self.trials}; all arms are tuned alike")
             for trial in range(count):
-                self.settings(name, trial)
+                self._check_asked_alike(name, trial)
         deaf = [c for c in self.conditions if self.kind(c) in ("es", "grpo")]
         if self.ecology.verifier_error and deaf:
             raise ValueError(
@@ -207,6 +207,16 @@ class SuiteConfig(Strict):
         if routed:
             raise ValueError(f"evaluation.comparisons: {', '.join(map(str, routed))} is not among the routings")
         return self
+
+    def _check_asked_alike(self, name: str, trial: int) -> None:
+        """What a bare host can do is measured once for an arm, asked as its settings say."""
+        own, tried = self.settings(name), self.settings(name, trial)
+        asked = [one.practice_temperature for one in (own, tried) if isinstance(one, EcologyConfig)]
+        if len(set(asked)) > 1:
+            raise ValueError(
+                f"{name}: trials.{trial} asks at another temperature than the arm (its temperature or "
+                "plasticity.rule); make that a condition of its own in `arms`"
+            )
 
     @property
     def trained_routings(self) -> list[str]:

@@ -35,7 +35,7 @@ class Calibration:
     """Measured on the training set with the founders' sampling temperature."""
 
     unit_flops: float  # FLOPs of a mean answer of the bare host = one unit of energy
-    rho: float  # units paid for a correct answer
+    rho: float  # units paid for a correct answer, unless an arm has an economy of its own
     accuracy: dict[str, float]  # "family/depth" -> share of the host's samples that are right
     per_cell: int  # answers behind each accuracy
     answers_per_second: float
@@ -122,7 +122,7 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
     _try_training(host, items, config, decoding, meter)
     return Calibration(
         unit_flops=float(flops.mean()),
-        rho=1 / config.economy.break_even_accuracy,
+        rho=config.economy.rho,
         accuracy={f"{family}/{depth}": float(right[i].mean()) for i, (family, depth) in enumerate(cells)},
         per_cell=per_cell,
         answers_per_second=len(outcomes) / seconds,

@@ -69,7 +69,6 @@ def sum_of(world: World, state: State, slots: list[int]) -> Population:
 def choose(world: World, state: State, selection: list[Item], routings: list[str], folder: Path) -> Meter:
     """Write `routes-ROUTING.json` for each router into `folder`; return the run's meter plus the cost of choosing."""
     meter = Meter.from_state(state.meter.state())
-    norms = state.population.delta_norms()
     choose_among(
         world.host,
         state.population,
@@ -79,7 +78,6 @@ def choose(world: World, state: State, selection: list[Item], routings: list[str
         folder,
         meter,
         decoding=world.decoding,
-        no_op={organelle.slot for organelle in state.living if float(norms[organelle.slot]) <= NO_OP},
         add_up=(lambda slots: sum_of(world, state, slots)) if world.config.assimilation.sum_weight else None,
     )
     return meter

@@ -92,7 +92,7 @@ class World:
     @property
     def reward(self) -> int:
         """Micro-energy ρ of a correct answer."""
-        return micro(self.calibration.rho)
+        return micro(self.config.economy.rho)
 
     def energy(self, flops: float) -> int:
         """Micro-energy that some FLOPs cost."""

@@ -118,9 +118,12 @@ class Contents:
                     AS ecology_runs,
                 (SELECT count(*) FROM (SELECT arg_max(population, generation) AS last FROM generations
                     WHERE suite = $suite GROUP BY run_id) WHERE last = 0) AS runs_that_died_out,
-                (SELECT count(*) FROM organelles
-                    WHERE suite = $suite AND origin = 'merge' AND (died IS NULL OR died > born))
+                (SELECT count(*) FROM organelles JOIN assimilations USING (suite, run_id)
+                    WHERE suite = $suite AND organelle = child AND accepted AND (died IS NULL OR died > born))
                     AS merged_children_that_outlived_their_birth,
+                (SELECT count(*) FROM organelles AS o ANTI JOIN assimilations AS a
+                    ON o.suite = a.suite AND o.run_id = a.run_id AND o.organelle = a.child
+                    WHERE suite = $suite AND origin = 'merge') AS sums_of_learners,
                 (SELECT count(*) FROM organelles WHERE suite = $suite AND died IS NULL AND delta_norm = 0)
                     AS living_adapters_that_do_nothing
         """

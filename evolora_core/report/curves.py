@@ -34,14 +34,17 @@ _CURVE = """
 def curves(config: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
     """Condition -> (its curve, its budget relative to the ecology's), of a resolved suite.
 
-    A curve is two or more conditions of one kind with the same changes and different budgets; what their tuning tries
-    may differ, since a longer run wants lower rates. It is called like the one whose budget is 1, or like the first.
+    A curve is two or more conditions of one kind with the same changes and different budgets; the learning rates that
+    their tuning tries may differ, since a longer run wants lower ones. It is called like the one whose budget is 1, or
+    like the first.
     """
     arms = config.get("arms", {})
     groups: dict[str, dict[str, float]] = {}
     for condition in config["conditions"]:
         arm = arms.get(condition, {"like": condition})
-        changes = {key: value for key, value in arm.get("changes", {}).items() if key != "trials"}
+        section = config.get("ecology" if arm["like"] == "single" else arm["like"]) or {}
+        changes = {"trials": section.get("trials", [])} | arm.get("changes", {})
+        changes["trials"] = [rest for rest in map(_without_rates, changes["trials"]) if rest]
         key = json.dumps([arm["like"], changes], sort_keys=True)
         groups.setdefault(key, {})[condition] = arm.get("budget", 1.0)
     found: dict[str, tuple[str, float]] = {}
@@ -50,6 +53,12 @@ def curves(config: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
             name = min(budgets, key=lambda condition: budgets[condition] != 1.0)
             found |= {condition: (name, budgets[condition]) for condition in sorted(budgets, key=budgets.__getitem__)}
     return found
+
+
+def _without_rates(trial: Mapping[str, Any]) -> dict[str, Any]:
+    """What a trial changes apart from learning rates."""
+    nested = {key: _without_rates(value) if isinstance(value, Mapping) else value for key, value in trial.items()}
+    return {key: value for key, value in nested.items() if key != "learning_rate" and value != {}}
 
 
 def curve_frame(home: Path, suite: str, config: Mapping[str, Any]) -> pd.DataFrame:

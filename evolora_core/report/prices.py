@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from evolora_core.evaluation.statistics import hierarchical_bootstrap
@@ -30,16 +31,15 @@ def price_frame(home: Path, suite: str) -> pd.DataFrame:
 
     Columns: condition, arm, seeds, then answer, answer_lo, answer_hi and correct, …: budget FLOPs of an answer, and
     FLOPs of all answers per right one, relative to the host on the same holdout_id items: means over seeds of each
-    seed's ratio, with a 95 % bootstrap interval over seeds.
+    seed's ratio, with a 95 % bootstrap interval over seeds, which one seed has not.
     """
     rows = []
     for (condition, arm), own in frame(home, _PRICES, {"suite": suite}).groupby(["condition", "arm"], sort=False):
         row = {"condition": condition, "arm": arm, "seeds": len(own)}
         for measure in ("answer", "correct"):
             ratios = own[measure].to_numpy(dtype=float)
-            lo, hi = hierarchical_bootstrap(
-                list(ratios[:, None]), stream(0, 0, 0, "bootstrap", "price", measure, str(arm))
-            )
+            draw = stream(0, 0, 0, "bootstrap", "price", measure, str(arm))
+            lo, hi = hierarchical_bootstrap(list(ratios[:, None]), draw) if len(own) > 1 else (np.nan, np.nan)
             row |= {measure: ratios.mean(), f"{measure}_lo": lo, f"{measure}_hi": hi}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -59,4 +59,6 @@ def price_table(suite: str, prices: pd.DataFrame) -> Table:
 
 def _ratio(row: dict[str, Any], measure: str) -> str:
     value, lo, hi = (row[key] for key in (measure, f"{measure}_lo", f"{measure}_hi"))
-    return NONE if value is None else f"{value:.3f} [{lo:.3f}, {hi:.3f}]"
+    if value is None:
+        return NONE
+    return f"{value:.3f}" if lo is None else f"{value:.3f} [{lo:.3f}, {hi:.3f}]"

@@ -57,8 +57,8 @@ def train_es(
     decoding: Decoding,
     progress: Progress | None = None,
 ) -> EsResult:
-    """Steps until another would overspend `budget_flops`. A killed run goes on from `folder/work`. Raises StageError if
-    the budget does not pay for one step.
+    """Steps until another would overspend `budget_flops`. A killed run goes on from its last commit in `folder/work`;
+    whoever does not need that removes it. Raises StageError if the budget does not pay for one step.
     """
     first = _dearest(host, _asked(items, config, seed, 0), config, decoding)
     if first > budget_flops:
@@ -72,9 +72,8 @@ def train_es(
     optimizer = StackedAdamW(base)
     tried = Population.empty(host, 2 * config.pairs, config.rank, scale=config.scale)
     tried.ranks[:] = config.rank
-    meter, steps, work = Meter(), _resume(base, optimizer, folder / "work"), folder / "work"
-    for row in steps:
-        meter.add("rollout", int(row["flops"]), int(row["tokens"]), row["seconds"])
+    work = folder / "work"
+    meter, steps = _resume(base, optimizer, work)
     saved, last = time.monotonic(), int(steps[-1]["flops"]) if steps else 0
     while meter.total() + round(1.1 * last) <= budget_flops:
         step = len(steps)
@@ -94,10 +93,9 @@ def train_es(
         if progress:
             progress(min(meter.total(), budget_flops), budget_flops)
         if time.monotonic() - saved > SAVE_SECONDS:
-            _save(base, optimizer, steps, work)
+            _save(base, optimizer, meter, steps, work)
             saved = time.monotonic()
     export_peft(base.get(0), host, folder / "adapter")
-    shutil.rmtree(work, ignore_errors=True)
     return EsResult(folder / "adapter", meter, steps)
 
 
@@ -150,28 +148,28 @@ def _scores(
     return scores, float(correct.mean())
 
 
-def _save(base: Population, optimizer: StackedAdamW, steps: list[dict[str, float]], work: Path) -> None:
+def _save(base: Population, optimizer: StackedAdamW, meter: Meter, steps: list[dict[str, float]], work: Path) -> None:
     """Commit the state beside the last one, then forget that."""
     target = work / f"s{len(steps):06d}"
     partial = artifacts.partial_folder(target)
     tensors = base.state_dict() | {f"optimizer.{name}": value for name, value in optimizer.state_dict().items()}
     save_file(tensors, partial / "state.safetensors")
-    (partial / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
+    (partial / "steps.json").write_text(json.dumps({"steps": steps, "meter": meter.state()}), encoding="utf-8")
     artifacts.commit(target, {"step": len(steps)})
     for old in sorted(work.glob("s*")):
         if old != target and old.suffix != ".partial":
             shutil.rmtree(old)
 
 
-def _resume(base: Population, optimizer: StackedAdamW, work: Path) -> list[dict[str, float]]:
-    """Load the last whole commit, if there is one; the rows of its steps."""
+def _resume(base: Population, optimizer: StackedAdamW, work: Path) -> tuple[Meter, list[dict[str, float]]]:
+    """Load the last whole commit, if there is one; what it had spent, and the rows of its steps."""
     for folder in sorted((path for path in work.glob("s*") if path.suffix != ".partial"), reverse=True):
         if artifacts.damage(folder) is None:
             tensors = load_file(folder / "state.safetensors")
             prefix = "optimizer."
             optimizer.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
             base.load_state_dict({k: v for k, v in tensors.items() if not k.startswith(prefix)})
-            steps: list[dict[str, float]] = json.loads((folder / "steps.json").read_text(encoding="utf-8"))
-            log.info("es resumed at step %d", len(steps))
-            return steps
-    return []
+            kept = json.loads((folder / "steps.json").read_text(encoding="utf-8"))
+            log.info("es resumed at step %d", len(kept["steps"]))
+            return Meter.from_state(kept["meter"]), kept["steps"]
+    return Meter(), []

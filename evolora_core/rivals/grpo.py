@@ -96,7 +96,8 @@ def train_grpo(
 ) -> GrpoResult:
     """Steps until another could overspend `budget_flops`; the adapter of the last is the result.
 
-    A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been. Raises StageError if
+    A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended goes
+    on from its last commit. Whoever needs neither removes that folder. Raises StageError if
     the budget does not pay for one step, Diverged if the weights became NaN or infinite, DataError if no item fits.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
@@ -119,10 +120,8 @@ def train_grpo(
                 raise
             parts = next(more for more in range(parts + 1, rows + 1) if rows % more == 0)
             log.warning("out of memory: going on with batches in %d parts", parts)
-    adapter = resume.adapter_folder(work, len(steps))
     shutil.rmtree(folder / "adapter", ignore_errors=True)
-    adapter.rename(folder / "adapter")
-    shutil.rmtree(work)
+    shutil.copytree(resume.adapter_folder(work, len(steps)), folder / "adapter")
     return GrpoResult(folder / "adapter", meter, steps, int((~fits).sum()))
 
 

@@ -1,7 +1,7 @@
 """The candidates' answers to the selection items, from which routes are chosen."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,6 @@ def choose_among(
     meter: Meter,
     *,
     decoding: Decoding,
-    no_op: Collection[int] = (),
     add_up: Callable[[list[int]], Population] | None = None,
 ) -> None:
     """Write `routes-ROUTING.json` for each router into `folder`, and what the router `learned` has learned; charge
@@ -69,8 +68,8 @@ def choose_among(
     everywhere = list(listed.get("", []))
     ask(lambda item: [HOST, *everywhere, *listed.get(item.family, [])])
     if not everywhere:
-        everywhere = _ahead(selection, listed, answers, no_op, 1.0)[:1]
-        proven = _ahead(selection, listed, answers, no_op, PROOF)
+        everywhere = _ahead(selection, listed, answers, 1.0)[:1]
+        proven = _ahead(selection, listed, answers, PROOF)
         if len(proven) > 1 and add_up is not None:
             population = add_up(proven)
             everywhere = [population.capacity - 1]
@@ -84,7 +83,7 @@ def choose_among(
             own = [] if routing == "single" else listed.get(selection[numbers[0]].family, [])
             slots = dict.fromkeys([HOST, *own, *everywhere])
             by_slot = {slot: [answers[slot, n] for n in numbers] for slot in slots}
-            chosen.append(choose_routes(by_slot, routing, no_op=no_op))
+            chosen.append(choose_routes(by_slot, routing))
         write_routes(folder / f"routes-{routing}.json", joined(chosen))
     if "learned" in routings:
         write_classifier(folder / FILE, learn_router(host, selection, meter))
@@ -94,7 +93,6 @@ def _ahead(
     selection: Sequence[Item],
     listed: Mapping[str, Sequence[int]],
     answers: Mapping[tuple[int, int], Outcome],
-    no_op: Collection[int],
     errors: float,
 ) -> list[int]:
     """The specialists that lead the host in their families by so many standard errors, the largest lead first."""
@@ -102,7 +100,7 @@ def _ahead(
     for family in sorted({item.family for item in selection}):
         numbers = [number for number, item in enumerate(selection) if item.family == family]
         by_slot = {slot: [answers[slot, n] for n in numbers] for slot in [HOST, *listed.get(family, [])]}
-        routes = choose_routes(by_slot, "family", no_op=no_op, errors=errors)
+        routes = choose_routes(by_slot, "family", errors=errors)
         for slot in routes.slots:
             lead = routes.accuracy[family][str(slot)] - routes.accuracy[family][str(HOST)]
             leads[slot] = max(lead, leads.get(slot, 0.0))
@@ -126,5 +124,4 @@ def joined(parts: Sequence[Routes]) -> Routes:
         table={bucket: slot for part in parts for bucket, slot in part.table.items()},
         accuracy={bucket: given for part in parts for bucket, given in part.accuracy.items()},
         n={bucket: count for part in parts for bucket, count in part.n.items()},
-        no_op=tuple(sorted({slot for part in parts for slot in part.no_op})),
     )

@@ -36,7 +36,7 @@ def reselect(
     slots = sorted({int(slot) for given in routes.accuracy.values() for slot in given} - {HOST})
     outcomes = answer_as_each(host, population, items, slots, decoding=decoding)
     charge(meter, "evaluation", [o for own in outcomes.values() for o in own], time.perf_counter() - started)
-    found = choose_routes(outcomes, "family", no_op=routes.no_op)
+    found = choose_routes(outcomes, "family")
     return replace(
         routes,
         routing=RESELECTED,

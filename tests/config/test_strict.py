@@ -98,6 +98,9 @@ def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself():
     own = {arm for arm in config.conditions if arm != "frozen" and stage_name(suite, arm) != "calibrate"}
     assert own == {"reinforce", "grpo-rule", "hebbian", "es-rule", "gold"}
     assert stage_name(suite, "gold") == "calibrate-gold"
+    trial = "ecology.trials=[{plasticity: {rule: reinforce}}]"
+    with pytest.raises(ConfigError, match=r"ecology: trials.0 asks at another temperature than the arm"):
+        load_suite(SUITES / "ablations.yaml", [trial])
 
 
 def test_an_arm_is_another_with_its_changes(tmp_path):

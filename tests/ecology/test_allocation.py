@@ -29,6 +29,16 @@ def shares(small, allocation):
     return [counts[i] for i in range(4)], world.credit(state)[:4], cell_chances(world, state, "")
 
 
+def test_an_ecology_pays_by_its_own_economy_whatever_others_pay(small):
+    economy = small.config.economy.model_copy(update={"break_even_accuracy": 0.25})
+    config = small.config.model_copy(update={"economy": economy})
+    paid = [
+        World(small.host, small.items, own, small.decoding, 0, small.calibration, "ecology").reward
+        for own in (small.config, config)
+    ]
+    assert paid == [micro(100), micro(4)]
+
+
 def test_by_merit_the_rich_and_able_get_more(small):
     counts, credit, chances = shares(small, "merit")
     assert counts[0] > 2 * max(counts[1:])

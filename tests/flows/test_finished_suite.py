@@ -164,6 +164,17 @@ def test_a_verifier_s_code_counts_wherever_answers_are_made_or_shown():
     assert {stage for stage, depends in stages.items() if not depends} == {"compare"}
 
 
+@pytest.mark.parametrize("stage", ["evolve", "sft", "es", "grpo", "tune"])
+def test_whatever_chooses_routes_is_part_of_every_training_stage(stage):
+    decides = {f"evolora_core.{name}" for name in ("routing.candidates", "routing.routes", "ecology.calibration")}
+    assert decides <= identity.import_closure(f"tasks.{stage}")
+
+
+def test_an_artefact_has_nothing_that_only_a_killed_stage_needs(finished):
+    assert (finished.home / "runs").exists()
+    assert not [path for path in (finished.home / "runs").rglob("*") if path.name in ("work", "answered")]
+
+
 def test_rebuilding_the_store_gives_the_same_rows(finished, capsys):
     rows = every_row(finished.home)
     (finished.home / "evolora.duckdb").unlink()

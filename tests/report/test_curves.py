@@ -51,6 +51,10 @@ def test_conditions_that_differ_in_their_budget_alone_are_one_curve() -> None:
     assert curves(config([*arms], **arms))["sft-half"] == ("sft-half", 0.5)  # nobody has the whole budget
     same = {"again": {"like": "sft", "changes": {}}}
     assert curves(config(["sft", "again"], **same)) == {}
+    ranks = {"sft-wide": {"like": "sft", "changes": {"trials": [{"rank": 16, "learning_rate": 0.001}]}}}
+    wide = config(["sft", "sft-wide", "sft-half"], **ranks, **{"sft-half": arms["sft-half"]})
+    assert set(curves(wide)) == {"sft", "sft-half"}  # other ranks are another method, other rates are not
+    assert set(curves(wide | {"sft": {"trials": [{"rank": 32, "learning_rate": 0.002}]}})) == {"sft", "sft-half"}
     assert curves({"conditions": ["frozen", "ecology", "sft"]}) == {}  # of a suite from before there were arms
 
 

@@ -68,6 +68,8 @@ def test_the_readme_says_no_more_than_the_verdicts(built: Path) -> None:
     assert not re.search(r"\{\{|\{%|\b(None|nan|inf)\b", text)
     assert [row["condition"] for row in summary["paper_table"]] == list(CONDITIONS)
     assert summary["checks"]["largest_ledger_imbalance"] == 0
+    merged = [summary["checks"][key] for key in ("merged_children_that_outlived_their_birth", "sums_of_learners")]
+    assert merged[0] > 0 and merged[1] == 0
 
 
 def test_provenance_names_what_the_numbers_were_made_with(built: Path) -> None:

@@ -46,3 +46,11 @@ def test_without_a_right_answer_a_right_one_has_no_price(home: Path) -> None:
     found = price_frame(home, SUITE)
     shown = {row[0]: row for row in price_table(SUITE, found[found["arm"] == found["condition"]]).cells()}
     assert shown["sft"][3] == "–" and shown["ecology"][3] != "–"
+
+
+def test_one_seed_has_no_interval(tmp_path: Path) -> None:
+    for stage in write_suite(tmp_path, SUITE, items=48, seeds=(0,)):
+        record(tmp_path, stage)
+    found = price_frame(tmp_path, SUITE)
+    assert found["answer_lo"].isna().all() and found["answer"].notna().all()
+    assert not any("[" in cell for row in price_table(SUITE, found).cells() for cell in row)
