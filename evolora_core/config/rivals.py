@@ -16,7 +16,7 @@ class SftConfig(Strict):
     learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate after the warm-up; decays to zero")
     trials: list[Changes] = Field(
         [{"learning_rate": 2e-3}, {"learning_rate": 4e-3}, {"learning_rate": 8e-3}],
-        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+        description="settings that tuning tries, nested as here; the best of them is used. []: no tuning",
     )
     batch_rows: int = Field(24, ge=1, description="rows of one optimizer step")
     warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
@@ -39,7 +39,7 @@ class SftConfig(Strict):
         description="with specialists: the updates of those that are better than the host are added up, each times "
         "this, as the candidate that answers everything; 0: none is made",
     )
-    labels: int | None = Field(None, ge=1, description="gold answers of each family that training sees; None: all")
+    labels: int | None = Field(None, ge=1, description="gold answers of each family that training sees; null: all")
     label_error: float = Field(0.0, ge=0, lt=1, description="share of the gold answers that are those of other items")
     strengths: list[Annotated[float, Field(gt=0)]] = Field(
         [1.0], min_length=1, description="factors of ΔW after training, of which selection chooses"
@@ -64,7 +64,7 @@ class EsConfig(Strict):
     learning_rate: float = Field(1e-2, gt=0, description="Adam learning rate; falls to zero as the budget is spent")
     trials: list[Changes] = Field(
         [{"learning_rate": 3e-3}, {"learning_rate": 1e-2}, {"sigma": 0.05}],
-        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+        description="settings that tuning tries, nested as here; the best of them is used. []: no tuning",
     )
 
 
@@ -83,5 +83,5 @@ class GrpoConfig(Strict):
     max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
     trials: list[Changes] = Field(
         [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],
-        description="settings that tuning tries, nested as here; the best of them is used. None: no tuning",
+        description="settings that tuning tries, nested as here; the best of them is used. []: no tuning",
     )

@@ -81,8 +81,8 @@ class ComparisonConfig(Strict):
     regime: str | None = Field(
         None,
         min_length=1,
-        description="place on the map of `evolora map`, in words such as `8 gold labels a family`; then one of the two "
-        "is like ecology, the other like sft or single",
+        description="what its row on the map of `evolora map` is called, in words such as `8 gold labels a family`, if "
+        "not by its arms; then one of the two is like ecology, the other like sft or single",
     )
 
 

@@ -35,9 +35,9 @@ a suite, not over the map. *Bare host*: on that split the router asked the froze
 an older pack does not say.
 
 Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges,
-selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology;
-far below 1 it had too few labels to use more. FLOPs are algorithmic. Tuning, with equally many trials for each arm, and
-the evaluation on the holdouts are not in it.
+selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology: far
+below 1 it had few labels and rehearsed them for as many epochs as its tuning chose, of those that it was offered. FLOPs
+are algorithmic. Tuning, with equally many trials for each arm, and the evaluation on the holdouts are not in it.
 """
 NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 
@@ -83,9 +83,8 @@ def places(pack: Path) -> pd.DataFrame:
     declared it.
 
     Columns: COLUMNS; `question` is the `file` of one of QUESTIONS, and `verdict` in its words; `diff`, `lo` and `hi`
-    are shares, evolved less rival, whichever was declared first; the FLOPs are means over seeds. Where the suite names
-    regimes for a question, these comparisons only; where it names none, all of such a pair, called by their arms; no
-    rows if there is none.
+    are shares, evolved less rival, whichever was declared first; the FLOPs are means over seeds. A comparison without a
+    regime is called by its arms; no rows if there is none.
     """
     if not (pack / STAMP).is_file():
         raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
@@ -124,8 +123,7 @@ def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series, questio
             | {"diff": diff, "lo": lo, "hi": hi, "evolved_flops": flops[evolved], "rival_flops": flops[rival]}
             | {"verdict": {evolved: question.yes, rival: question.no, UNDECIDED: UNDECIDED}[row["verdict"]]}
         )
-    named = [row for row in rows if row["regime"]]
-    return named or [row | {"regime": f"{row['evolved']} against {row['rival']}"} for row in rows]
+    return [row | {"regime": row["regime"] or f"{row['evolved']} against {row['rival']}"} for row in rows]
 
 
 def map_table(found: pd.DataFrame, question: Question) -> Table:

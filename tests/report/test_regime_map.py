@@ -43,10 +43,11 @@ def rewrite(pack: Path, *, comparisons: list[dict] | None = None, drop: tuple[st
     table.to_csv(pack / "comparisons.csv", index=False)
 
 
-def test_the_regimes_that_a_suite_names_are_its_places(built: Path) -> None:
+def test_every_ecology_against_sft_is_a_place_named_by_its_regime_or_its_arms(built: Path) -> None:
     found = places(built)
     assert list(found.columns) == COLUMNS
-    (place,) = found.to_dict("records")
+    assert found["regime"].tolist() == ["all labels, $5 each", "ecology against sft", "ecology against sft"]
+    place = found.to_dict("records")[0]
     table = pd.read_csv(built / "comparisons.csv")
     row = table[(table["b"] == "sft") & (table["split"] == "holdout_id")].iloc[0]
     assert (place["regime"], place["routing"], place["verdict"]) == ("all labels, $5 each", "family", "fine-tune")
@@ -89,7 +90,7 @@ def test_the_map_is_written_in_its_four_forms_and_again_alike(pack: Path, tmp_pa
     for name in ("map.csv", "map.md", "map.svg"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
     rows = pd.read_csv(first / "map.csv")
-    assert rows["suite"].tolist() == [SUITE, *["other-11111111"] * 3]
+    assert rows["suite"].tolist() == [*[SUITE] * 3, *["other-11111111"] * 3]
     text = (first / "map.md").read_text()
     assert "| all labels, $5 each " in text and "| fine-tune" in text and "Equal compute" in text
     assert not re.search(r"\bnan\b", text)
@@ -137,7 +138,7 @@ def test_what_the_population_adds_is_a_question_of_its_own(pack: Path, tmp_path:
     renamed = [pair | ({"b": "single"} if pair["b"] == "frozen" else {}) for pair in declared]
     rewrite(pack, comparisons=renamed)
     found = places(pack).set_index("question")
-    assert list(found.index) == ["map", "population"]
+    assert list(found.index) == ["map", "map", "map", "population"]
     assert found.loc["population", ["regime", "rival", "verdict"]].tolist() == [
         "ecology against single",
         "single",
