@@ -30,6 +30,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     """
     from evolora_core.compute import FlopModel, Meter
     from evolora_core.config import SftConfig
+    from evolora_core.ecology.calibration import Calibration
     from evolora_core.population.merge import summed_rank
     from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
@@ -38,7 +39,8 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.routing import choose_among
 
     given = matched_inputs(work)
-    host, selection, calibration, decoding = (given[key] for key in ("host", "selection", "calibration", "decoding"))
+    host, selection, decoding = given["host"], given["selection"], given["decoding"]
+    calibration: Calibration = given["calibration"]
     config = SftConfig.model_validate(work.config["sft"])
     items = labelled(given["items"], config, work.seed)
     arrivals = work.config["arrivals"]

@@ -35,9 +35,9 @@ a suite, not over the map. *Bare host*: on that split the router asked the froze
 an older pack does not say.
 
 Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges,
-selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology: far
-below 1 it had few labels and rehearsed them for as many epochs as its tuning chose, of those that it was offered. FLOPs
-are algorithmic. Tuning, with equally many trials for each arm, and the evaluation on the holdouts are not in it.
+selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology:
+far below 1 it had few labels and rehearsed them for as many epochs as its tuning chose, of those that it was offered.
+FLOPs are algorithmic. Tuning, with equally many trials for each arm, and the evaluation on the holdouts are not in it.
 """
 NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 

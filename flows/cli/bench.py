@@ -15,7 +15,9 @@ Settings = Annotated[list[str] | None, Parameter(name="--set", help="KEY=VALUE o
 
 def register(app: App) -> None:
     """Add the commands."""
-    bench = App(name="bench", help="Benchmarks: a table, kept in the store (`evolora sql 'from benchmarks'`).")
+    bench = App(
+        name="bench", help="Benchmarks: a table, kept in the store (`evolora sql 'from benchmarks'`).", help_epilogue=""
+    )
     app.command(bench)
     bench.command(engine, help_epilogue="Example: `evolora bench engine --host nano --population 16 --population 64`")
     bench.command(ecology, help_epilogue="Example: `evolora bench ecology --host nano`")

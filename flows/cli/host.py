@@ -13,7 +13,7 @@ Name = Annotated[str, Parameter(help="A host of `evolora host list`, a hub id or
 
 def register(app: App) -> None:
     """Add the commands."""
-    host = App(name="host", help="Frozen language models.")
+    host = App(name="host", help="Frozen language models.", help_epilogue="")
     app.command(host)
     host.command(list_, name="list", help_epilogue="Example: `evolora host list --json`")
     host.command(show_, name="show", help_epilogue="Example: `evolora host show nano`")

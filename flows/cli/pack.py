@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 def register(app: App) -> None:
     """Add the commands."""
-    pack = App(name="pack", help="Build the paper pack of a suite, or verify one.")
+    pack = App(name="pack", help="Build the paper pack of a suite, or verify one.", help_epilogue="")
     app.command(pack)
     pack.default(build)
     pack.help_epilogue = "Example: `evolora pack quickstart --out my-pack`"

@@ -7,7 +7,7 @@ from cyclopts import App
 
 def register(app: App) -> None:
     """Add the commands."""
-    store = App(name="store", help="The DuckDB file that holds every number.")
+    store = App(name="store", help="The DuckDB file that holds every number.", help_epilogue="")
     app.command(store)
     store.command(rebuild, help_epilogue="Example: `evolora store rebuild`")
 
