@@ -1,13 +1,15 @@
 """The plots of a pack: what each shows, read from the store, and the function that draws it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from evolora_core.report import plots, tradeoffs
 from evolora_core.report.contents import Contents
+from evolora_core.report.curves import curves
 
 DRAW: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "accuracy_by_family": plots.accuracy_by_family,
@@ -97,15 +99,23 @@ def read(contents: Contents) -> dict[str, pd.DataFrame]:
     suite = {"suite": contents.suite}
     data = {
         "accuracy_by_family": contents.frame(_BY_FAMILY, **suite),
-        "gain_and_retention": contents.frame(_GAIN, **suite, headline=headline(contents)),
+        "gain_and_retention": along_curves(
+            contents.frame(_GAIN, **suite, headline=headline(contents)), contents.config
+        ),
         "comparisons": contents.frame(_COMPARISONS, **suite),
         "curve": contents.curve,
-        "frontier": contents.frame(_FRONTIER, **suite),
+        "frontier": along_curves(contents.frame(_FRONTIER, **suite), contents.config),
         "net_and_roi": contents.frame(_GENERATIONS.format(columns="mean_net, mean_roi"), **suite),
         "energy_and_population": contents.frame(_GENERATIONS.format(columns="energy_total, population"), **suite),
         "lineage": contents.frame(_LINEAGE, **suite),
     }
     return {name: table for name, table in data.items() if not table.empty}
+
+
+def along_curves(points: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
+    """With the columns `curve` and `budget`: a condition on no learning curve is one of its own."""
+    places = [curves(config).get(condition, (condition, 1.0)) for condition in points["condition"]]
+    return points.assign(curve=[name for name, _ in places], budget=[budget for _, budget in places])
 
 
 def headline(contents: Contents) -> str:

@@ -76,28 +76,32 @@ def energy_and_population(generations: pd.DataFrame) -> Figure:
 
 
 def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
-    """What was learned against what was kept: one point per condition and seed, one panel per routing.
+    """What was learned against what was kept: one point per condition and seed, one panel per routing. Conditions of
+    one learning curve look alike, the larger the more they may spend.
 
-    `accuracies`: condition, routing, seed, gain (holdout_id over frozen, same seed), retention; both shares.
+    `accuracies`: condition, curve, budget, routing, seed, gain (holdout_id over frozen, same seed), retention; both
+    shares.
     """
     with matplotlib.rc_context(fname=STYLE):
         routings = list(dict.fromkeys(accuracies["routing"]))
         figure = Figure(figsize=(1.0 + 3.6 * len(routings), 4.2))
         panels = np.atleast_1d(figure.subplots(1, len(routings), sharex=True, sharey=True))
-        looks = looks_of(accuracies["condition"])
+        looks = looks_of(accuracies["curve"])
         for panel, routing in zip(panels, routings, strict=True):
             mine = accuracies[accuracies["routing"] == routing]
-            for condition, points in mine.groupby("condition", sort=False):
-                colour, marker = looks[str(condition)]
+            for name, points in mine.groupby("curve", sort=False):
+                colour, marker = looks[str(name)]
                 panel.scatter(
-                    100 * points["gain"], 100 * points["retention"], c=colour, marker=marker, s=42, alpha=0.85,
-                    edgecolors="white", linewidths=0.6,
+                    100 * points["gain"], 100 * points["retention"], c=colour, marker=marker, alpha=0.85,
+                    s=42 * np.sqrt(points["budget"]), edgecolors="white", linewidths=0.6,
                 )  # fmt: skip
             panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
             panel.set(title=f"Routing: {routing}", xlabel="gain in distribution, points")
         panels[0].set_xlim(*_at_least_one_wide(*panels[0].get_xlim()))  # all panels share it, and have their points now
         panels[0].set_ylabel("retention accuracy, %")
-        legend_below(figure, list(dict.fromkeys(accuracies["condition"])), marker=True)
+        larger = Line2D([], [], color="#777777", marker="o", markersize=9, linestyle="", label="larger: more FLOPs")
+        more = [larger] if accuracies["budget"].nunique() > 1 else []
+        legend_below(figure, list(dict.fromkeys(accuracies["curve"])), marker=True, more=more)
         return figure
 
 

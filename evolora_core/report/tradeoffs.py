@@ -49,19 +49,23 @@ def curve(points: pd.DataFrame) -> Figure:
 def frontier(points: pd.DataFrame) -> Figure:
     """Gain in distribution against the change in retention, over the frozen host: a small point for each run and
     strength, the means over seeds joined over the strengths, and the Pareto front of these means and the host. Marks
-    grow with the strength; it is written beside those of the arm that goes furthest.
+    grow with the strength; it is written beside those of the arm that goes furthest. Conditions of one learning curve
+    look alike, and their budget stands beside them.
 
-    `points`: condition, seed, strength, gain, change (shares), by rising strength.
+    `points`: condition, curve (called like one of its conditions), budget, seed, strength, gain, change (shares), by
+    rising strength.
     """
     with matplotlib.rc_context(fname=STYLE):
         figure = Figure(figsize=(7.0, 5.0))
         panel = figure.subplots()
-        looks = looks_of(points["condition"])
+        looks = looks_of(points["curve"])
+        curve_of, budgets = (points.groupby("condition")[name].first() for name in ("curve", "budget"))
+        several = set(curve_of[curve_of.duplicated()])  # curves of more than one budget
         means = 100 * points.groupby(["condition", "strength"], sort=False)[["gain", "change"]].mean()
         strongest = points["strength"].max()
         furthest = str(means.index[int(np.hypot(*means.to_numpy().T).argmax())][0])
         for condition, runs in points.groupby("condition", sort=False):
-            colour, marker = looks[str(condition)]
+            colour, marker = looks[curve_of[condition]]
             panel.scatter(
                 100 * runs["gain"], 100 * runs["change"], c=colour, marker=marker, s=12, alpha=0.3, linewidths=0
             )
@@ -73,10 +77,15 @@ def frontier(points: pd.DataFrame) -> Figure:
                 line["gain"], line["change"], c=colour, marker=marker, s=sizes, edgecolors="white", linewidths=0.6,
                 zorder=3,
             )  # fmt: skip
+            if curve_of[condition] in several:
+                panel.annotate(
+                    f"{budgets[condition]:g}", tuple(line.loc[1.0, ["gain", "change"]]), xytext=(0, -14),
+                    textcoords="offset points", fontsize=7.5, color=colour, ha="center", zorder=5,
+                )  # fmt: skip
         for strength, gain, change in means.loc[furthest].itertuples():
             panel.annotate(
                 f"×{strength:g}", (gain, change), xytext=(7, 4), textcoords="offset points", fontsize=8.5,
-                color=looks[furthest][0], zorder=5,
+                color=looks[curve_of[furthest]][0], zorder=5,
             )  # fmt: skip
         front = pareto_front(np.vstack([[0.0, 0.0], means.to_numpy()]))
         panel.step(*front.T, where="pre", color="#444444", linewidth=0.9, linestyle="--", zorder=1)
@@ -94,7 +103,9 @@ def frontier(points: pd.DataFrame) -> Figure:
             Line2D([], [], color="#777777", marker="o", markersize=3, linestyle="", alpha=0.5, label="one run"),
             Line2D([], [], color="#777777", marker="o", markersize=7, linestyle="", label="larger: ΔW scaled up"),
         ]
-        legend_below(figure, list(dict.fromkeys(points["condition"])), line=True, marker=True, more=more)
+        if several:
+            more.append(Line2D([], [], color="#777777", marker="$2$", linestyle="", label="budget, the ecology's = 1"))
+        legend_below(figure, list(dict.fromkeys(points["curve"])), line=True, marker=True, more=more)
         return figure
 
 

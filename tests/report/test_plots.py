@@ -34,8 +34,13 @@ def _families() -> pd.DataFrame:
 
 def _gains() -> pd.DataFrame:
     return pd.DataFrame(
-        {"condition": condition, "routing": routing, "seed": seed, "gain": 0.1 * seed, "retention": 0.9 - 0.1 * seed}
-        for condition in ("frozen", "ecology")
+        {"condition": condition, "curve": curve, "budget": budget, "routing": routing, "seed": seed}
+        | {"gain": 0.1 * seed, "retention": 0.9 - 0.1 * seed}
+        for condition, curve, budget in (
+            ("frozen", "frozen", 1.0),
+            ("ecology", "ecology", 1.0),
+            ("ecology-2", "ecology", 2.0),
+        )
         for routing in ("family", "single")
         for seed in range(3)
     )
@@ -68,8 +73,14 @@ def _curve() -> pd.DataFrame:
 
 def _frontier() -> pd.DataFrame:
     return pd.DataFrame(
-        {"condition": c, "seed": seed, "strength": s, "gain": g * s + seed / 100, "change": -f * s**2}
-        for c, g, f in (("ecology", 0.08, 0.01), ("sft", 0.11, 0.05), ("own", 0.0, 0.02))
+        {"condition": c, "curve": name, "budget": budget, "seed": seed, "strength": s}
+        | {"gain": g * s + seed / 100, "change": -f * s**2}
+        for name, c, budget, g, f in (
+            ("ecology", "ecology", 1.0, 0.08, 0.01),
+            ("sft", "sft", 1.0, 0.11, 0.05),
+            ("sft", "sft-half", 0.5, 0.1, 0.04),
+            ("own", "own", 1.0, 0.0, 0.02),
+        )
         for s in (0.5, 1.0, 1.5)
         for seed in range(3)
     )
@@ -134,19 +145,34 @@ def test_the_frontier_shows_means_over_seeds_and_the_host() -> None:
     assert [[0.0], [0.0]] in [[list(line.get_xdata()), list(line.get_ydata())] for line in panel.lines]
     words = [text.get_text() for text in panel.texts]
     assert words.count("×0.5") == 1 and "frozen: doing nothing" in words
+    assert [words.count(budget) for budget in ("1", "0.5")] == [1, 1]  # beside the two budgets of one curve
+    (legend,) = panel.figure.legends
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert shown[:3] == ["ecology", "sft", "own"] and "budget, the ecology's = 1" in shown
+    colours = [line.get_color() for line in panel.lines if len(line.get_xdata()) == 3]
+    assert colours[1] == colours[2] != colours[0]
 
 
 @pytest.mark.parametrize(("gains", "least"), [([0.02, 0.3], 28.0), ([0.0, 1e-17], 1.0)])
 def test_every_point_of_every_panel_is_inside(gains: list[float], least: float) -> None:
     points = pd.DataFrame(
         [
-            {"condition": "sft", "routing": routing, "seed": 0, "gain": gain, "retention": 0.9}
+            {"condition": "sft", "curve": "sft", "budget": 1.0, "routing": routing, "seed": 0}
+            | {"gain": gain, "retention": 0.9}
             for routing, gain in zip(("family", "single"), gains, strict=True)
         ]
     )
     for panel, gain in zip(figures.DRAW["gain_and_retention"](points).axes, gains, strict=True):
         low, high = panel.get_xlim()
         assert low < 100 * gain < high and high - low >= least - 1e-9
+
+
+def test_budgets_of_a_curve_look_alike_and_differ_in_size() -> None:
+    figure = plots.gain_and_retention(_gains())
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["frozen", "ecology", "larger: more FLOPs"]
+    assert sorted(set(figure.axes[0].collections[1].get_sizes())) == pytest.approx([42, 42 * 2**0.5])
+    plain = plots.gain_and_retention(_gains().query("budget == 1"))
+    assert [text.get_text() for text in plain.legends[0].get_texts()] == ["frozen", "ecology"]
 
 
 def test_twenty_conditions_look_different() -> None:
