@@ -39,7 +39,7 @@ def rival_config(suite: Suite, section: str, arm: str, trial: int | None) -> dic
 
 
 def matched_inputs(work: Work) -> dict[str, Any]:
-    """Arguments of whatever trains a rival: what the stage was given, read."""
+    """Arguments of whatever trains a rival and chooses its routes, but for its own settings, budget and folder."""
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
@@ -51,4 +51,7 @@ def matched_inputs(work: Work) -> dict[str, Any]:
         "selection": read_items(work.inputs["datasets"] / "selection.jsonl"),
         "calibration": Calibration.load(work.inputs["calibration"] / "calibration.json"),
         "decoding": DecodingConfig.model_validate(work.config["decoding"]),
+        "routings": work.config["routings"],
+        "seed": work.seed,
+        "progress": work.report,
     }

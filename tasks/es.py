@@ -25,16 +25,8 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.rivals.rewarded import train_and_route
 
     config = EsConfig.model_validate(work.config["es"])
-    result = train_and_route(
-        train_es,
-        config=config,
-        budget_flops=budget_flops,
-        seed=work.seed,
-        folder=folder,
-        routings=work.config["routings"],
-        progress=work.report,
-        **matched_inputs(work),
-    )
+    given = matched_inputs(work)
+    result = train_and_route(train_es, config=config, budget_flops=budget_flops, folder=folder, **given)
     write_table(folder, "es_steps", result.steps)
     write_table(folder, "compute", result.meter.rows())
     return Made(result.meter.total(), {"steps": len(result.steps)})

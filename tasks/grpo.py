@@ -27,16 +27,8 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.rivals.rewarded import train_and_route
 
     config = GrpoConfig.model_validate(work.config["grpo"])
-    result = train_and_route(
-        train_grpo,
-        config=config,
-        budget_flops=budget_flops,
-        seed=work.seed,
-        folder=folder,
-        routings=work.config["routings"],
-        progress=work.report,
-        **matched_inputs(work),
-    )
+    given = matched_inputs(work)
+    result = train_and_route(train_grpo, config=config, budget_flops=budget_flops, folder=folder, **given)
     write_table(folder, "grpo_steps", result.steps)
     write_table(folder, "compute", result.meter.rows())
     return Made(result.meter.total(), {"steps": len(result.steps), "left_out": result.left_out})
