@@ -36,8 +36,12 @@ def request(
 
 
 def evolve_config(suite: Suite, arm: str, trial: int | None) -> dict[str, Any]:
-    """What an evolution depends on: everything of the ecology but its length and the trials that were not chosen."""
+    """What an evolution depends on: everything of the ecology but its length and the trials that were not chosen.
+
+    With twice the budget the learning rate takes twice as long to halve, as that of SFT falls to the end of its own.
+    """
     ecology = suite.config.settings(arm, trial).model_dump(mode="json", exclude={"generations", "trials"})
+    ecology["plasticity"]["half_life"] *= suite.config.budget(arm)
     return {
         "mode": suite.config.kind(arm),
         "ecology": ecology,

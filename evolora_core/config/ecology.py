@@ -25,7 +25,11 @@ class PlasticityConfig(Strict):
         gt=0,
         description="AdamW learning rate of a run's first generation; `grpo` wants less, 1e-3 on the nano host",
     )
-    half_life: float = Field(16.0, gt=0, description="generations after which the learning rate has halved")
+    half_life: float = Field(
+        16.0,
+        gt=0,
+        description="generations after which the learning rate has halved; times its budget, for an arm that has another",
+    )
     cooldown: float = Field(
         0.2,
         ge=0,

@@ -11,6 +11,7 @@ from evolora_core.run_index import SuiteId
 from tasks._stage import StageResult, Suite
 from tasks.datasets import split_rows
 from tasks.pack import publish
+from tasks.evolve import evolve_config
 from tasks.tune import choose, leaders, trial_request
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,6 +83,16 @@ def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(a
     data, tried = result("datasets", 0), [result("try-ecology-0", 100), result("try-ecology-1", 140)]
     request = trial_request(suite, arm, 0, 1000, datasets=data, calibration=data, ecology_trials=tried)
     assert request.config["budget_flops"] == flops
+
+
+def test_a_run_with_twice_the_budget_cools_half_as_fast():
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml")
+    suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
+    found = {
+        arm: evolve_config(suite, arm, 0)["ecology"]["plasticity"]["half_life"]
+        for arm in ("ecology-quarter", "single-half", "ecology", "ecology-fourfold")
+    }
+    assert found == {"ecology-quarter": 4, "single-half": 8, "ecology": 16, "ecology-fourfold": 64}
 
 
 def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path):
