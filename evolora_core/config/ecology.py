@@ -28,7 +28,7 @@ class PlasticityConfig(Strict):
     half_life: float = Field(
         16.0,
         gt=0,
-        description="generations after which the learning rate has halved; times its budget, for an arm that has another",
+        description="generations after which the learning rate has halved, times the budget of an arm that has another",
     )
     cooldown: float = Field(
         0.2,

@@ -10,8 +10,8 @@ from evolora_core.routing import Routes
 from evolora_core.run_index import SuiteId
 from tasks._stage import StageResult, Suite
 from tasks.datasets import split_rows
-from tasks.pack import publish
 from tasks.evolve import evolve_config
+from tasks.pack import publish
 from tasks.tune import choose, leaders, trial_request
 
 ROOT = Path(__file__).resolve().parents[2]
