@@ -114,7 +114,8 @@ def read(contents: Contents) -> dict[str, pd.DataFrame]:
 
 def along_curves(points: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
     """With the columns `curve` and `budget`: a condition on no learning curve is one of its own."""
-    places = [curves(config).get(condition, (condition, 1.0)) for condition in points["condition"]]
+    members = curves(config)
+    places = [members.get(condition, (condition, 1.0)) for condition in points["condition"]]
     return points.assign(curve=[name for name, _ in places], budget=[budget for _, budget in places])
 
 
