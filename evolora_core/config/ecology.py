@@ -165,7 +165,7 @@ class EcologyConfig(Strict):
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
     generations: int = Field(10, ge=1, description="rounds of the ecology")
     trials: list[dict[str, Any]] = Field(
-        [{"plasticity": {"learning_rate": rate}} for rate in (1e-3, 2e-3, 4e-3)],
+        [{"plasticity": {"learning_rate": rate}} for rate in (5e-4, 1e-3, 2e-3)],
         description="settings that tuning tries, nested as here; the best of them is used. []: no tuning",
     )
     episodes: int = Field(1024, ge=1, description="answers per generation, over all organelles; with `search` at most")
