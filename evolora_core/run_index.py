@@ -3,6 +3,7 @@ without a store.
 
 runs/NAME/index/HASH/suite.json                    the resolved suite, written before the first stage
 runs/NAME/index/HASH/plan.json                     names of all its stages, in the order in which they are made
+runs/NAME/index/HASH/packs.json                    the folder that the latest run of it put its pack into
 runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 """
 
@@ -82,6 +83,17 @@ def write_suite(home: Path, suite: SuiteId, document: dict[str, Any]) -> None:
 def write_plan(home: Path, suite: SuiteId, names: Sequence[str]) -> None:
     """Write the names, CONDITION.sSEED.STAGE, of all stages that a suite will have."""
     write_json(suite.index(home) / "plan.json", list(names))
+
+
+def write_packs(home: Path, suite: SuiteId, folder: Path) -> None:
+    """Remember the folder that gets the suite's pack, so that `evolora retry` puts it there too."""
+    write_json(suite.index(home) / "packs.json", str(folder.absolute()))
+
+
+def read_packs(home: Path, suite: SuiteId) -> Path | None:
+    """The folder that the latest run of a suite put its pack into; None before its first."""
+    path = suite.index(home) / "packs.json"
+    return Path(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
 def waiting(home: Path, suite: SuiteId) -> list[str]:

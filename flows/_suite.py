@@ -12,7 +12,7 @@ from pydantic import Field
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
-from evolora_core.run_index import write_plan, write_suite
+from evolora_core.run_index import write_packs, write_plan, write_suite
 from flows._execute import ClusterPool, Outcome, Pool, execute
 from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, identify_host, suite_id
@@ -80,6 +80,7 @@ def run_suite(
     made = Suite(config, suite_id(config), host_words, host_identity)
     steps = plan(made)
     write_suite(home_path(), made.id, config.model_dump(mode="json"))
+    write_packs(home_path(), made.id, Path(packs))
     write_plan(home_path(), made.id, [*(step.name for step in steps), COMPARISON, PACK])
 
     def load(result: StageResult) -> None:

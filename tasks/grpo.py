@@ -31,7 +31,9 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     result = train_and_route(train_grpo, config=config, budget_flops=budget_flops, folder=folder, **given)
     write_table(folder, "grpo_steps", result.steps)
     write_table(folder, "compute", result.meter.rows())
-    return Made(result.meter.total(), {"steps": len(result.steps), "left_out": result.left_out})
+    return Made(
+        result.meter.total(), {"steps": len(result.steps), "left_out": result.left_out, "diverged": result.diverged}
+    )
 
 
 grpo = stage_task("grpo", make)

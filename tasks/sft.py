@@ -35,7 +35,6 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
     from evolora_core.rivals.sft import SftResult, train_sft
-    from evolora_core.rivals.training import Diverged
     from evolora_core.routing import choose_among
 
     given = matched_inputs(work)
@@ -54,22 +53,18 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     meter = Meter()
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
-        try:
-            results[name] = train_sft(
-                host,
-                own,
-                config,
-                budget_flops=left // len(training),
-                seed=work.seed,
-                folder=folder / name,
-                selection_items=[item for item in selection if name in ("all", item.family)],
-                decoding=decoding,
-                start=start,
-                progress=part_of(work.report, number, 1, len(training)),
-            )
-        except Diverged as failure:  # those before it cost something too
-            failure.meter.merge(meter)
-            raise
+        results[name] = train_sft(
+            host,
+            own,
+            config,
+            budget_flops=left // len(training),
+            seed=work.seed,
+            folder=folder / name,
+            selection_items=[item for item in selection if name in ("all", item.family)],
+            decoding=decoding,
+            start=start,
+            progress=part_of(work.report, number, 1, len(training)),
+        )
         meter.merge(results[name].meter)
         start = None if config.specialists else results[name].adapter_folder
     final = list(results)[0 if config.specialists else -1 :]

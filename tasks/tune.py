@@ -70,33 +70,28 @@ def attempt(work: Work) -> Made:
     """
     from evolora_core.compute import Meter
     from evolora_core.evaluation.grading import charge
-    from evolora_core.rivals.training import Diverged
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)
-    meter, accuracy = Meter(), 0.0
-    try:
-        if "sft" in work.config:
-            flops = sft.run(work, folder, work.config["budget_flops"]).flops
-        elif "es" in work.config:
-            flops = es.run(work, folder, work.config["budget_flops"]).flops
-        elif "grpo" in work.config:
-            flops = grpo.run(work, folder, work.config["budget_flops"]).flops
-        else:
-            made = evolve.run(work, folder, work.config.get("generations"), work.config.get("budget_flops"))
-            flops = made.flops
-        rows = read_table(folder, "compute")
-        started = time.perf_counter()
-        outcomes = holdout_answers(work, folder)
-        charge(meter, "tuning", outcomes, time.perf_counter() - started)
-        accuracy = sum(outcome.grade.correct for outcome in outcomes) / len(outcomes)
-    except Diverged as failure:
-        flops, rows = failure.meter.total(), failure.meter.rows()
+    meter = Meter()
+    if "sft" in work.config:
+        made = sft.run(work, folder, work.config["budget_flops"])
+    elif "es" in work.config:
+        made = es.run(work, folder, work.config["budget_flops"])
+    elif "grpo" in work.config:
+        made = grpo.run(work, folder, work.config["budget_flops"])
+    else:
+        made = evolve.run(work, folder, work.config.get("generations"), work.config.get("budget_flops"))
+    rows = read_table(folder, "compute")
+    started = time.perf_counter()
+    outcomes = holdout_answers(work, folder)
+    charge(meter, "tuning", outcomes, time.perf_counter() - started)
+    accuracy = sum(outcome.grade.correct for outcome in outcomes) / len(outcomes)
     for row in (row for row in rows if row["purpose"] != "calibration"):  # which was made, and counted, once
         meter.add("tuning", **{key: row[key] for key in ("flops", "tokens", "seconds", "executed_flops")})
     write_table(work.folder, "compute", meter.rows())
     facts = {"arm": work.config["arm"], "trial": work.config["trial"], "changes": json.dumps(work.config["changes"])}
-    facts |= {"holdout_acc": accuracy, "flops": flops}
+    facts |= {"holdout_acc": accuracy, "flops": made.flops}
     write_table(work.folder, "tuning", [facts])
     fixed = sum(row["flops"] for row in rows if row["purpose"] in ("calibration", "routing"))
     return Made(meter.total(), facts | {"fixed_flops": fixed})

@@ -127,7 +127,8 @@ class Contents:
                 (SELECT count(*) FROM organelles WHERE suite = $suite AND died IS NULL AND delta_norm = 0)
                     AS living_adapters_that_do_nothing
         """
-        return query(self.home, sql, {"suite": self.suite}).records()[0]
+        diverged = sum(bool(row["manifest"].get("summary", {}).get("diverged")) for row in self.manifests)
+        return query(self.home, sql, {"suite": self.suite}).records()[0] | {"fine_tunings_that_diverged": diverged}
 
     @cached_property
     def summary(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from evolora_core.rivals import resume
 from evolora_core.rivals.checkpoints import is_finite
 from evolora_core.rivals.groups import Groups, group_flops
 from evolora_core.rivals.isolation import isolated
-from evolora_core.rivals.training import AdapterOnly, Diverged, lora, trainer_settings
+from evolora_core.rivals.training import AdapterOnly, lora, trainer_settings
 
 log = logging.getLogger(__name__)
 
@@ -56,12 +56,14 @@ class GrpoResult:
     meter      compute by purpose: `rollout` and `update`; its total is within the budget
     steps      rows of the table `grpo_steps`; tokens are those sampled from and learned, flops those of the step
     left_out   training items whose prompt and token cap do not fit the host's context together
+    diverged   loss or weights became NaN or infinite; the adapter is the one that training started from
     """
 
     adapter_folder: Path
     meter: Meter
     steps: list[dict[str, float]]
     left_out: int
+    diverged: bool
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def train_grpo(
 
     A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended goes
     on from its last commit. Whoever needs neither removes that folder. Raises StageError if
-    the budget does not pay for one step, Diverged if the weights became NaN or infinite, DataError if no item fits.
+    the budget does not pay for one step, DataError if no item fits.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
@@ -113,7 +115,7 @@ def train_grpo(
     while True:
         meter = Meter()
         try:
-            steps = _fit(task, config, budget_flops, parts, seed, work, meter, progress)
+            steps, diverged = _fit(task, config, budget_flops, parts, seed, work, meter, progress)
             break
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error) or parts == rows:
@@ -121,8 +123,8 @@ def train_grpo(
             parts = next(more for more in range(parts + 1, rows + 1) if rows % more == 0)
             log.warning("out of memory: going on with batches in %d parts", parts)
     shutil.rmtree(folder / "adapter", ignore_errors=True)
-    shutil.copytree(resume.adapter_folder(work, len(steps)), folder / "adapter")
-    return GrpoResult(folder / "adapter", meter, steps, int((~fits).sum()))
+    shutil.copytree(resume.adapter_folder(work, 0 if diverged else len(steps)), folder / "adapter")
+    return GrpoResult(folder / "adapter", meter, steps, int((~fits).sum()), diverged)
 
 
 def _fit(
@@ -134,8 +136,10 @@ def _fit(
     work: Path,
     meter: Meter,
     progress: Progress | None,
-) -> list[dict[str, float]]:
-    """Run (or go on with) the Trainer, keep its last adapter, and return the rows of `grpo_steps`."""
+) -> tuple[list[dict[str, float]], bool]:
+    """Run (or go on with) the Trainer and keep its last adapter. Returns the rows of `grpo_steps`, and whether it
+    diverged.
+    """
     host, cap = task.host, task.decoding.max_new_tokens
     model = FlopModel.from_model(host.model)
     price = functools.partial(group_flops, model, samples=config.samples, rank=config.rank, reference=config.beta > 0)
@@ -162,11 +166,10 @@ def _fit(
         run = f"{config_hash(config)} {budget} {seed} {_fingerprint(task)}"
         watch = _Watch(trainer, dearest, run, work, progress)
         trainer.add_callback(watch)
-        trainer.train(resume_from_checkpoint=resume.last_checkpoint(work, run, meter))
+        resume.train(trainer, work, run, meter)
         resume.keep_adapter(trainer, work, trainer.state.global_step)
-    if watch.diverged or not is_finite(resume.adapter_folder(work, trainer.state.global_step)):
-        raise Diverged(f"grpo: diverged at learning rate {config.learning_rate:g}; lower grpo.learning_rate", meter)
-    return [
+    diverged = watch.diverged or not is_finite(resume.adapter_folder(work, trainer.state.global_step))
+    steps = [
         {
             "step": int(entry["step"]),
             "reward": entry["right"],
@@ -180,6 +183,7 @@ def _fit(
         for entry in trainer.state.log_history
         if "loss" in entry
     ]
+    return steps, diverged
 
 
 def _fingerprint(task: _Task) -> str:

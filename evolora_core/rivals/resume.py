@@ -31,6 +31,16 @@ def keep_adapter(trainer: Any, work: Path, step: int) -> None:
     draft.rename(folder)
 
 
+def train(trainer: Any, work: Path, run: str, meter: Meter) -> None:
+    """Train, or go on from the newest checkpoint of `run`, its compute put on the meter. The adapter that training
+    starts from is kept as that of step 0.
+    """
+    checkpoint = last_checkpoint(work, run, meter)
+    if not adapter_folder(work, 0).exists():
+        keep_adapter(trainer, work, 0)
+    trainer.train(resume_from_checkpoint=checkpoint)
+
+
 def mark(work: Path, step: int, run: str, meter: Meter) -> None:
     """Declare the Trainer's checkpoint of a step complete; `run` says whose it is."""
     checkpoint = work / f"checkpoint-{step}"

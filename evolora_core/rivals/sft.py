@@ -47,7 +47,7 @@ from evolora_core.rivals.distance import loss_with_divergence
 from evolora_core.rivals.isolation import isolated
 from evolora_core.rivals.plan import Plan, make_plan
 from evolora_core.rivals.rows import TrainingRows, tokenise
-from evolora_core.rivals.training import AdapterOnly, Diverged, InOrder, lora, trainer_settings
+from evolora_core.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class SftResult:
     steps         rows of the table `sft_steps`; tokens and flops are those of the step
     meter         compute by purpose: `update` and `selection`; its total is within the budget
     left_out      training items that do not fit the host's context and were not trained on
-    diverged      training ended early on a NaN; the adapter is from before
+    diverged      training ended early on a NaN; the adapter is from before, if need be the one that it started from
     """
 
     adapter_folder: Path
@@ -94,7 +94,7 @@ def train_sft(
     `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
     A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended
     trains nothing anew. Whoever needs neither removes that folder. Raises StageError if the budget buys no step,
-    Diverged if no finite checkpoint came about, DataError if no item fits the host.
+    DataError if no item fits the host.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     rows = tokenise(host, train_items)
@@ -126,11 +126,7 @@ def train_sft(
     # The loss of a step is that of the weights after the step before: those are no checkpoint either.
     sound = [step for step in plan.keep if diverged_at is None or step < diverged_at - 1]
     folders = {step: resume.adapter_folder(work, step) for step in sound}
-    kept = {step: own for step, own in folders.items() if is_finite(own)}
-    if not kept:
-        raise Diverged(
-            f"sft: training diverged at learning rate {config.learning_rate:g}; lower sft.learning_rate", meter
-        )
+    kept = {step: own for step, own in folders.items() if is_finite(own)} or {0: resume.adapter_folder(work, 0)}
     checkpoints = choose_checkpoint(
         host,
         kept,
@@ -203,7 +199,7 @@ def _fit(
         run = f"{plan.fingerprint} {config_hash(config)} {seed}"
         watch = _Watch(trainer, plan, run, meter, work, report)
         trainer.add_callback(watch)
-        trainer.train(resume_from_checkpoint=resume.last_checkpoint(work, run, meter))
+        resume.train(trainer, work, run, meter)
     steps = [
         {
             "step": int(entry["step"]),

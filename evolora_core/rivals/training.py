@@ -9,18 +9,8 @@ import torch
 from peft import LoraConfig
 from torch.utils.data import Sampler
 
-from evolora_core.compute import Meter
 from evolora_core.config import GrpoConfig, SftConfig
-from evolora_core.errors import StageError
 from evolora_core.hosts import Host
-
-
-class Diverged(StageError):
-    """The loss or the weights became NaN or infinite and no sound adapter is left; `meter` has what it cost."""
-
-    def __init__(self, message: str, meter: Meter) -> None:
-        super().__init__(message)
-        self.meter = meter
 
 
 def lora(rank: int, scale: float) -> LoraConfig:

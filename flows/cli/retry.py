@@ -1,5 +1,6 @@
 """`evolora retry`."""
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -21,10 +22,12 @@ def retry(
         ),
     ],
 ) -> None:
-    """Run again only what failed or is missing, of suites that were begun. Needs no suite file."""
+    """Run again only what failed or is missing, of suites that were begun. Needs no suite file; packs go where they
+    went before.
+    """
     from evolora_core.errors import ConfigError
     from evolora_core.home import home_path
-    from evolora_core.run_index import SuiteId, find_suite, suites
+    from evolora_core.run_index import SuiteId, find_suite, read_packs, suites
     from flows._preflight import asked_suite
 
     home = home_path()
@@ -35,4 +38,5 @@ def retry(
         word, _, rest = name.partition(".")
         wanted.setdefault(find_suite(home, word), []).append(rest)
     for suite, only in wanted.items():
-        run_suite(asked_suite(str(suite)), only if all(only) else [])
+        packs = read_packs(home, suite) or Path("packs")
+        run_suite(asked_suite(str(suite)), packs, only if all(only) else [])

@@ -23,16 +23,17 @@ def run(
         list[str] | None,
         Parameter(name="--set", help="KEY=VALUE with a dotted key, such as ecology.generations=4; may be repeated."),
     ] = None,
+    packs: Annotated[Path, Parameter(help="The folder that gets the pack.")] = Path("packs"),
 ) -> None:
     """Run a suite end to end, in this process and its workers. Stages that are done are reused; a killed one
     resumes.
     """
     from evolora_core.config import load_suite
 
-    run_suite(load_suite(suite, settings or []))
+    run_suite(load_suite(suite, settings or []), packs)
 
 
-def run_suite(config: "SuiteConfig", only: Sequence[str] = ()) -> None:
+def run_suite(config: "SuiteConfig", packs: Path, only: Sequence[str] = ()) -> None:
     """Run a suite, or some of its runs and stages, and print what it found."""
     from evolora_core.home import prepare_home
 
@@ -42,7 +43,7 @@ def run_suite(config: "SuiteConfig", only: Sequence[str] = ()) -> None:
     from flows._server import embedded_prefect
 
     check_machine(config)
-    check_suite(config, Path("packs") / config.name)
+    check_suite(config, packs / config.name)
     suite = suite_id(config)
     write_suite(home, suite, config.model_dump(mode="json"))  # from here on `evolora retry` knows it
     with embedded_prefect(home):
@@ -50,7 +51,7 @@ def run_suite(config: "SuiteConfig", only: Sequence[str] = ()) -> None:
         from tasks._worker import show_log
 
         show_log()
-        done = paper_suite(str(suite), only=list(only))
+        done = paper_suite(str(suite), only=list(only), packs=str(packs))
     if not done["pack"]:
         return
 

@@ -19,7 +19,6 @@ from evolora_core.hosts import load_host
 from evolora_core.population.peft_io import import_peft
 from evolora_core.rivals import grpo
 from evolora_core.rivals.groups import Groups, group_flops
-from evolora_core.rivals.training import Diverged
 
 torch.set_num_threads(1)
 CONFIG = GrpoConfig(rank=2, groups=4, samples=3, learning_rate=0.02)
@@ -247,11 +246,10 @@ def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, items, tmp_path,
         assert torch.allclose(tensor, weights(small)[name], atol=1e-4)
 
 
-def test_a_run_that_diverges_says_so(host, items, tmp_path, easy):
-    wild = CONFIG.model_copy(update={"learning_rate": 1e30})
-    with pytest.raises(Diverged, match="diverged at learning rate 1e\\+30; lower grpo.learning_rate") as failure:
-        train(host, items, tmp_path, config=wild)
-    assert failure.value.meter.total() > 0
+def test_a_run_that_diverges_says_so_and_is_the_bare_host(host, items, tmp_path, easy):
+    result = train(host, items, tmp_path, config=CONFIG.model_copy(update={"learning_rate": 1e30}))
+    assert result.diverged and result.meter.total() > 0
+    assert all(not tensor.any() for name, tensor in weights(result).items() if "lora_B" in name)
 
 
 def test_what_does_not_fit_is_left_out_and_too_small_a_budget_refused(host, items, tmp_path):

@@ -18,7 +18,6 @@ from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population
 from evolora_core.rivals import plan, resume, sft
 from evolora_core.rivals.rows import tokenise
-from evolora_core.rivals.training import Diverged
 
 
 def weights(result):
@@ -209,10 +208,18 @@ def test_seeds_differ_and_repeat(host, train_items, tmp_path):
     assert not equal(weights(runs[0]), weights(runs[2]))
 
 
-def test_a_run_that_diverges_says_so(host, train_items, tmp_path):
-    with pytest.raises(Diverged, match="diverged at learning rate 1e\\+30; lower sft.learning_rate") as failure:
-        train(host, train_items, tmp_path, rate=1e30, steps=9.5)
-    assert failure.value.meter.total() > 0
+def test_a_run_that_diverges_says_so_and_keeps_what_it_started_from(host, train_items, tmp_path):
+    whole = train(host, train_items, tmp_path / "whole")
+    for start in (None, whole.adapter_folder):
+        result = train(
+            host, train_items, tmp_path / f"wild from {start is not None}", rate=1e30, steps=9.5, start=start
+        )
+        assert result.diverged and result.meter.total() > 0
+        assert [checkpoint.step for checkpoint in result.checkpoints if checkpoint.chosen] == [0]
+        if start:
+            assert equal(weights(result), weights(whole))
+        else:
+            assert all(not tensor.any() for name, tensor in weights(result).items() if "lora_B" in name)
 
 
 def test_rows_that_do_not_fit_are_counted_not_cut(host, train_items, tmp_path):
