@@ -127,6 +127,11 @@ def train_sft(
     sound = [step for step in plan.keep if diverged_at is None or step < diverged_at - 1]
     folders = {step: resume.adapter_folder(work, step) for step in sound}
     kept = {step: own for step, own in folders.items() if is_finite(own)} or {0: resume.adapter_folder(work, 0)}
+    if diverged_at is not None:
+        log.warning(
+            "sft: training diverged at learning rate %g; an adapter of before is kept (lower sft.learning_rate)",
+            config.learning_rate,
+        )
     checkpoints = choose_checkpoint(
         host,
         kept,

@@ -246,9 +246,10 @@ def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, items, tmp_path,
         assert torch.allclose(tensor, weights(small)[name], atol=1e-4)
 
 
-def test_a_run_that_diverges_says_so_and_is_the_bare_host(host, items, tmp_path, easy):
+def test_a_run_that_diverges_says_so_and_is_the_bare_host(host, items, tmp_path, easy, caplog):
     result = train(host, items, tmp_path, config=CONFIG.model_copy(update={"learning_rate": 1e30}))
     assert result.diverged and result.meter.total() > 0
+    assert "training diverged at learning rate 1e+30" in caplog.text
     assert all(not tensor.any() for name, tensor in weights(result).items() if "lora_B" in name)
 
 

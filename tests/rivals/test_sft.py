@@ -208,13 +208,14 @@ def test_seeds_differ_and_repeat(host, train_items, tmp_path):
     assert not equal(weights(runs[0]), weights(runs[2]))
 
 
-def test_a_run_that_diverges_says_so_and_keeps_what_it_started_from(host, train_items, tmp_path):
+def test_a_run_that_diverges_says_so_and_keeps_what_it_started_from(host, train_items, tmp_path, caplog):
     whole = train(host, train_items, tmp_path / "whole")
     for start in (None, whole.adapter_folder):
         result = train(
             host, train_items, tmp_path / f"wild from {start is not None}", rate=1e30, steps=9.5, start=start
         )
         assert result.diverged and result.meter.total() > 0
+        assert "training diverged at learning rate 1e+30" in caplog.text
         assert [checkpoint.step for checkpoint in result.checkpoints if checkpoint.chosen] == [0]
         if start:
             assert equal(weights(result), weights(whole))
