@@ -122,7 +122,7 @@ def entries(home: Path, suite: SuiteId) -> Iterator[Entry]:
     failed."""
     for path in sorted(suite.index(home).glob("*-s*.*.json")):
         entry = _read(path)
-        if entry.state == "running" and entry.pid is not None and not _alive(entry.pid, entry.started):
+        if entry.state == "running" and entry.pid is not None and not alive(entry.pid, entry.started):
             entry = replace(entry, state="failed", reason="killed: its process is gone; run the suite again to resume")
         yield entry
 
@@ -174,8 +174,8 @@ def _read(path: Path) -> Entry:
         raise StageError(f"{path}: not an index entry ({error}); remove it and run the suite again") from error
 
 
-def _alive(pid: int, started: str | None) -> bool:
-    """Whether the process that began a stage then is still there; another may have its number by now."""
+def alive(pid: int, started: str | None) -> bool:
+    """Whether the process that began something then is still there; another may have its number by now."""
     try:
         born = psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:

@@ -13,6 +13,7 @@ from evolora_core.config import SuiteConfig
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
 from evolora_core.run_index import write_packs, write_plan, write_suite
+from flows._crashed import name_process, report_killed
 from flows._execute import ClusterPool, Outcome, Pool, execute
 from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, identify_host, suite_id
@@ -72,6 +73,8 @@ def run_suite(
 
     Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
     """
+    name_process()
+    report_killed()
     config = asked_suite(suite, overrides, host, seeds)
     out = Path(packs) / config.name
     check_machine(config)

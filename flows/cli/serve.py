@@ -22,7 +22,9 @@ def serve(
     from flows._server import shared_prefect
 
     with shared_prefect(home) as url:
+        from flows._crashed import report_killed
         from flows.serve import serve_deployments
 
+        report_killed()
         print(f"Prefect: {url.removesuffix('/api')}", flush=True)
         serve_deployments(nightly=nightly, limit=limit)
