@@ -122,12 +122,12 @@ def train_grpo(
                 raise
             parts = next(more for more in range(parts + 1, rows + 1) if rows % more == 0)
             log.warning("out of memory: going on with batches in %d parts", parts)
-    shutil.rmtree(folder / "adapter", ignore_errors=True)
     if diverged:
         log.warning(
             "grpo: training diverged at learning rate %g; the adapter is the bare host (lower grpo.learning_rate)",
             config.learning_rate,
         )
+    shutil.rmtree(folder / "adapter", ignore_errors=True)
     shutil.copytree(resume.adapter_folder(work, 0 if diverged else len(steps)), folder / "adapter")
     return GrpoResult(folder / "adapter", meter, steps, int((~fits).sum()), diverged)
 
