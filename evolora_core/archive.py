@@ -5,6 +5,7 @@ Vocabulary as in pyribs: an elite has an objective; coverage is the share of occ
 objectives.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,8 +61,8 @@ class Archive:
 
     @property
     def qd_score(self) -> float:
-        """Sum of the elites' objectives."""
-        return float(sum(elite.objective for elite in self.elites.values()))
+        """Sum of the elites' objectives, exact, so that it does not depend on who came first."""
+        return math.fsum(elite.objective for elite in self.elites.values())
 
     def state(self) -> list[dict]:
         """Elites as JSON rows."""

@@ -164,16 +164,17 @@ def closing(suite: Suite, seeds: Sequence[int], results: Results) -> list[Step]:
 
 
 def wanted(steps: Sequence[Step], only: Sequence[str], suite: Suite) -> list[Step]:
-    """The steps of the named runs and stages and all that they need, in the order of the plan; all if none is named.
+    """The steps of the named runs and stages and all that they need, in the order of the plan; all if none is named, or
+    one that closes the suite.
 
     Raises ConfigError for a name that is none.
     """
-    if not only:
+    words = [word.removeprefix(f"{suite.id}.").removeprefix(f"{suite.config.name}.") for word in only]
+    if not words or {COMPARISON, PACK, COMPARISON.rpartition(".")[0]} & set(words):
         return list(steps)
     needs = {step.name: step.needs for step in steps}
     waiting: list[str] = []
-    for word in only:
-        short = word.removeprefix(f"{suite.id}.").removeprefix(f"{suite.config.name}.")
+    for word, short in zip(only, words, strict=True):
         named = [own for own in needs if own == short or own.startswith(f"{short}.")]
         if not named:
             raise ConfigError(f"{word}: {suite.id} has no such run or stage; `evolora status {suite.id}` lists them")

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tasks._matched import arrivals
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+from tasks.matched import arrivals
 
 
 def request(

@@ -4,9 +4,9 @@ routing included.
 
 from pathlib import Path
 
-from tasks._matched import matched_inputs, matched_request, rival_config
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_task
 from tasks._tables import write_table
+from tasks.matched import matched_inputs, matched_request, rival_config
 
 
 def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:

@@ -11,10 +11,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from tasks import es, evolve, grpo, sft
-from tasks._matched import arrivals, rival_config
 from tasks._progress import part_of
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import read_table, write_table
+from tasks.matched import arrivals, rival_config
 
 if TYPE_CHECKING:
     from evolora_core.evaluation.grading import Outcome

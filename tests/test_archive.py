@@ -40,6 +40,16 @@ def test_state_round_trip(entries):
     assert other.elites == archive.elites
 
 
+def test_the_score_does_not_depend_on_who_came_first():
+    """As after a resume, which restores the elites in the order of their cells."""
+    first, other = Archive([("math", "short")], list(range(1, 60))), Archive([("math", "short")], list(range(1, 60)))
+    for index in reversed(range(60)):
+        first.add(index, Elite(index, 0.1 + index / 7, 0))
+    other.restore(first.state())
+    assert other.qd_score == first.qd_score
+    assert sum(e.objective for e in other.elites.values()) != sum(e.objective for e in first.elites.values())
+
+
 def test_cells_and_cost_bins():
     archive = grid()
     assert archive.size == 6

@@ -32,6 +32,14 @@ def changed(section: Section, changes: Changes, where: str) -> Section:
         raise ValueError(f"{where}: {explain_fault(error, type(section))}") from None
 
 
+def leaves(changes: Changes, above: str = "") -> set[str]:
+    """The settings that nested changes replace, with dots: `plasticity.learning_rate`."""
+    found: set[str] = set()
+    for key, change in changes.items():
+        found |= leaves(change, f"{above}{key}.") if isinstance(change, dict) else {above + key}
+    return found
+
+
 def _merged(values: Changes, changes: Changes) -> Changes:
     """Nested settings with some of them replaced; new keys go in too, for the validation to find."""
     merged = dict(values)

@@ -21,9 +21,9 @@ class PlasticityConfig(Strict):
     )
     calls: int = Field(8, ge=1, description="verifier calls that `search` may spend on one item")
     learning_rate: float = Field(
-        2.5e-3,
+        1e-3,
         gt=0,
-        description="AdamW learning rate of a run's first generation; `grpo` wants less, 1e-3 on the nano host",
+        description="AdamW learning rate of a run's first generation, where tuning does not choose one",
     )
     half_life: float = Field(
         16.0,
@@ -81,7 +81,7 @@ class EconomyConfig(Strict):
     allocation: Literal["merit", "uniform"] = Field(
         "merit",
         description="who gets items and training rows: by energy and promise (`merit`), or all alike (`uniform`, the "
-        "control without an economy; prices are still paid)",
+        "control without an economy; prices are still paid); learners are asked more often in both",
     )
     strikes: int = Field(3, ge=1, description="generations in a row without the ticket after which one retires")
 
@@ -183,9 +183,6 @@ class EcologyConfig(Strict):
         lt=1,
         description="probability that a verifier is wrong about an answer, in practice and in tests of merges, never "
         "in selection and holdouts",
-    )
-    cost_bins: list[float] = Field(
-        [1.05, 1.15], description="edges of the archive's cost bins: cost of an answer relative to the bare host"
     )
     plasticity: PlasticityConfig = Field(PlasticityConfig(), description="how organelles learn")
     economy: EconomyConfig = Field(EconomyConfig(), description="prices")

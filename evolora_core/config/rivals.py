@@ -13,7 +13,7 @@ class SftConfig(Strict):
 
     rank: int = Field(8, ge=1, description="adapter rank")
     scale: float = Field(2.0, gt=0, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
-    learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate after the warm-up; decays to zero")
+    learning_rate: float = Field(6e-3, gt=0, description="AdamW learning rate after the warm-up; decays to zero")
     trials: list[Changes] = Field(
         [{"learning_rate": 3e-3}, {"learning_rate": 6e-3}, {"learning_rate": 1.2e-2}],
         description="settings that tuning tries, nested as here; the best of them is used. []: no tuning",

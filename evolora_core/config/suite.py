@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from evolora_core.config.arms import ArmConfig, changed
+from evolora_core.config.arms import ArmConfig, changed, leaves
 from evolora_core.config.ecology import EcologyConfig
 from evolora_core.config.rivals import EsConfig, GrpoConfig, SftConfig
 from evolora_core.config.strict import Strict, load_yaml
@@ -96,7 +96,7 @@ class EvaluationConfig(Strict):
         "OOD families too, on items of data.reselection_items",
     )
     comparisons: list[ComparisonConfig] = Field(max_length=6, description="claims declared beforehand, at most six")
-    bootstrap: int = Field(4000, ge=100, description="resamples of the hierarchical bootstrap")
+    bootstrap: int = Field(20_000, ge=100, description="resamples of the hierarchical bootstrap")
     strengths: list[Annotated[float, Field(gt=0)]] = Field(
         [],
         description="factors of ΔW after training with which the adapter of the router `single` is evaluated too, for "
@@ -187,6 +187,7 @@ class SuiteConfig(Strict):
                 raise ValueError(f"{name}: {count} trials, but the ecology has {self.trials}; all arms are tuned alike")
             for trial in range(count):
                 self._check_asked_alike(name, trial)
+            self._check_heard(name)
         deaf = [c for c in self.conditions if self.kind(c) in ("es", "grpo")]
         if self.ecology.verifier_error and deaf:
             raise ValueError(
@@ -218,6 +219,18 @@ class SuiteConfig(Strict):
                 "plasticity.rule); make that a condition of its own in `arms`"
             )
 
+    def _check_heard(self, name: str) -> None:
+        """What every trial replaces would have no effect, and neither would the generations of an arm with a budget."""
+        own = name in self.arms
+        section = self.settings(name)
+        place = f"arms.{name}.changes" if own else self._section(name)
+        given = self.arms[name].changes if own else getattr(self, place).model_dump(exclude_defaults=True)
+        replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
+        if dead := sorted(leaves(given) & replaced):
+            raise ValueError(f"{place}.{dead[0]}: every one of its trials has its own; change them, or take this out")
+        if own and isinstance(section, EcologyConfig) and "generations" in given:
+            raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")
+
     @property
     def trained_routings(self) -> list[str]:
         """The routers that a training stage chooses routes for: all but the one that chooses at the evaluation."""
@@ -227,14 +240,18 @@ class SuiteConfig(Strict):
         """What a condition is at bottom."""
         return self.arms[condition].like if condition in self.arms else condition  # type: ignore[return-value]
 
+    def _section(self, condition: str) -> str:
+        """The name of the section that a condition's settings come from."""
+        kind = self.kind(condition)
+        return kind if kind in ("sft", "es", "grpo") else "ecology"
+
     def budget(self, condition: str) -> float:
         """FLOPs that a condition may spend, relative to the ecology's."""
         return self.arms[condition].budget if condition in self.arms else 1.0
 
     def settings(self, condition: str, trial: int | None = None) -> Section:
         """The section of a condition, `ecology` or its own, with its changes, and those of one of its trials."""
-        kind = self.kind(condition)
-        section: Section = getattr(self, kind) if kind in ("sft", "es", "grpo") else self.ecology
+        section: Section = getattr(self, self._section(condition))
         if condition in self.arms:
             section = changed(section, self.arms[condition].changes, f"arms.{condition}.changes")
         if trial is None:

@@ -27,7 +27,7 @@ from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
 
 ANSWERS = 256, 1024  # of the bare host, over all cells: as many as a generation may take, within these bounds
-LONGER = 1.2  # answers of adapters may be longer than the host's
+LONGER = 1.05  # answers of adapters may be longer than the host's
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class Calibration:
     def routing_reserve(self, model: FlopModel, items: int, ranks: Sequence[int]) -> int:
         """FLOPs to set aside for choosing routes: the host and adapters of these ranks answer every item.
 
-        Answers at the mean cost, dearer by the adapters' own arithmetic, and a fifth more for longer answers.
+        Answers at the mean cost, dearer by the adapters' own arithmetic, and a little more for longer answers. What is
+        set aside and not needed is compute that an arm does without.
         """
         answers = 1 + sum(model.dearness(rank) for rank in ranks)
         return round(LONGER * answers * items * self.unit_flops)

@@ -61,7 +61,13 @@ def affords(world: World, state: State, more: float) -> bool:
 
 
 def phase_over(world: World, state: State) -> bool:
-    """Whether the present family has had its share of the run; of the whole run, where all are there all the time."""
+    """Whether the present family has had its share of the run, or nobody of it is left; of the whole run, where all are
+    there all the time.
+    """
+    if not world.awake(state):
+        return True
+    if world.budget_flops is not None and state.last_flops == 0:
+        return state.meter.total() + _first(world) > _limit(world, state)
     if world.budget_flops is not None:
         return not affords(world, state, state.last_flops)
     return state.generation * max(len(world.arrivals), 1) >= world.config.generations * (state.phase + 1)
@@ -72,6 +78,14 @@ def arrive(world: World, state: State) -> None:
     state.phase += 1
     state.phase_start, state.phase_updates, state.steps = state.generation, state.meter.flops("update"), 0
     state.buffers = {number: Buffer() for number in state.buffers}
+
+
+def _first(world: World) -> float:
+    """FLOPs of a generation, before there was one: its answers cost what the bare host's do, a row of an update three
+    times as much, since backward passes take two forward passes.
+    """
+    config = world.config.plasticity
+    return world.calibration.unit_flops * (world.config.episodes + 3 * config.steps * config.batch_rows)
 
 
 def _limit(world: World, state: State) -> float:

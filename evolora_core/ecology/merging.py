@@ -162,6 +162,8 @@ def _worst_drop(world: World, state: State, proposal: Proposal, slot: int, draw:
     design = _design(config)
     practice = state.practice[[proposal.first.slot, proposal.second.slot], :, 0]
     union = np.flatnonzero(practice.max(axis=0) >= world.config.samples)
+    if not len(union):  # what they have practised has faded, or is little
+        union = np.flatnonzero(practice.max(axis=0) >= practice.max())
     per_cell = max(1, design.sizes[-1] // len(union))
     child, reference = [], []
     for cell in union:

@@ -14,7 +14,7 @@ from evolora_core.evaluation.grading import Outcome, answer_items, charge
 from evolora_core.plasticity import Memory
 from evolora_core.plasticity.search import ALTERNATIVES, ROOT, Tree, next_branches
 
-LEARNER = 12.0  # weight of a learner in the share-out of episodes
+LEARNER = 12.0  # weight of a learner in the share-out of episodes, whatever the allocation
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcom
             answers[number].append(outcome)
             trees[number].solved |= outcome.grade.correct
             if outcome.alternatives is not None:
-                score = outcome.grade.score
-                trees[number].expand(outcome.tokens, branch, score, outcome.alternatives, world.host.eos_ids)
+                score, ends, cap = outcome.grade.score, world.host.eos_ids, world.decoding.max_new_tokens
+                trees[number].expand(outcome.tokens, branch, score, outcome.alternatives, ends, cap)
         following = next_branches(trees, stage, world.config.plasticity.calls, left)
         left -= len(following)
         stage += 1

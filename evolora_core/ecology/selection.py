@@ -100,12 +100,9 @@ def bear(
 def archive(world: World, state: State) -> None:
     """Enter every living organelle in the cells that it has practised, with its weights; log the grid."""
     skill = world.skill(state)
-    mean_prompt = np.array([np.mean([len(world.prompts[i]) for i in members]) for members in world.members])
-    base = world.flops.generate_flops(mean_prompt, np.full(len(mean_prompt), 8.0), np.zeros(len(mean_prompt)))
     for organelle in state.living:
-        own = world.flops.generate_flops(mean_prompt, np.full(len(base), 8.0), np.full(len(base), organelle.rank))
         for cell in np.flatnonzero(state.practice[organelle.slot, :, 0] >= world.config.samples):
-            index = state.archive.index(int(cell), float(own[cell] / base[cell]))
+            index = state.archive.index(int(cell), world.flops.dearness(organelle.rank))
             entry = Elite(organelle.id, float(skill[organelle.slot, cell]), state.generation)
             if state.archive.add(index, entry):
                 state.elites.put(index, state.population.get(organelle.slot))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -198,7 +199,9 @@ def found(world: World) -> State:
     top = max(config.ranks)
     dealt = sorted(config.ranks, reverse=True)
     population = Population.empty(world.host, slots, top, scale=config.scale)
-    archive = Archive(world.cells, config.cost_bins)
+    ranks = sorted(set(config.ranks))  # a cost bin for each: what an answer costs is decided by the rank
+    edges = [(world.flops.dearness(lower) + world.flops.dearness(upper)) / 2 for lower, upper in pairwise(ranks)]
+    archive = Archive(world.cells, edges)
     ledger = Ledger()
     organelles = []
     for i in range(1 if single else config.population):

@@ -46,13 +46,15 @@ class Tree:
         score: float,
         alternatives: Alternatives,
         ends: Sequence[int],
+        cap: int,
     ) -> None:
         """Add the alternatives of a wrong answer with that `score`, at its tokens after the prefix of its `branch`.
 
-        An alternative that ends the answer is left out: nothing would be left to continue.
+        An alternative that ends the answer is left out: nothing would be left to continue. So is one beyond the `cap`
+        of an answer's tokens, since it would not be graded.
         """
         reached = branch.logprob + np.concatenate([[0.0], np.cumsum(alternatives.taken)[:-1]])
-        within = len(tokens) - len(branch.prefix) + 1  # the end token counts; what was cut off at the cap does not
+        within = min(len(tokens) + 1, cap) - len(branch.prefix)  # the end token counts, unless the answer was cut off
         likely = zip(
             reached.tolist()[:within],
             alternatives.tokens.tolist()[:within],

@@ -124,7 +124,8 @@ def train_grpo(
             log.warning("out of memory: going on with batches in %d parts", parts)
     if diverged:
         log.warning(
-            "grpo: training diverged at learning rate %g; the adapter is the bare host (lower grpo.learning_rate)",
+            "grpo: training diverged at learning rate %g; the adapter is the bare host "
+            "(lower grpo.learning_rate, or that of grpo.trials)",
             config.learning_rate,
         )
     shutil.rmtree(folder / "adapter", ignore_errors=True)

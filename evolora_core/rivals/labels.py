@@ -10,7 +10,7 @@ from evolora_core.families import Item
 
 def labelled(items: Sequence[Item], config: SftConfig, seed: int) -> list[Item]:
     """The items with gold answers: `config.labels` of each family, drawn over its depths in turn, all without; a share
-    `config.label_error` of them has the answer of another item of the same family and depth.
+    `config.label_error` of them has the answer of another item of the same family and depth, and a different one.
     """
     draw = rng.stream(seed, 0, 0, "labels")
     cells: dict[tuple[str, str], list[Item]] = {}
@@ -19,13 +19,17 @@ def labelled(items: Sequence[Item], config: SftConfig, seed: int) -> list[Item]:
     families: dict[str, list[tuple[int, Item]]] = {}
     for (family, _), members in sorted(cells.items()):
         wrong = draw.random(len(members)) < config.label_error
-        given = [
-            replace(item, target=members[i - 1].target) if wrong[i] else item  # the one before: another of the cell
-            for i, item in enumerate(members)
-        ]
+        given = [_mislabelled(members, i) if wrong[i] else item for i, item in enumerate(members)]
         families.setdefault(family, []).extend(enumerate(given))
     chosen = [sorted(members, key=lambda entry: entry[0])[: config.labels] for members in families.values()]
     return [item for members in chosen for _, item in members]
+
+
+def _mislabelled(members: Sequence[Item], number: int) -> Item:
+    """An item with the nearest answer before it that is not its own; as it is, if all of its cell have the same."""
+    item = members[number]
+    before = (members[number - distance] for distance in range(1, len(members)))
+    return next((replace(item, target=other.target) for other in before if other.target != item.target), item)
 
 
 def parts(items: Sequence[Item], config: SftConfig, arrivals: Sequence[str] = ()) -> dict[str, list[Item]]:

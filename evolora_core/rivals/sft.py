@@ -129,7 +129,8 @@ def train_sft(
     kept = {step: own for step, own in folders.items() if is_finite(own)} or {0: resume.adapter_folder(work, 0)}
     if diverged_at is not None:
         log.warning(
-            "sft: training diverged at learning rate %g; an adapter of before is kept (lower sft.learning_rate)",
+            "sft: training diverged at learning rate %g; an adapter of before is kept "
+            "(lower sft.learning_rate, or that of sft.trials)",
             config.learning_rate,
         )
     checkpoints = choose_checkpoint(

@@ -53,6 +53,7 @@ def run_suite(config: "SuiteConfig", packs: Path, only: Sequence[str] = ()) -> N
         show_log()
         done = paper_suite(str(suite), only=list(only), packs=str(packs))
     if not done["pack"]:
+        print(f"made; the pack is as it was: `evolora retry {suite}` makes it anew")
         return
 
     from evolora_core.report.tables import comparison_table, paper_table

@@ -142,3 +142,25 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place)
     path.write_text(SUITE, encoding="utf-8")
     with pytest.raises(ConfigError, match=f"^{re.escape(place)}"):
         load_suite(path, [override])
+
+
+@pytest.mark.parametrize(
+    ("override", "fault"),
+    [
+        ("sft.learning_rate=0.01", "sft.learning_rate: every one of its trials has its own"),
+        ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every one of its trials has its"),
+        ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every one of"),
+        (
+            "arms={lone: {like: ecology, changes: {generations: 9}}}",
+            "evolves until its budget is spent; set arms.",
+        ),
+    ],
+)
+def test_a_setting_that_would_have_no_effect_is_refused(tmp_path, override, fault):
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE.replace("sft]\n", "sft, lone]\n", 1) if "lone" in override else SUITE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=fault):
+        load_suite(path, [override])
+    free = "arms={lone: {like: sft, changes: {learning_rate: 0.1, trials: [{rank: 2}, {rank: 4}]}}}"
+    if "lone: {like: sft" in override:
+        assert load_suite(path, [free]).settings("lone", 1).learning_rate == 0.1

@@ -53,6 +53,18 @@ def test_alike_means_alike(small):
     assert chances == pytest.approx([1 / len(chances)] * len(chances))
 
 
+@pytest.mark.parametrize("allocation", ["merit", "uniform"])
+def test_learners_are_asked_more_often_whatever_the_allocation(small, allocation):
+    economy = small.config.economy.model_copy(update={"allocation": allocation})
+    config = small.config.model_copy(update={"economy": economy, "episodes": 2400})
+    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
+    state = found(world)
+    state.generation = 3
+    state.change(state.organelles[1], learned=2)
+    counts = Counter(group.organelle.id for group in allocate(world, state, state.living))
+    assert counts[1] / sum(counts.values()) == pytest.approx(12 / 15, abs=0.05)
+
+
 def test_every_family_gets_every_rank(small):
     """As many ranks as families: dealt over all founders, each family would have one."""
     config = small.config.model_copy(update={"ranks": [1, 4]})

@@ -48,6 +48,22 @@ def test_what_was_learned_stays(small, passing):
     assert set(totals.values()) == {0}
 
 
+def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(small, passing, tmp_path, monkeypatch):
+    """Nobody else may practise it, so that its generations would cost nothing and never end."""
+    made = loop.generation
+
+    def fatal(world, state):
+        made(world, state)
+        if state.phase == 0:
+            for organelle in world.awake(state):
+                state.retire(organelle, "bankrupt")
+
+    monkeypatch.setattr(loop, "generation", fatal)
+    done = run(small, tmp_path, budget_flops=round(2 * passing.meter.total()), arrivals=ORDER)
+    seen = [row["family"] for row in rows(done.folder, "episodes") if row["generation"] > 0]
+    assert set(seen) == {"json_repair"} and not done.extinct
+
+
 @pytest.mark.parametrize("mode", ["ecology", "single"])
 def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, monkeypatch, mode):
     budget = {"budget_flops": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}

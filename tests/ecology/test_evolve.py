@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from evolora_core import artifacts
+from evolora_core.compute import FlopModel
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
@@ -237,8 +238,11 @@ def test_a_family_of_which_nobody_learned_anything_leaves_nothing_to_cool(small,
 @pytest.mark.parametrize("mode", ["single", "ecology"])
 def test_a_budget_that_pays_for_no_generation_is_refused(small, tmp_path, mode):
     calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
-    with pytest.raises(StageError, match=f"{mode}: the budget does not pay for a generation: .*raise ecology"):
-        run(small, tmp_path, mode=mode, budget_flops=calibrated)
+    answers = small.config.episodes * small.calibration.unit_flops
+    reserved = small.calibration.routing_reserve(FlopModel.from_model(small.host.model), len(small.args[2]), [4])
+    for budget in (calibrated, calibrated + reserved + answers):  # of a generation the answers alone could be paid
+        with pytest.raises(StageError, match=f"{mode}: the budget does not pay for a generation: .*raise ecology"):
+            run(small, tmp_path, mode=mode, budget_flops=round(budget))
 
 
 def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small, tmp_path):

@@ -143,6 +143,12 @@ def test_a_named_stage_is_made_again_from_the_suite_s_id_alone(finished):
     assert {table: every_row(finished.home)[table] for table in ("evaluations", "accuracies", "comparisons")} == {
         table: rows[table] for table in ("evaluations", "accuracies", "comparisons")
     }
+    pack = {path: path.stat().st_mtime_ns for path in finished.pack.rglob("*")}
+    seed = [f"{condition}.s1" for condition in ("frozen", "single", "ecology", "sft")]
+    assert paper_suite(finished.suite, only=seed)["pack"] == ""  # one seed's pack would take the place of both's
+    assert every_row(finished.home)["comparisons"] == rows["comparisons"]
+    assert {path: path.stat().st_mtime_ns for path in finished.pack.rglob("*")} == pack
+    assert paper_suite(finished.suite, only=["suite.s0.pack"])["pack"] == "packs/tiny"
     with pytest.raises(ConfigError, match="sft.s7: tiny-.* has no such run or stage"):
         paper_suite(finished.suite, only=["sft.s7"])
 

@@ -1,6 +1,7 @@
 """What a supervised rival gets to see."""
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +39,16 @@ def test_a_wrong_label_is_the_answer_of_another_item_of_the_cell():
     wrong = [item for item in chosen if item.target != truth[item.task_id]]
     assert 0.15 < len(wrong) / len(chosen) < 0.45
     assert Counter(item.task_id for item in chosen).most_common(1)[0][1] == 1
+
+
+def test_so_many_labels_are_wrong_where_answers_are_few():
+    """Half of the items of `logic.bool` have the same answer as the item beside them."""
+    items = [Item(f"{i}", i % 3 == 0, "logic.bool", "short", f"logic.bool:short:{i}") for i in range(600)]
+    chosen = labelled(items, SftConfig(label_error=0.2), 0)
+    truth = {item.task_id: item.target for item in items}
+    assert 0.15 < sum(item.target != truth[item.task_id] for item in chosen) / len(chosen) < 0.25
+    alike = [replace(item, target=True) for item in items]
+    assert sorted(labelled(alike, SftConfig(label_error=0.2), 0), key=str) == sorted(alike, key=str)
 
 
 def test_specialists_get_their_family():
