@@ -12,9 +12,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from evolora_core.errors import StageError
+from evolora_core.errors import ConfigError, StageError
 
 MANIFEST = "manifest.json"
+COMMIT_SECONDS = 60.0
+
+
+def commit_seconds() -> float:
+    """Seconds of work that a kill may cost a long stage: EVOLORA_COMMIT_SECONDS, a minute by default."""
+    given = os.environ.get("EVOLORA_COMMIT_SECONDS", COMMIT_SECONDS)
+    try:
+        return float(given)
+    except ValueError:
+        raise ConfigError(f"EVOLORA_COMMIT_SECONDS: {given!r} is not a number of seconds") from None
 
 
 def sha256(path: Path) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from evolora_core import artifacts
-from evolora_core.errors import StageError
+from evolora_core.errors import ConfigError, StageError
 
 
 def made(folder, text="numbers"):
@@ -53,3 +53,12 @@ def test_an_atomic_write_that_fails_leaves_the_old_file_alone(tmp_path):
         artifacts.write_atomic(tmp_path / "f.json", "\udfff")
     assert (tmp_path / "f.json").read_text() == '{\n "a": 1\n}\n'
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_how_long_a_kill_may_cost_is_a_number_of_seconds(monkeypatch):
+    assert artifacts.commit_seconds() == 60
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0.5")
+    assert artifacts.commit_seconds() == 0.5
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "soon")
+    with pytest.raises(ConfigError, match="EVOLORA_COMMIT_SECONDS: 'soon' is not a number of seconds"):
+        artifacts.commit_seconds()

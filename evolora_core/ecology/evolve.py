@@ -39,7 +39,6 @@ from evolora_core.population.stack import Population
 
 log = logging.getLogger(__name__)
 
-COMMIT_SECONDS = 60.0
 Progress = Callable[[int, int, str], None]  # (generations done, generations planned or 0, what to show)
 
 
@@ -137,7 +136,7 @@ def evolve(
         if progress:
             progress(done, planned, text)
         log.info("%s s%d generation %d: %s", mode, seed, last["generation"], text)
-        if time.monotonic() - committed > COMMIT_SECONDS:
+        if time.monotonic() - committed > artifacts.commit_seconds():
             _commit(state, checkpoints)
             committed = time.monotonic()
     _commit(state, checkpoints)

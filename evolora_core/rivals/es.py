@@ -33,7 +33,6 @@ from evolora_core.population.train import StackedAdamW
 
 log = logging.getLogger(__name__)
 
-SAVE_SECONDS = 60.0
 Progress = Callable[[int, int], None]
 
 
@@ -92,7 +91,7 @@ def train_es(
         steps.append({"step": step + 1, "reward": correct, "flops": last, "tokens": tokens, "seconds": seconds})
         if progress:
             progress(min(meter.total(), budget_flops), budget_flops)
-        if time.monotonic() - saved > SAVE_SECONDS:
+        if time.monotonic() - saved > artifacts.commit_seconds():
             _save(base, optimizer, meter, steps, work)
             saved = time.monotonic()
     export_peft(base.get(0), host, folder / "adapter")

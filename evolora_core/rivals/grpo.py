@@ -27,7 +27,7 @@ from transformers.trainer_callback import PrinterCallback
 from trl import GRPOConfig as TrlConfig
 from trl import GRPOTrainer
 
-from evolora_core import rng
+from evolora_core import artifacts, rng
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import GrpoConfig, config_hash
 from evolora_core.errors import DataError, StageError
@@ -44,7 +44,6 @@ from evolora_core.rivals.training import AdapterOnly, lora, trainer_settings
 
 log = logging.getLogger(__name__)
 
-SAVE_SECONDS = 60.0  # of training that a kill may cost
 
 Progress = Callable[[int, int], None]
 
@@ -360,7 +359,7 @@ class _Watch(TrainerCallback):
         spent = trainer.meter.total()
         if spent + int(self.dearest[trainer._groups.chosen(state.global_step)].sum()) > budget:
             control.should_training_stop = True
-        elif now - self.saved > SAVE_SECONDS:
+        elif now - self.saved > artifacts.commit_seconds():
             control.should_save = True  # never after the last step: who goes on from a checkpoint makes another
         if self.progress is not None:
             self.progress(spent, budget)

@@ -28,7 +28,7 @@ from trl import SFTConfig as TrlConfig
 from trl import SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-from evolora_core import rng
+from evolora_core import artifacts, rng
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import SftConfig, config_hash
 from evolora_core.evaluation.grading import Decoding
@@ -51,7 +51,6 @@ from evolora_core.rivals.training import AdapterOnly, InOrder, lora, trainer_set
 
 log = logging.getLogger(__name__)
 
-SAVE_SECONDS = 60.0  # of training that a kill may cost
 
 Progress = Callable[[int, int], None]
 
@@ -327,7 +326,7 @@ class _Watch(TrainerCallback):
             control.should_training_stop = True
         if step in self.plan.keep:
             resume.keep_adapter(trainer, self.work, step)
-        if step in self.plan.keep or now - self.saved > SAVE_SECONDS:
+        if step in self.plan.keep or now - self.saved > artifacts.commit_seconds():
             control.should_save = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:

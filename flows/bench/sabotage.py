@@ -57,7 +57,7 @@ def truncated_checkpoint() -> None:
     """The second checkpoint of the first evolution is cut in half, and the process killed."""
     from evolora_core.ecology import evolve
 
-    _replace(evolve, "COMMIT_SECONDS", 0.0)
+    os.environ["EVOLORA_COMMIT_SECONDS"] = "0"
     commit = evolve._commit
 
     def cut(state: Any, checkpoints: Any) -> None:

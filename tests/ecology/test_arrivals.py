@@ -72,7 +72,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, m
     seen = [row["family"] for row in rows(whole.folder, "episodes")]
     assert list(dict.fromkeys(seen)) == ORDER and seen == sorted(seen, reverse=True)
 
-    monkeypatch.setattr(loop, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     last = whole.generations - 1
     made = loop.generation
 

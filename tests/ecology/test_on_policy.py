@@ -63,7 +63,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatc
     budget = {} if mode == "ecology" else {"budget_flops": calibrated + round(720 * small.calibration.unit_flops)}
     straight = run(small, tmp_path / "straight", rule, mode=mode, **budget)
     assert straight.generations >= 3
-    monkeypatch.setattr(loop, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     steps = iter(range(3))
 
     def killed(*args):

@@ -53,7 +53,7 @@ def test_it_moves_the_adapter_and_stays_within_its_budget(nano, sorting, tmp_pat
 
 def test_a_killed_run_ends_as_if_it_had_not_been(nano, sorting, tmp_path, monkeypatch):
     whole = train(nano, sorting, tmp_path / "whole")
-    monkeypatch.setattr(es, "SAVE_SECONDS", 0.0)
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     seen = []
 
     def killed(done, total):

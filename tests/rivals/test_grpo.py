@@ -188,7 +188,7 @@ def test_a_stop_string_ends_an_answer_and_its_bill(host, items, tmp_path, easy, 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_been(host, items, tmp_path, monkeypatch, easy):
     whole = train(host, items, tmp_path / "whole", steps=9)
-    monkeypatch.setattr(grpo, "SAVE_SECONDS", 0.0)
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     seen = []
 
     def killed(done, total):

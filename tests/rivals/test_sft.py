@@ -109,7 +109,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     monkeypatch.setattr(plan, "SELECTION_SHARE", 0.5)
     options = {"steps": 24.5, "selection_items": selection_items * 2, "decoding": decoding}
     whole = train(host, train_items, tmp_path / "whole", **options)
-    monkeypatch.setattr(sft, "SAVE_SECONDS", 0.0)  # a checkpoint after every step
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")  # a checkpoint after every step
 
     class Killed(Exception):
         pass
@@ -147,7 +147,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
 
 def test_what_is_left_of_another_run_is_not_resumed(host, train_items, tmp_path, monkeypatch):
     whole = train(host, train_items, tmp_path / "whole")
-    monkeypatch.setattr(sft, "SAVE_SECONDS", 0.0)
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
 
     def die(done, total):
         if done == 5:
@@ -155,7 +155,7 @@ def test_what_is_left_of_another_run_is_not_resumed(host, train_items, tmp_path,
 
     with suppress(KeyboardInterrupt):
         train(host, train_items, tmp_path / "other", steps=9.5, progress=die)
-    monkeypatch.setattr(sft, "SAVE_SECONDS", 60.0)
+    monkeypatch.delenv("EVOLORA_COMMIT_SECONDS")
     assert equal(weights(whole), weights(train(host, train_items, tmp_path / "other")))
 
 
@@ -245,7 +245,7 @@ def test_trl_must_not_change_the_rows(host, train_items):
 @pytest.mark.parametrize("pattern", ["checkpoint-*/adapter_model.safetensors", "adapter-*/adapter_model.safetensors"])
 def test_a_damaged_checkpoint_is_not_gone_on_from(host, train_items, tmp_path, monkeypatch, caplog, pattern):
     whole = train(host, train_items, tmp_path / "whole")
-    monkeypatch.setattr(sft, "SAVE_SECONDS", 0.0)
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
 
     def die(done, total):
         if done == total - 1:

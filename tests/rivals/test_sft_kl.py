@@ -102,7 +102,7 @@ def test_executed_flops_are_what_the_counter_counts(host, train_items, tmp_path)
 
 def test_a_killed_run_goes_on_as_if_nothing_had_been(host, train_items, tmp_path, monkeypatch):
     whole = train(host, train_items, tmp_path / "whole", kl=0.5)
-    monkeypatch.setattr(sft, "SAVE_SECONDS", 0.0)
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
 
     def die(done, total):
         if done == 4:
