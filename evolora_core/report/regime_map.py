@@ -27,8 +27,8 @@ COLUMNS = [
     "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops",
 ]  # fmt: skip
 READING = """\
-Each row is a comparison that its suite declared before it ran: the accuracy of an ecology less that of its rival, mean
-over seeds with a 95 % interval. *Evolve* and *fine-tune*, *population* and *one adapter* are verdicts: at least five
+Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added after
+a first run): the accuracy of an ecology less that of its rival, mean over seeds with a 95 % interval. *Evolve* and *fine-tune*, *population* and *one adapter* are verdicts: at least five
 seeds, a Holm p below 0.05 and an interval clear of zero; with fewer seeds each one must agree by its own paired test,
 and the note says that the verdict is about these runs only. *Undecided* does not mean equal. Holm p is adjusted within
 a suite, not over the map. *Bare host*: on that split the router asked the frozen host for every item, in so many seeds;
