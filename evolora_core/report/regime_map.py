@@ -28,11 +28,11 @@ COLUMNS = [
 ]  # fmt: skip
 READING = """\
 Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added after
-a first run): the accuracy of an ecology less that of its rival, mean over seeds with a 95 % interval. *Evolve* and *fine-tune*, *population* and *one adapter* are verdicts: at least five
-seeds, a Holm p below 0.05 and an interval clear of zero; with fewer seeds each one must agree by its own paired test,
-and the note says that the verdict is about these runs only. *Undecided* does not mean equal. Holm p is adjusted within
-a suite, not over the map. *Bare host*: on that split the router asked the frozen host for every item, in so many seeds;
-an older pack does not say.
+a first run): the accuracy of an ecology less that of its rival, mean over seeds with a 95 % interval. *Evolve* and
+*fine-tune*, *population* and *one adapter* are verdicts: at least five seeds, a Holm p below 0.05 and an interval clear
+of zero; with fewer seeds each one must agree by its own paired test, and the note says that the verdict is about these
+runs only. *Undecided* does not mean equal. Holm p is adjusted within a suite, not over the map. *Bare host*: on that
+split the router asked the frozen host for every item, in so many seeds; an older pack does not say.
 
 Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges,
 selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology:
