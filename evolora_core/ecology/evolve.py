@@ -115,9 +115,9 @@ def evolve(
         log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
     if state.generation == 0 and phase_over(world, state):
         raise StageError(
-            f"{mode}: the budget does not pay for a generation: {budget_flops:.3g} FLOPs remain beside the choice of "
-            f"routes, and calibration took {state.meter.total():.3g}; give the arm a larger budget, or raise "
-            "ecology.generations or ecology.episodes"
+            f"{mode}: the budget does not pay for a generation{' of each family' if arrivals else ''}: "
+            f"{budget_flops:.3g} FLOPs remain beside the choice of routes, and calibration took "
+            f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"
         )
     committed = time.monotonic()
     while not state.extinct:

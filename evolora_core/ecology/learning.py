@@ -81,11 +81,11 @@ def arrive(world: World, state: State) -> None:
 
 
 def _first(world: World) -> float:
-    """FLOPs of a generation, before there was one: its answers cost what the bare host's do, a row of an update three
-    times as much, since backward passes take two forward passes.
+    """FLOPs of a generation, before there was one: its answers cost what the bare host's do, a row of an update twice
+    as much, since a backward pass without gradients of the host's weights takes what a forward pass does.
     """
     config = world.config.plasticity
-    return world.calibration.unit_flops * (world.config.episodes + 3 * config.steps * config.batch_rows)
+    return world.calibration.unit_flops * (world.config.episodes + 2 * config.steps * config.batch_rows)
 
 
 def _limit(world: World, state: State) -> float:

@@ -17,6 +17,7 @@ from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
 from evolora_core.ecology.world import World
 from evolora_core.errors import StageError
+from evolora_core.population.merge import summed_rank
 
 
 def run(small, folder, *, seed=0, config=None, **more):
@@ -243,6 +244,19 @@ def test_a_budget_that_pays_for_no_generation_is_refused(small, tmp_path, mode):
     for budget in (calibrated, calibrated + reserved + answers):  # of a generation the answers alone could be paid
         with pytest.raises(StageError, match=f"{mode}: the budget does not pay for a generation: .*raise ecology"):
             run(small, tmp_path, mode=mode, budget_flops=round(budget))
+
+
+@pytest.mark.parametrize("mode", ["single", "ecology"])
+def test_a_budget_of_its_answers_and_twice_its_rows_pays_for_a_generation(small, tmp_path, mode):
+    learning = small.config.plasticity
+    answers = small.config.episodes + 2 * learning.steps * learning.batch_rows  # a row costs what two answers do
+    model, ranks = FlopModel.from_model(small.host.model), [4] if mode == "single" else [4, summed_rank(4)]
+    budget = (
+        sum(row["flops"] for row in small.calibration.meter["rows"]) + 1.01 * answers * small.calibration.unit_flops
+    )
+    budget += small.calibration.routing_reserve(model, len(small.args[2]), ranks)
+    done = run(small, tmp_path, mode=mode, budget_flops=round(budget))
+    assert done.generations >= 1 and done.meter.total() <= budget
 
 
 def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small, tmp_path):
