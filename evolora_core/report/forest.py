@@ -60,6 +60,7 @@ QUESTIONS = (
     ),
 )
 FEW = f" * Fewer than {MIN_SEEDS} seeds: the verdict is about these runs only."
+IDLE = " † Who is ahead is the bare host in some or all seeds: it changed nothing there, which is no merit."
 WORDS, PLOT, NUMBERS = 2.75, 3.1, 3.15  # widths in inches: the regimes, the plot, the numbers beside it
 ROW, HEADING, BELOW = 0.42, 0.34, 1.0  # heights in inches; below the plot are its axis and the note
 # Where the columns of numbers begin, in inches from the plot's right edge.
@@ -69,8 +70,8 @@ AT = {"points": 0.1, "Holm p": 1.3, "seeds": 1.8, "FLOPs": 2.2, "verdict": 2.65}
 def forest(places: pd.DataFrame, question: Question) -> Figure:
     """One row per place, grouped by suite, in the order given; the numbers stand beside the plot.
 
-    `places`: suite, host, regime, split, routing, seeds, diff, lo, hi (shares), p_holm, verdict, evolved_flops,
-    rival_flops.
+    `places`: suite, host, regime, split, routing, evolved, rival, seeds, diff, lo, hi (shares), p_holm, verdict, bare,
+    evolved_flops, rival_flops. A verdict for an arm that was the bare host is drawn hollow.
     """
     looks = {question.yes: LOOKS["ecology"], question.no: LOOKS[question.rival], UNDECIDED: ("#7f7f7f", "s")}
     with matplotlib.rc_context(fname=STYLE):
@@ -95,12 +96,13 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
             for row in rows.to_dict("records"):
                 y += ROW
                 colour, marker = looks[row["verdict"]]
+                hollow = row["verdict"] == UNDECIDED or _idle(row, question)
                 diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
                 middle = y - ROW / 2
                 panel.errorbar(
                     [diff], [middle], xerr=[[max(0, diff - lo)], [max(0, hi - diff)]], fmt=marker, color=colour,
                     markersize=7, elinewidth=1.6, capsize=3,
-                    markerfacecolor="white" if row["verdict"] == UNDECIDED else colour,
+                    markerfacecolor="white" if hollow else colour,
                 )  # fmt: skip
                 words = textwrap.shorten(row["regime"], 46, placeholder=" …")
                 panel.text(
@@ -111,13 +113,14 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
                     -(WORDS - 0.12) / PLOT, middle + 0.03, where, transform=beside, va="top", fontsize=7,
                     color="#666666",
                 )  # fmt: skip
-                few = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
+                mark = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
+                mark += "†" if _idle(row, question) else ""
                 texts = (
                     difference(row["diff"], row["lo"], row["hi"]),
                     p_value(row["p_holm"]),
                     str(row["seeds"]),
                     share(row["rival_flops"], row["evolved_flops"]),
-                    row["verdict"] + few,
+                    row["verdict"] + mark,
                 )
                 for (name, at), text in zip(AT.items(), texts, strict=True):
                     look: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
@@ -133,7 +136,14 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
         panel.set_xlim(-edge, edge)  # zero in the middle: which side a row is on is its message
         panel.set_xlabel(f"← {question.worse}      points      {question.better} →", fontsize=9)
         note = question.note + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
+        note += IDLE if any(_idle(row, question) for row in places.to_dict("records")) else ""
         figure.text(
             0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
         )
         return figure
+
+
+def _idle(row: dict[Any, Any], question: Question) -> bool:
+    """Whether the arm that a verdict names was the bare host on that split, in any seed."""
+    ahead = {question.yes: row["evolved"], question.no: row["rival"]}.get(row["verdict"])
+    return any(part.startswith(f"{ahead} in ") for part in str(row["bare"]).split(", "))
