@@ -29,15 +29,17 @@ COLUMNS = [
 READING = """\
 Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added after
 a first run): the accuracy of an ecology less that of its rival, mean over seeds with a 95 % interval. *Evolve* and
-*fine-tune*, *population* and *one adapter* are verdicts: at least five seeds, a Holm p below 0.05 and an interval clear
-of zero; with fewer seeds each one must agree by its own paired test, and the note says that the verdict is about these
-runs only. *Undecided* does not mean equal. Holm p is adjusted within a suite, not over the map. *Bare host*: on that
-split the router asked the frozen host for every item, in so many seeds; an older pack does not say.
+*fine-tune*, *population* and *one adapter* are verdicts: at least five seeds, a Holm p below 0.05 (which takes six) and
+an interval clear of zero; with fewer seeds each one must agree by its own paired test, and the note says that the
+verdict is about these runs only. *Undecided* does not mean equal. Holm p is adjusted within a suite, not over the map.
+*Bare host*: on that split the router asked the frozen host for every item, in so many seeds (an older pack does not
+say); a verdict for an arm that was the bare host is no merit of it.
 
-Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, tests of merges,
-selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to the ecology:
-far below 1 it had few labels and rehearsed them for as many epochs as its tuning chose, of those that it was offered.
-FLOPs are algorithmic. Tuning, with equally many trials for each arm, and the evaluation on the holdouts are not in it.
+Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, calibration,
+tests of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to
+the ecology: far below 1 it had few labels and rehearsed them for as many epochs as its tuning chose, of those that it
+was offered. FLOPs are algorithmic. Tuning, with equally many trials for each arm, and the evaluation on the holdouts
+are not in it.
 """
 NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 

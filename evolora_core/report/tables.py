@@ -126,7 +126,7 @@ def economy_table(paper: Table) -> Table:
         Column("episodes", number("episodes", "{:.0f}")),
         Column("net / episode", number("mean_net", "{:+.2f}")),
         Column("ROI", number("mean_roi", "{:.2f}")),
-        Column("merges", number("merges", "{:.1f}")),
+        Column("merges and sums", number("merges", "{:.1f}")),
         Column("QD coverage", number("qd_coverage", "{:.2f}")),
         Column("FLOPs / answer, all splits", number("cost_per_answer", "{:.3g}")),
         Column("training FLOPs", number("train_flops", "{:.3g}")),

@@ -59,8 +59,8 @@ SELECT *, correct / n AS acc, wilson_lo(correct, n) AS lo, wilson_hi(correct, n)
 CREATE OR REPLACE VIEW accuracy AS
 SELECT suite, split_part(arm, ':', 1) AS condition, arm, split, family, seeds, n, acc, lo, hi FROM data.accuracies;
 
--- In how many of its seeds the router of an arm asked the bare host for every item of a split: no adapter was proven better,
--- or none was chosen for such families. Such an arm keeps what the host knows because it is the host.
+-- In how many of its seeds the router of an arm asked the bare host for every item of a split: no adapter led it by a
+-- standard error, or none was chosen for such families. Such an arm keeps what the host knows because it is the host.
 CREATE OR REPLACE VIEW bare_host AS
 WITH asked AS (
     SELECT suite, condition, seed, arm, split, bool_and(organelle = -1) AS alone
