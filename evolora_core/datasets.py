@@ -79,7 +79,7 @@ def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
 def check_families(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
     """The (family, depth) cells of train, holdout_ood and retention.
 
-    ConfigError for an unknown family, one that has none of the depths, or one that is trained on and held out.
+    ConfigError for an unknown family, one that has none of the depths, or one that stands in two lists.
     """
     cells = {
         "train": _cells(config, "train_families"),
@@ -91,6 +91,8 @@ def check_families(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
         for family, _ in cells[split]:
             if family in trained:
                 raise ConfigError(f"data.{key}: '{family}' is trained on too; take it out of one of the lists")
+    if both := {family for family, _ in cells["holdout_ood"]} & {family for family, _ in cells["retention"]}:
+        raise ConfigError(f"data.retention_families: '{min(both)}' is among ood_families too; take it out of one")
     return cells
 
 

@@ -117,6 +117,13 @@ def read_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: str
     return _read(path) if path.exists() else None
 
 
+def forget_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: str) -> None:
+    """Remove the entry of a finished stage, so that it waits again; one that failed keeps its reason."""
+    entry = read_entry(home, suite, condition, seed, stage)
+    if entry and entry.state in ("done", "cached"):
+        (suite.index(home) / entry.file_name).unlink()
+
+
 def entries(home: Path, suite: SuiteId) -> Iterator[Entry]:
     """Every entry of a suite in the order of their names. One that was running in a process that is no more has
     failed."""

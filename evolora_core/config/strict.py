@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -21,6 +22,19 @@ class Strict(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML with the numbers of its version 1.2, in which `5e-5` is one; PyYAML takes it for text."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def _yaml(text: str) -> Any:
+    return _Loader(text).get_single_data()
+
+
 def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, ...] = ()) -> Model:
     """Read `path` as a `model`; `overrides` are dotted settings such as `ecology.generations=4`.
 
@@ -30,9 +44,11 @@ def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, 
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); name an existing YAML file") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is no text in UTF-8; name a YAML file") from error
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
+        values = _yaml(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
@@ -68,7 +84,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise ConfigError(f"--set {override}: '{parent}' is a value and has no keys below it")
     try:
-        values[last] = yaml.safe_load(text)
+        values[last] = _yaml(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"--set {override}: the value is not valid YAML") from error
 

@@ -126,7 +126,9 @@ class SuiteConfig(Strict):
         description="arithmetic of host and adapters; `auto` measures once whether the device is much faster with "
         "bfloat16, and stays with the answer",
     )
-    seeds: list[int] = Field([0, 1, 2], min_length=1, description="one run of each condition per seed")
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(
+        [0, 1, 2], min_length=1, description="one run of each condition per seed"
+    )
     conditions: list[str] = Field(
         ["frozen", "single", "ecology", "sft"],
         min_length=1,
@@ -187,6 +189,7 @@ class SuiteConfig(Strict):
                 raise ValueError(f"{name}: {count} trials, but the ecology has {self.trials}; all arms are tuned alike")
             for trial in range(count):
                 self._check_asked_alike(name, trial)
+            self._check_peopled(name)
             self._check_heard(name)
         deaf = [c for c in self.conditions if self.kind(c) in ("es", "grpo")]
         if self.ecology.verifier_error and deaf:
@@ -194,10 +197,23 @@ class SuiteConfig(Strict):
                 f"ecology.verifier_error: the verifier of {deaf[0]!r} would not err; take it out, or let only "
                 "conditions like ecology err (arms.NAME.changes)"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _compares(self) -> "SuiteConfig":
         named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
         if absent := sorted(named - set(self.conditions)):
             raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
+        declared: set[tuple[str, ...]] = set()
         for pair in self.evaluation.comparisons:
+            if pair.a == pair.b:
+                raise ValueError(f"evaluation.comparisons: {pair.a} with itself; compare two conditions")
+            asked = (*sorted((pair.a, pair.b)), pair.split, pair.routing or self.evaluation.routings[0])
+            if asked in declared:
+                raise ValueError(
+                    f"evaluation.comparisons: {pair.a} with {pair.b} on {pair.split} stands twice; keep one"
+                )
+            declared.add(asked)
             kinds = {self.kind(pair.a), self.kind(pair.b)}
             if pair.regime and kinds not in ({"ecology", "sft"}, {"ecology", "single"}):
                 raise ValueError(
@@ -218,6 +234,12 @@ class SuiteConfig(Strict):
                 f"{name}: trials.{trial} asks at another temperature than the arm (its temperature or "
                 "plasticity.rule); make that a condition of its own in `arms`"
             )
+
+    def _check_peopled(self, name: str) -> None:
+        """A family without a founder would never be practised."""
+        for settings in [self.settings(name), *(self.settings(name, trial) for trial in range(self.trials))]:
+            if self.kind(name) == "ecology" and settings.population < len(self.data.train_families):
+                raise ValueError(f"{name}: population {settings.population}: at least one for each training family")
 
     def _check_heard(self, name: str) -> None:
         """What every trial replaces would have no effect, and neither would the generations of an arm with a budget."""

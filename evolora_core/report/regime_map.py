@@ -36,10 +36,10 @@ verdict is about these runs only. *Undecided* does not mean equal. Holm p is adj
 say); a verdict for an arm that was the bare host is no merit of it.
 
 Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, calibration,
-tests of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative to
-the ecology: far below 1 it had few labels and rehearsed them for as many epochs as its tuning chose, of those that it
-was offered. FLOPs are algorithmic. Tuning, with equally many trials for each arm, and the evaluation on the holdouts
-are not in it.
+tests of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what it did spend, relative
+to the ecology: far below 1 it had few labels and rehearsed them for as many epochs as its tuning chose, of those that
+it was offered. FLOPs are algorithmic. Tuning, with equally many trials for each arm, and the evaluation on the
+holdouts are not in it.
 """
 NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 

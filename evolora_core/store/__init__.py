@@ -8,7 +8,7 @@ from evolora_core.store.connection import store_path
 from evolora_core.store.fingerprints import fingerprints
 from evolora_core.store.query import Result, frame, query
 from evolora_core.store.rebuild import Rebuilt, rebuild
-from evolora_core.store.record import record
+from evolora_core.store.record import forget, record
 from evolora_core.store.slices import Slice
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Result",
     "Slice",
     "fingerprints",
+    "forget",
     "frame",
     "query",
     "rebuild",

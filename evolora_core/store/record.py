@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,23 @@ def record(home: Path, part: Slice) -> dict[str, int]:
         return write(connection, artefact)
 
 
+def forget(home: Path, stages: Sequence[tuple[str, str]]) -> None:
+    """Delete the slices of these (run id, stage), all or none; those that were never recorded are none."""
+    if not store_path(home).exists():
+        return
+    with _one_writer, opened(store_path(home)) as connection:
+        connection.execute("BEGIN")
+        for run_id, stage in stages:
+            _delete(connection, run_id, stage)
+        connection.execute("COMMIT")
+
+
 def write(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> dict[str, int]:
     """Replace the artefact's slice within an open connection: everything or nothing."""
     part = artefact.part
     connection.execute("BEGIN")
     try:
-        for table in [*schema.tables(), "stages"]:
-            connection.execute(f"DELETE FROM data.{table} WHERE run_id = ? AND stage = ?", [part.run_id, part.stage])
+        _delete(connection, part.run_id, part.stage)
         rows = {table: _load(connection, table, file, part) for table, file in artefact.tables.items()}
         _insert_stage(connection, artefact)
         if artefact.config is not None:
@@ -42,6 +53,11 @@ def write(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> dict[str
         connection.execute("ROLLBACK")
         raise
     return rows
+
+
+def _delete(connection: duckdb.DuckDBPyConnection, run_id: str, stage: str) -> None:
+    for table in [*schema.tables(), "stages"]:
+        connection.execute(f"DELETE FROM data.{table} WHERE run_id = ? AND stage = ?", [run_id, stage])
 
 
 def _load(connection: duckdb.DuckDBPyConnection, table: str, file: Path, part: Slice) -> int:

@@ -1,12 +1,13 @@
 """Every fault of a config file is one line that names file, line, key and mend."""
 
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from evolora_core.config.strict import load_yaml
+from evolora_core.config.strict import config_hash, load_yaml
 from evolora_core.config.suite import SuiteConfig, load_suite
 from evolora_core.errors import ConfigError
 
@@ -38,6 +39,18 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
             "[family]\n  strengths: [0.5]",
             r"strengths: it is the router `single` that is scaled; add it to the routings",
         ),
+        (
+            "[math, string.sort]",
+            "[math, string.sort, logic.bool, math.sequence, json_repair]",
+            r"ecology: population 4: at least one for each training family",
+        ),
+        ("seeds: [0, 1]", "seeds: [-1]", r"suite.yaml:\d+: key 'seeds.0': input should be greater than or equal to 0"),
+        (
+            "a: ecology, b: frozen",
+            "a: ecology, b: ecology",
+            r"comparisons: ecology with itself; compare two conditions",
+        ),
+        ("b: frozen, split: holdout_id", "b: sft, split: retention", r"ecology with sft on retention stands twice"),
         ("host: nano", "host: nano\nhost: other", r"suite.yaml:\d+: key 'host' stands twice; keep one"),
         ("[math, string.sort]", "[math, string.srot]", r"unknown family 'string.srot': did you mean 'string.sort'"),
         ("seeds: [0, 1]", "seeds: [0, 0]", r"each seed may stand once"),
@@ -164,3 +177,13 @@ def test_a_setting_that_would_have_no_effect_is_refused(tmp_path, override, faul
     free = "arms={lone: {like: sft, changes: {learning_rate: 0.1, trials: [{rank: 2}, {rank: 4}]}}}"
     if "lone: {like: sft" in override:
         assert load_suite(path, [free]).settings("lone", 1).learning_rate == 0.1
+
+
+def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_them(tmp_path):
+    path, resolved = tmp_path / "suite.yaml", tmp_path / "suite.json"
+    path.write_text(SUITE.replace("{learning_rate: 0.001}", "{learning_rate: 5e-5}"), encoding="utf-8")
+    suite = load_suite(path, ["grpo.trials=[{learning_rate: 2E-5}, {learning_rate: .5e-4}]"])
+    assert suite.sft.trials[0] == {"learning_rate": 0.00005}
+    assert [trial["learning_rate"] for trial in suite.grpo.trials] == [0.00002, 0.00005]
+    resolved.write_text(json.dumps(suite.model_dump(mode="json")), encoding="utf-8")
+    assert config_hash(load_suite(resolved)) == config_hash(suite)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from evolora_core import identity
 from evolora_core.errors import PackError, StageError
 from evolora_core.run_index import entries, suites
+from evolora_core.store import query
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,11 +24,16 @@ SMALL = [
 ]
 
 
-def run(packs: str) -> dict[str, str]:
+def run(packs: str, only: list[str] | None = None) -> dict[str, str]:
     """The smallest suite of two seeds."""
     from flows.paper_suite import paper_suite
 
-    return paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), SMALL, packs=packs)
+    return paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), SMALL, only=only or [], packs=packs)
+
+
+def compared(home: Path) -> list[int]:
+    """How many seeds each comparison in the store is of."""
+    return [row[0] for row in query(home, "SELECT seeds FROM comparison").rows]
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -51,6 +58,33 @@ def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(home, tmp_path, mo
     after = {entry.file_name: (entry.state, entry.finished) for entry in entries(home, suites(home)[-1])}
     assert after["ecology-s1.evolve.json"][0] == "done"
     assert after["ecology-s0.evolve.json"] == ("cached", first["ecology-s0.evolve.json"])
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_what_another_code_left_is_not_mixed_with_what_this_one_makes(home, monkeypatch):
+    made = run("papers")
+    assert compared(home) == [2]
+    versions = identity.library_versions
+
+    monkeypatch.setattr(identity, "library_versions", lambda modules: versions(modules) | {"changed": "1"})
+    run("papers", ["ecology.s0"])  # answered anew, and compared no more
+    assert compared(home) == []
+    folder = home / "runs" / "tiny" / "ecology-s1"
+    folder.rename(folder.with_name("away"))
+    folder.write_text("a file where a folder must be")
+    with pytest.raises(StageError, match="the pack is without seed 1"):
+        run("papers")
+    assert compared(home) == [1]
+    evaluated = "SELECT seed FROM stages WHERE condition = 'ecology' AND stage = 'evaluate'"
+    assert query(home, evaluated).rows == [(0,)]
+    indexed = {entry.file_name for entry in entries(home, suites(home)[-1])}
+    assert indexed.isdisjoint({"ecology-s1.evolve.json", "ecology-s1.evaluate.json"})  # they wait
+
+    monkeypatch.setattr(identity, "library_versions", versions)
+    folder.unlink()
+    folder.with_name("away").rename(folder)
+    assert run("papers") == made
+    assert compared(home) == [2]
 
 
 @pytest.mark.usefixtures("prefect_server")
