@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]  # where they are; asking Python would find any
 ORCHESTRATION = "tasks._"
 DIGITS = 16
 # Libraries that compute for another one without being imported by our code.
-_BEHIND = {"transformers": ("tokenizers",)}
+_BEHIND = {"transformers": ("tokenizers",), "trl": ("accelerate",)}
 
 
 def digest(document: Any) -> str:
@@ -96,7 +96,8 @@ def host_files_hash(path: Path) -> str:
     """Hash over the files of a host: weights, configuration, tokenizer, template; its card (README.md) is not part of
     it."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    files = [file for file in files if file.name != "README.md" and not file.name.startswith(".")]
+    hidden = [any(part.startswith(".") for part in file.relative_to(path.parent).parts[1:]) for file in files]
+    files = [file for file, left_out in zip(files, hidden, strict=True) if file.name != "README.md" and not left_out]
     if not files:
         raise HostError(f"{path}: the host has no files; fetch it with `evolora host fetch`")
     names = [file.relative_to(path).as_posix() if path.is_dir() else file.name for file in files]

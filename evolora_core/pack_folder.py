@@ -31,7 +31,12 @@ OWN = frozenset(
 
 
 def check_place(out: Path) -> None:
-    """Raise PackError if `out` holds something that a pack must not replace."""
+    """Raise PackError if `out` holds something that a pack must not replace, or if nothing can be written beside it."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.").cleanup()
+    except OSError as error:
+        raise PackError(f"{out}: no pack can be put there ({error.strerror}); choose another folder") from error
     if out.exists() and (out.is_file() or (any(out.iterdir()) and not (out / STAMP).is_file())):
         raise PackError(f"{out}: holds something that is not a pack; choose another folder, or move what is there")
 

@@ -76,6 +76,8 @@ def test_a_host_is_its_files_without_the_card(tmp_path):
     first = identity.host_files_hash(tmp_path)
     identity.host_files_hash.cache_clear()
     (tmp_path / "README.md").write_text("longer card")
+    (tmp_path / ".cache" / "download").mkdir(parents=True)
+    (tmp_path / ".cache" / "download" / "config.json.metadata").write_text("today")
     assert identity.host_files_hash(tmp_path) == first
     identity.host_files_hash.cache_clear()
     (tmp_path / "model.safetensors").write_text("v")

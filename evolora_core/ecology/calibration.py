@@ -6,6 +6,7 @@ large as those of a run are tried here too, and what of them fits into memory is
 """
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,12 +20,14 @@ from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.state import cells_of, slots_needed
 from evolora_core.errors import StageError
-from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.grading import TOO_LONG, answer_items, charge
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.population.passes import pass_tokens
 from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
+
+log = logging.getLogger(__name__)
 
 ANSWERS = 256, 1024  # of the bare host, over all cells: as many as a generation may take, within these bounds
 LONGER = 1.05  # answers of adapters may be longer than the host's
@@ -32,11 +35,11 @@ LONGER = 1.05  # answers of adapters may be longer than the host's
 
 @dataclass(frozen=True)
 class Calibration:
-    """Measured on the training set with the founders' sampling temperature."""
+    """Measured on the training set, asked as in practice: greedily under the rule `search`, else sampled."""
 
     unit_flops: float  # FLOPs of a mean answer of the bare host = one unit of energy
     rho: float  # units paid for a correct answer, unless an arm has an economy of its own
-    accuracy: dict[str, float]  # "family/depth" -> share of the host's samples that are right
+    accuracy: dict[str, float]  # "family/depth" -> share of the host's answers that are right
     per_cell: int  # answers behind each accuracy
     answers_per_second: float
     batch_rows: int  # the micro-batch plan: answers decoded together,
@@ -81,7 +84,7 @@ class Calibration:
             {"key": "paged", "value": float(self.paged), "note": "1: adapters and optimizer states in CPU memory"},
         ]
         return rows + [
-            {"key": f"accuracy {cell}", "value": value, "note": "sampled answers of the bare host"}
+            {"key": f"accuracy {cell}", "value": value, "note": "answers of the bare host, asked as in practice"}
             for cell, value in self.accuracy.items()
         ]
 
@@ -106,6 +109,17 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         keys=rng.row_keys(rng.key(seed, 0, 0, "calibrate"), len(chosen)),
     )
     seconds = time.perf_counter() - started
+    unasked = sum(outcome.grade == TOO_LONG for outcome in outcomes)
+    crowd = f"{unasked} of {len(outcomes)} prompts with an answer of {decoding.max_new_tokens} tokens"
+    if unasked == len(outcomes):
+        raise StageError(
+            f"calibrate: {crowd} do not fit the host's {host.max_context} tokens; lower decoding.max_new_tokens"
+        )
+    if unasked:
+        log.warning(
+            "calibrate: %s do not fit the host's %d tokens and count as wrong; lower decoding.max_new_tokens",
+            crowd, host.max_context,
+        )  # fmt: skip
     right = np.array([outcome.grade.correct for outcome in outcomes]).reshape(len(cells), per_cell)
     if not right.any():
         raise StageError(

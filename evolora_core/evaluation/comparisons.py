@@ -65,6 +65,7 @@ def compute_comparisons(
     and items without a partner.
     """
     arms = set(items["arm"])
+    margins = sum(pair.get("margin") is not None for pair in declared)
     compared = []
     for pair in declared:
         a, b, split = pair["a"], pair["b"], pair["split"]
@@ -74,10 +75,10 @@ def compute_comparisons(
         outcomes_a, outcomes_b = _by_seed(left), _by_seed(right)
         refuse_unlike(facts, a, b, outcomes_a)
         rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
-        compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples))
+        compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples, max(1, margins)))
     rows = []
     for pair, decided in zip(declared, decide(compared), strict=True):
-        row = {k: v for k, v in asdict(decided).items() if k != "seed_tests"}
+        row = {k: v for k, v in asdict(decided).items() if k not in ("seed_tests", "floor")}
         row["routing"] = pair.get("routing") or "headline"
         if margin := pair.get("margin"):
             shown = "shown" if non_inferior(decided, margin) else "not shown"

@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 @dataclass(frozen=True)
 class Evolved:
     """The population of a run: who lives in which slot, and either its routes (for `learned` with their classifier) or
-    the items to choose them on.
+    the items to choose them on, among `shortlist` (slots; all if empty).
     """
 
     name: str
@@ -43,6 +43,7 @@ class Evolved:
     routes: Routes | None = None
     selection_items: Sequence[Item] = ()
     classifier: Classifier | None = None
+    shortlist: Sequence[int] = ()
 
 
 def evaluate_holdout(
@@ -143,7 +144,7 @@ def _evolved_slots(
     if routes is None or routes.routing != routing:
         if not evolved.selection_items:
             raise ConfigError(f"--routing {routing}: {evolved.name} has no selection items for it; give --organelle")
-        slots = sorted(evolved.organelles.values())
+        slots = sorted(evolved.shortlist or evolved.organelles.values())
         norms = evolved.population.delta_norms()
         answered = answer_as_each(host, evolved.population, evolved.selection_items, slots, decoding=decoding)
         routes = choose_routes(answered, routing, no_op=[slot for slot in slots if float(norms[slot]) == 0.0])

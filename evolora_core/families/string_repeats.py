@@ -1,7 +1,7 @@
 """`string.repeats`: `string.sort` with many repeats: 5, 8 or 12 letters, of which at most 3, 5 or 7 are different.
 
-A family near to one that is learned, for suites that ask whether what was learned carries over. It is sealed: only the
-bare host has been asked, which is right half as often as in `string.sort` or less.
+A family near to one that is learned, for suites that ask whether what was learned carries over. The bare host
+is right half as often as in `string.sort` or less.
 
 Target: the letters in any order, as a string or a list of letters. The score is the fraction of positions that are
 right.

@@ -152,6 +152,9 @@ def check_device(name: str, device: str) -> None:
         raise HostError(f"host {name!r}: device {device!r} is unknown; use cpu, cuda or cuda:0") from None
     if kind == "cuda" and not torch.cuda.is_available():
         raise HostError(f"host {name!r}: device {device!r}: no CUDA device is in reach; use device cpu")
+    if kind == "cuda" and (torch.device(device).index or 0) >= torch.cuda.device_count():
+        last = torch.cuda.device_count() - 1
+        raise HostError(f"host {name!r}: device {device!r} is not there; the last is cuda:{last}")
 
 
 def _gguf_in(path: Path) -> Path | None:

@@ -128,7 +128,12 @@ class Contents:
                     AS living_adapters_that_do_nothing
         """
         diverged = sum(bool(row["manifest"].get("summary", {}).get("diverged")) for row in self.manifests)
-        return query(self.home, sql, {"suite": self.suite}).records()[0] | {"fine_tunings_that_diverged": diverged}
+        budgets = [(row["manifest"].get("flops"), _document(row).get("config", {})) for row in self.manifests]
+        shares = [flops / config["budget_flops"] for flops, config in budgets if config.get("budget_flops")]
+        return query(self.home, sql, {"suite": self.suite}).records()[0] | {
+            "fine_tunings_that_diverged": diverged,
+            "largest_share_of_a_budget_that_was_spent": round(max(shares), 3) if shares else None,
+        }
 
     @cached_property
     def summary(self) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def _finding(row: Mapping[str, Any]) -> str:
             f"**In these runs only, {better} answers more than {worse} {where}.** {shift}; {each} own paired test "
             "agrees, which says nothing certain about a further seed."
         )
-    return f"**{better} answers more than {worse} {where}.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}."
+    note = f"; {row['note']}" if row["note"] else ""
+    return f"**{better} answers more than {worse} {where}.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{note}."
 
 
 def _equals(p: float) -> str:

@@ -1,4 +1,4 @@
-"""The adapters that a supervised rival leaves, each at several strengths, as slots of a population."""
+"""The adapters that a rival leaves, each at several strengths, as slots of a population."""
 
 import json
 from collections.abc import Sequence

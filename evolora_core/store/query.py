@@ -30,7 +30,7 @@ def query(home: Path, sql: str, parameters: Parameters = ()) -> Result:
     """Run one SQL statement that only reads: it can change neither the store nor any file. Raises StoreError."""
     with opened(store_path(home), read_only=True) as connection:
         cursor = _execute(connection, sql, parameters)
-        columns = [column[0] for column in cursor.description or []]
+        columns = _distinct([column[0] for column in cursor.description or []])
         return Result(columns, cursor.fetchall() if columns else [])
 
 
@@ -38,6 +38,11 @@ def frame(home: Path, sql: str, parameters: Parameters = ()) -> "pd.DataFrame":
     """The same as a pandas table; NULL is NaN in numeric columns."""
     with opened(store_path(home), read_only=True) as connection:
         return _execute(connection, sql, parameters).df()
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The second `acc` of a join is `acc_1`, as in a data frame of DuckDB's."""
+    return [f"{name}_{names[:n].count(name)}" if name in names[:n] else name for n, name in enumerate(names)]
 
 
 def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:

@@ -44,6 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if not _unread():  # it is another pipe
             raise
         code = 141
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        code = 1
     sys.exit(code)
 
 

@@ -86,10 +86,12 @@ def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
 
 
 def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved":
-    """A run's adapters, who lives in which slot, and its routes, or the items to choose them on."""
+    """A run's adapters, who lives in which slot, and its routes, or the items to choose them on and those who were
+    asked for its own routes: the best of all that live would be the best by luck.
+    """
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.holdout import Evolved
-    from evolora_core.routing import FILE, read_classifier, read_routes
+    from evolora_core.routing import FILE, HOST, read_classifier, read_routes
     from tasks.evaluate import load_adapters
 
     folder = home / entry.folder
@@ -101,7 +103,11 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
         return Evolved(entry.run_id, population, slots, read_routes(own), classifier=classifier)
     datasets = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
     splits = folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / datasets
-    return Evolved(entry.run_id, population, slots, None, read_items(splits / "selection.jsonl"))
+    chosen = [read_routes(path).accuracy for path in sorted(folder.glob("routes-*.json"))]
+    asked = {int(slot) for accuracy in chosen for given in accuracy.values() for slot in given} - {HOST}
+    return Evolved(
+        entry.run_id, population, slots, None, read_items(splits / "selection.jsonl"), shortlist=sorted(asked)
+    )
 
 
 def check_host(home: Path, entry: "Entry", word: str) -> None:

@@ -78,7 +78,16 @@ def test_a_device_that_is_not_there(capsys):
     check_suite(elsewhere, Path("packs/bad"))
 
 
+def test_a_pack_that_nobody_could_write(capsys, home):
+    Path("notes").write_text("a file where a folder must be")
+    line = refusal(capsys, "run", suite({}), "--packs", "notes")
+    assert "notes/bad: no pack can be put there" in line
+    assert not any((home / "runs").iterdir())
+
+
 def test_a_wrong_setting_and_a_missing_file(capsys, home):
+    Path("weights.bin").write_bytes(bytes(range(128, 256)))
+    assert "weights.bin: is no text in UTF-8" in refusal(capsys, "run", "weights.bin")
     assert "--set ecology.nope" in refusal(capsys, "run", suite({}), "--set", "ecology.nope=1")
     assert "expected KEY=VALUE" in refusal(capsys, "run", suite({}), "--set", "seeds")
     assert "absent.yaml: cannot be read" in refusal(capsys, "run", "absent.yaml")

@@ -7,6 +7,7 @@ import torch
 from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology.calibration import Calibration, calibrate
+from evolora_core.errors import StageError
 from evolora_core.hosts import Room
 from evolora_core.plasticity import RULES
 from evolora_core.population.stack import Population
@@ -38,6 +39,17 @@ def test_the_plan_is_found_once_and_fits(small, tight, tmp_path, caplog):
     again = calibrate(fresh, small.items, small.config, small.decoding, seed=0)
     assert not caplog.records
     assert (again.batch_rows, again.pass_share, again.accuracy) == (found.batch_rows, found.pass_share, found.accuracy)
+
+
+def test_answers_that_do_not_fit_the_context_are_told(small, caplog):
+    longest = small.host.max_context
+    lengths = sorted(len(ids) for ids in small.host.encode_prompts([item.prompt for item in small.items]))
+    tight = small.decoding.model_copy(update={"max_new_tokens": longest - lengths[len(lengths) // 2]})
+    with pytest.raises(StageError, match=f"do not fit the host's {longest} tokens; lower decoding.max_new_tokens"):
+        calibrate(small.host, small.items, small.config, tight.model_copy(update={"max_new_tokens": longest}), seed=0)
+    assert not caplog.records
+    calibrate(small.host, small.items, small.config, tight, seed=0)
+    assert "and count as wrong; lower decoding.max_new_tokens" in caplog.text
 
 
 def test_a_search_practises_greedily_and_others_at_their_temperature(small):

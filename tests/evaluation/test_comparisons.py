@@ -121,6 +121,16 @@ def test_a_declared_margin_is_answered_in_the_note() -> None:
     ]
 
 
+def test_several_margins_share_their_chance_to_err() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.31}, seeds=6)
+    alone = compute_comparisons(items, _facts(items), [PAIR[0]], 1000)[0]["lo"]
+    margin = -alone + 1e-4 if alone < 0 else 1e-4
+    claim = PAIR[0] | {"margin": margin}
+    other = claim | {"a": PAIR[0]["b"], "b": PAIR[0]["a"]}
+    assert ": shown" in compute_comparisons(items, _facts(items), [claim], 1000)[0]["note"]
+    assert ": not shown" in compute_comparisons(items, _facts(items), [claim, other], 1000)[0]["note"]
+
+
 def test_a_pair_may_be_compared_under_another_routing() -> None:
     """Under `single` nothing differs; the host, which has no routing, stands for itself."""
     items = _items({"frozen": 0.3, "ecology": 0.5})

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,10 @@ def test_a_run_answers_by_its_own_routes_or_by_new_ones(host, population, answer
     (base, chosen) = evaluate_holdout(host, answerable, decoding=DECODING, evolved=own, routing="single")
     best = max(expected(host, population, answerable, [slot] * 12)["correct"] for slot in (HOST, 0, 2))
     assert chosen["correct"] == best >= base["correct"]
+    few = replace(own, shortlist=[0])
+    (_, chosen) = evaluate_holdout(host, answerable, decoding=DECODING, evolved=few, routing="single")
+    best = max(expected(host, population, answerable, [slot] * 12)["correct"] for slot in (HOST, 0))
+    assert chosen["correct"] == best
 
 
 def test_what_cannot_be_done_is_said(host, population, answerable, tmp_path):

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from evolora_core.report.tables import NONE, Column, Table, difference, p_value, percent
+from evolora_core.report.tables import NONE, Column, Table, difference, p_value, percent, rows_of
 from evolora_core.report.takeaways import takeaway
 
 
@@ -52,6 +52,10 @@ def test_a_key_shows_long_data_once_per_key() -> None:
     assert table.cells() == [["b", "1"], ["a", "3"]]
 
 
+def test_a_list_in_a_cell_is_a_value() -> None:
+    assert rows_of(pd.DataFrame({"seeds": [[0, 1], None]})) == [{"seeds": [0, 1]}, {"seeds": None}]
+
+
 def test_numbers_for_people() -> None:
     assert percent(0.4312, 0.41, 0.45) == "43.1 [41.0, 45.0]"
     assert (percent(None), percent(1.0)) == (NONE, "100.0")
@@ -81,6 +85,11 @@ ROW |= {"routing": "headline"}
             {"verdict": "undecided", "seeds": 5, "p_holm": 0.0005, "note": "too few"},
             "**ecology against sft, in distribution: undecided.** +5.0 [+1.0, +9.0] points (ecology − sft), 5 seeds, "
             "Holm p < 0.001 (too few).",
+        ),
+        (
+            {"verdict": "sft", "seeds": 8, "p_holm": 0.03, "note": "ecology not worse by more than 5 points: shown"},
+            "**sft answers more than ecology in distribution.** +5.0 [+1.0, +9.0] points (ecology − sft), 8 seeds, "
+            "Holm p = 0.030; ecology not worse by more than 5 points: shown.",
         ),
         (
             {"verdict": "sft", "seeds": 8, "p_holm": 0.02, "note": "", "routing": "single", "split": "retention"},
