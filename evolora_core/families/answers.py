@@ -138,19 +138,6 @@ def extract_pattern(answer: str) -> str | None:
     return text
 
 
-def extract_list(answer: str) -> list[str] | None:
-    """Strings separated by commas or line ends (or a JSON array of strings), quotes and bullets taken off."""
-    lines = final_lines(answer)
-    text = "\n".join(lines)
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    parts = value if isinstance(value, list) else re.split(r"[,\n]", text)
-    found = [re.sub(r"^[-*\u2022]\s+", "", str(part).strip()).strip(_WRAPPING + " ") for part in parts]
-    return [part for part in found if part] or None
-
-
 def same_json(a: Any, b: Any) -> bool:
     """Equality of JSON values; unlike Python's, `true` is not 1."""
     if isinstance(a, bool) or isinstance(b, bool):

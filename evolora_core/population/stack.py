@@ -132,11 +132,6 @@ class Population:
         self.weights[slot] = 0.0
         self.ranks[slot] = 0
 
-    def copy(self, source: int, target: int) -> None:
-        """Copy the adapter of one slot into another."""
-        self.weights[target] = self.weights[source]
-        self.ranks[target] = self.ranks[source]
-
     def delta_norms(self) -> Tensor:
         """Frobenius norm of ΔW over all modules, `[P]` float64; NaN or infinite where the weights are."""
         total = torch.zeros(self.capacity, dtype=torch.float64, device=self.device)

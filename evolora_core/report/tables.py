@@ -7,15 +7,12 @@ brackets.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from evolora_core.errors import PackError
 from evolora_core.store import frame
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
 
 NONE = "–"
 SPLITS = {"holdout_id": "in distribution", "holdout_ood": "out of distribution", "retention": "retention"}
@@ -89,17 +86,6 @@ class Table:
                 "",
             ]
         )
-
-    def to_rich(self) -> "RichTable":
-        """For `rich.print` on a terminal."""
-        from rich.table import Table as RichTable
-
-        shown = RichTable(title=self.caption, title_justify="left", title_style="bold")
-        for column in self.columns:
-            shown.add_column(column.heading, justify="left" if column.left else "right", overflow="fold")
-        for row in self.cells():
-            shown.add_row(*row)
-        return shown
 
 
 def paper_table(home: Path, suite: str) -> Table:

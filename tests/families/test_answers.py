@@ -10,7 +10,6 @@ from evolora_core.families.answers import (
     extract_array,
     extract_boolean,
     extract_letters,
-    extract_list,
     extract_number,
     extract_pattern,
     extract_word,
@@ -135,13 +134,6 @@ def test_patterns(answer: str, pattern: str | None) -> None:
     assert extract_pattern(answer) == pattern
 
 
-def test_lists() -> None:
-    assert extract_list("- 12\n- '34'") == ["12", "34"]
-    assert extract_list('["a", "b"]') == ["a", "b"]
-    assert extract_list("Answer: 12, 34") == ["12", "34"]
-    assert extract_list(" ") is None
-
-
 def test_json_booleans_are_no_numbers() -> None:
     assert not same_json([1, 0], [True, False])
     assert same_json([1, 2.0], [1.0, 2])
@@ -168,6 +160,5 @@ def test_no_text_raises(text: str) -> None:
         extract_letters,
         extract_array,
         extract_pattern,
-        extract_list,
     ):
         assert extract(text) == extract(text)

@@ -60,7 +60,7 @@ def test_modules_that_an_adapter_lacks_are_left_as_the_host_has_them(qwen):
 def test_copies_do_not_share_memory(qwen):
     population = tiny_population(qwen, [4, 2])
     taken = population.get(0)
-    population.copy(0, 1)
+    population.put(1, taken)
     population.clear(0)
     name = next(iter(taken.A))
     assert torch.equal(population.get(1).A[name], taken.A[name]) and taken.A[name].any()
