@@ -3,8 +3,6 @@ of their items with its one adapter at several strengths.
 
 A killed one keeps its answers."""
 
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,8 @@ from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_req
 from tasks._tables import write_table
 
 if TYPE_CHECKING:
+    from evolora_core.compute import Meter
+    from evolora_core.config import DecodingConfig
     from evolora_core.evaluation.grading import Outcome
     from evolora_core.hosts import Host
     from evolora_core.population.stack import Population
@@ -45,73 +45,47 @@ def make(work: Work) -> Made:
     """Leaves the tables `evaluations`, `compute` and, where strengths are asked for, `frontier`. The arm of the first
     router is named like the condition.
     """
-    import numpy as np
-
     from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.frontier import trace_frontier
-    from evolora_core.evaluation.grading import answer_items, charge
     from evolora_core.evaluation.holdout import evaluation_rows
-    from evolora_core.routing import FILE, HOST, guess_families, read_classifier, read_routes, route
-    from evolora_core.routing.reselected import RESELECTED, reselect
+    from evolora_core.evaluation.routed import NOBODY, answer_by_router
+    from evolora_core.routing import FILE, HOST, read_classifier
     from tasks._worker import load_stage_host
 
     host = load_stage_host(work.host)
     condition = work.config["condition"]
     decoding = DecodingConfig.model_validate(work.config["decoding"])
     splits = {split: read_items(work.inputs["datasets"] / f"{split}.jsonl") for split in HOLDOUTS}
-    population: Population | None = None
-    organelles: dict[int, int] = {}
-    accuracies: dict[str, float] = {}
-    if "trained" in work.inputs:
-        population, organelles = load_adapters(host, work.inputs["trained"])
+    population, organelles = load_adapters(host, work.inputs["trained"]) if "trained" in work.inputs else (None, {})
     meter, rows, done = Meter(), [], 0
-    routed: dict[str, Routes] = {}
-    for name in work.config["routings"]:
-        chosen_by = "family" if name == RESELECTED else name
-        routed[name] = read_routes(work.inputs["trained"] / f"routes-{chosen_by}.json")
-        if name == RESELECTED:
-            foreign = read_items(work.inputs["datasets"] / "reselection.jsonl")
-            routed[name] = reselect(host, population, routed[name], foreign, meter, decoding=decoding)
+    routes = routers(work, host, population, meter, decoding)
+    classifier = read_classifier(work.inputs["trained"] / FILE) if "learned" in routes else None
     total = sum(len(items) for items in splits.values())
     frontier = work.config.get("frontier")
     scaled = 2 * frontier["items"] * len(frontier["strengths"]) if frontier else 0  # answers, about
+    accuracies: dict[str, float] = {}
     alone: dict[str, list[Outcome]] = {}  # what the one adapter answers, or the bare host
     for split, items in splits.items():
-        slots, extra = {}, {}
-        for name, table in routed.items():
-            guessed = None
-            if name == "learned":
-                classifier = read_classifier(work.inputs["trained"] / FILE)
-                guessed, extra[name] = guess_families(host, classifier, items, meter)
-            slots[name] = route(items, table, guessed)
-        slots = slots or {"host": np.full(len(items), HOST)}
-        # An item that two routers send to the same slot has the same greedy answer, so it is answered once.
-        asked = list(dict.fromkeys((i, int(slot)) for chosen in slots.values() for i, slot in enumerate(chosen)))
-        started = time.perf_counter()
-        outcomes = answer_items(
+        answered = answer_by_router(
             host,
             population,
-            [items[i] for i, _ in asked],
-            [slot for _, slot in asked],
+            items,
+            routes,
+            classifier,
+            meter,
             decoding=decoding,
             progress=part_of(work.report, done, len(items), total + scaled),
             folder=work.folder / "answered" / split,
         )
         done += len(items)
-        charge(meter, "evaluation", outcomes, time.perf_counter() - started)
-        given = dict(zip(asked, outcomes, strict=True))
-        for number, (name, chosen) in enumerate(slots.items()):
-            arm = condition if number == 0 else f"{condition}:{name}"
-            answers = [given[i, int(slot)] for i, slot in enumerate(chosen)]
-            if name in extra:  # asking the router is part of an answer's price
-                answers = [replace(o, flops=o.flops + int(more)) for o, more in zip(answers, extra[name], strict=True)]
-            rows += evaluation_rows(split, arm, answers, organelles)
-            if name in ("single", "host"):
+        for number, (router, answers) in enumerate(answered.items()):
+            rows += evaluation_rows(split, f"{condition}:{router}" if number else condition, answers, organelles)
+            if router in ("single", NOBODY):
                 alone[split] = answers
-            if number == 0:
-                accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in answers) / len(answers)
+        headline = next(iter(answered.values()))
+        accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in headline) / len(headline)
     if frontier:
         slot = alone["holdout_id"][0].slot
         traced = trace_frontier(
@@ -129,6 +103,24 @@ def make(work: Work) -> Made:
     write_table(work.folder, "evaluations", rows)
     write_table(work.folder, "compute", meter.rows())
     return Made(meter.total(), accuracies | {"comparable": comparable(work, host)})
+
+
+def routers(
+    work: Work, host: "Host", population: "Population | None", meter: "Meter", decoding: "DecodingConfig"
+) -> dict[str, "Routes"]:
+    """The routes of each router that is asked for: those that training chose; for `reselected`, chosen here."""
+    from evolora_core.datasets import read_items
+    from evolora_core.routing import read_routes
+    from evolora_core.routing.reselected import RESELECTED, reselect
+
+    routes = {}
+    for name in work.config["routings"]:
+        chosen_by = "family" if name == RESELECTED else name
+        routes[name] = read_routes(work.inputs["trained"] / f"routes-{chosen_by}.json")
+        if name == RESELECTED:
+            foreign = read_items(work.inputs["datasets"] / "reselection.jsonl")
+            routes[name] = reselect(host, population, routes[name], foreign, meter, decoding=decoding)
+    return routes
 
 
 def load_adapters(host: "Host", folder: Path) -> tuple["Population", dict[int, int]]:
