@@ -147,34 +147,39 @@ def answer_items(
         rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
         flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
         for row, given, cost in zip(rows, answers, flops, strict=True):
-            item, slot = items[row], int(slots[row])
-            # With a prefix too, nothing beyond the cap is graded: unaided the answer could not be that long.
-            tokens = [*given_tokens[row], *given.tokens]
-            whole = host.decode(tokens[: decoding.max_new_tokens])
-            text = until(whole, decoding.stop_strings)
-            finished = (given.finished and len(tokens) < decoding.max_new_tokens) or len(text) < len(whole)
-            tokens = tokens[: decoding.max_new_tokens]
-            outcomes[row] = Outcome(
-                item=item,
-                slot=slot,
-                answer=text,
-                grade=grade(item, text),
-                prompt_tokens=given.prompt_tokens,
-                answer_tokens=given.new_tokens,
-                flops=cost,
-                executed_flops=given.executed_flops,
-                tokens=tokens,
-                finished=finished,
-                logprob=given.logprob,
-                alternatives=given.alternatives,
-                sampled=given.sampled,
-            )
+            outcomes[row] = _graded(host, items[row], int(slots[row]), given_tokens[row], given, cost, decoding)
         if path:
             keep(path, {row: outcome for row in rows.tolist() if (outcome := outcomes[row])})
         done += len(rows)
         if progress is not None:
             progress(done, len(items))
     return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _graded(
+    host: Host, item: Item, slot: int, prefix: Sequence[int], given: Answer, flops: int, decoding: Decoding
+) -> Outcome:
+    """An answer, after its prefix, as text and with its grade. With a prefix too, nothing beyond the cap is graded:
+    unaided the answer could not be that long.
+    """
+    tokens = [*prefix, *given.tokens]
+    whole = host.decode(tokens[: decoding.max_new_tokens])
+    text = until(whole, decoding.stop_strings)
+    return Outcome(
+        item=item,
+        slot=slot,
+        answer=text,
+        grade=grade(item, text),
+        prompt_tokens=given.prompt_tokens,
+        answer_tokens=given.new_tokens,
+        flops=flops,
+        executed_flops=given.executed_flops,
+        tokens=tokens[: decoding.max_new_tokens],
+        finished=(given.finished and len(tokens) < decoding.max_new_tokens) or len(text) < len(whole),
+        logprob=given.logprob,
+        alternatives=given.alternatives,
+        sampled=given.sampled,
+    )
 
 
 def charge(meter: Meter, purpose: str, outcomes: Sequence[Outcome], seconds: float) -> None:
