@@ -1,6 +1,6 @@
 """From a suite file to a paper pack: what the flows of suites share. They differ in name and default file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,14 +14,12 @@ from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
 from evolora_core.run_index import SuiteId, entries, forget_entry, write_packs, write_plan, write_suite
 from flows._crashed import name_process, report_killed
-from flows._execute import ClusterPool, Outcome, Pool, Step, execute
+from flows._execute import ClusterPool, Outcome, Pool, execute
 from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, identify_host, suite_id
 from tasks import pack
 from tasks._stage import StageResult, Suite
 from tasks.record import record
-
-Run = tuple[str, int, str]  # condition, seed, stage
 
 
 def run_name() -> str:
@@ -87,18 +85,23 @@ def run_suite(
     write_suite(home_path(), made.id, config.model_dump(mode="json"))
     write_packs(home_path(), made.id, Path(packs))
     write_plan(home_path(), made.id, [*(step.name for step in steps), COMPARISON, PACK])
-
-    before = {(e.condition, e.seed, e.stage): e.identity for e in entries(home_path(), made.id)}
+    known = {f"{e.condition}.s{e.seed}.{e.stage}": e.identity for e in entries(home_path(), made.id)}
 
     def load(result: StageResult) -> None:
+        own = f"{result.condition}.s{result.seed}.{result.stage}"
+        if result.stage == "evaluate" and known.get(own) != result.identity and known.pop(COMPARISON, None):
+            forget(made.id, [COMPARISON, PACK])  # they are of other answers
         record(str(made.id), result)
 
     with pool_of(config) as pool:
         chosen = wanted(steps, only, made)
         outcome = execute(chosen, pool, load)
-        forget(made.id, outdated(steps, chosen, outcome, before))
-        # Of a few runs no comparison could be made: it would take the place of that of all.
-        complete = complete_seeds(config, outcome.results) if len(chosen) == len(steps) else []
+        complete: list[int] = []
+        if len(chosen) == len(steps):  # a comparison of a few runs would take the place of that of all
+            # What stands from an earlier run may be of other code, and must not be mixed with this one.
+            unreached = [step.name for step in steps if step.name not in outcome.results]
+            forget(made.id, [*unreached, COMPARISON, PACK] if unreached else [])
+            complete = complete_seeds(config, outcome.results)
         closed = execute(closing(made, complete, outcome.results), pool, load) if complete else Outcome()
     if PACK in closed.results:
         pack.publish(closed.results[PACK], out)
@@ -106,16 +109,6 @@ def run_suite(
     if failures := outcome.failures | closed.failures:
         raise StageError(why(failures, config, complete))
     return {"suite": str(made.id), "pack": str(out) if PACK in closed.results else ""}
-
-
-def outdated(steps: Sequence[Step], chosen: Sequence[Step], outcome: Outcome, before: Mapping[Run, str]) -> list[str]:
-    """What stands from an earlier run and must not be mixed with this one, which may be of other code: stages that a
-    whole run did not come to, and comparisons of answers that are no longer those.
-    """
-    unreached = [step.name for step in chosen if step.name not in outcome.results] if len(chosen) == len(steps) else []
-    answered = [result for result in outcome.results.values() if result.stage == "evaluate"]
-    anew = any(before.get((r.condition, r.seed, r.stage)) != r.identity for r in answered)
-    return [*unreached, COMPARISON, PACK] if unreached or anew else []
 
 
 def forget(suite: SuiteId, names: Sequence[str]) -> None:
