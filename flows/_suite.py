@@ -89,7 +89,8 @@ def run_suite(
 
     def load(result: StageResult) -> None:
         own = f"{result.condition}.s{result.seed}.{result.stage}"
-        if result.stage == "evaluate" and known.get(own) != result.identity and known.pop(COMPARISON, None):
+        if result.stage == "evaluate" and known.get(own) != result.identity and COMPARISON in known:
+            del known[COMPARISON]
             forget(made.id, [COMPARISON, PACK])  # they are of other answers
         record(str(made.id), result)
 
