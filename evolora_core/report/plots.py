@@ -29,6 +29,7 @@ OTHERS = [
     ("#17BECF", "h"), ("#BCBD22", "p"), ("#1B4F72", "d"), ("#7D6608", "8"), ("#E377C2", "H"), ("#FF7F7F", "v"),
     ("#4D4D4D", "P"), ("#8FD175", "X"), ("#C7A76C", "<"), ("#3F51B5", ">"),
 ]  # fmt: skip
+BORN = {"mutation": "child by mutation", "merge": "child by merge, or sum of learners"}
 BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5)}  # colour and line width by origin
 TITLES = {"holdout_id": "in distribution", "holdout_ood": "out of distribution", "retention": "retention"}
 
@@ -212,7 +213,7 @@ def lineage(lives: pd.DataFrame) -> Figure:
         ]
         for origin, (colour, width) in BIRTHS.items():
             size = 4.0 if width < 1.2 else 6.0
-            shown.append(Line2D([], [], color=colour, marker="o", markersize=size, label=f"child by {origin}"))
+            shown.append(Line2D([], [], color=colour, marker="o", markersize=size, label=BORN[origin]))
         figure.legend(handles=shown, loc="outside lower center", ncols=4)
         return figure
 
