@@ -14,7 +14,7 @@ from evolora_core.evaluation.comparisons import compute_accuracies, compute_comp
 from evolora_core.report import tables
 from evolora_core.report.curves import curve_frame, curve_table
 from evolora_core.report.prices import price_frame, price_table
-from evolora_core.report.tables import rows_of
+from evolora_core.report.tables import SPLITS, rows_of
 from evolora_core.report.takeaways import takeaway
 from evolora_core.report.tuning import tuning_frame, tuning_table
 from evolora_core.store import frame, query
@@ -128,12 +128,27 @@ class Contents:
                     AS living_adapters_that_do_nothing
         """
         diverged = sum(bool(row["manifest"].get("summary", {}).get("diverged")) for row in self.manifests)
-        budgets = [(row["manifest"].get("flops"), _document(row).get("config", {})) for row in self.manifests]
+        trained = [row for row in self.manifests if row["condition"] != "tuning"]  # a trial counts its judging too
+        budgets = [(row["manifest"].get("flops"), _document(row).get("config", {})) for row in trained]
         shares = [flops / config["budget_flops"] for flops, config in budgets if config.get("budget_flops")]
         return query(self.home, sql, {"suite": self.suite}).records()[0] | {
             "fine_tunings_that_diverged": diverged,
             "largest_share_of_a_budget_that_was_spent": round(max(shares), 3) if shares else None,
         }
+
+    @cached_property
+    def prompts_of_other_seeds(self) -> dict[str, float]:
+        """Split -> the share of its prompts that another seed has too: items of small families are drawn again."""
+        sql = """
+            WITH asked AS (
+                SELECT DISTINCT split, seed, prompt FROM evaluations JOIN complete_seeds USING (suite, seed)
+                WHERE suite = $suite
+            ), counted AS (SELECT split, prompt, count(*) AS seeds FROM asked GROUP BY ALL)
+            SELECT split, coalesce(sum(seeds) FILTER (WHERE seeds > 1), 0) / sum(seeds) AS share
+            FROM counted GROUP BY split
+        """
+        shares = {row["split"]: row["share"] for row in query(self.home, sql, {"suite": self.suite}).records()}
+        return {split: shares[split] for split in SPLITS if split in shares}
 
     @cached_property
     def summary(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from evolora_core.errors import PackError
 from evolora_core.pack_folder import STAMP, check_place, put
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents, same
-from evolora_core.report.tables import csv
+from evolora_core.report.tables import SPLITS, csv
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -67,7 +67,7 @@ def readme(contents: Contents, plots: list[str]) -> str:
         keep_trailing_newline=True,
     )  # fmt: skip
     return environment.get_template("README.md.j2").render(
-        c=contents, config=contents.config, plots=plots, headline=figures.headline(contents)
+        c=contents, config=contents.config, plots=plots, splits=SPLITS, headline=figures.headline(contents)
     )
 
 
