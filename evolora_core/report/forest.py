@@ -42,7 +42,8 @@ QUESTIONS = (
         note="Accuracy of the ecology less that of the fine-tuned arm: mean over seeds, 95 % interval. Equal compute: "
         "the fine-tuned arm may spend the FLOPs that the ecology of the same seed spent on answers, updates, "
         "calibration, tests of merges, selection and routing; FLOPs: what it did spend, relative to the ecology. "
-        "Evolve, fine-tune: Holm p < 0.05 within the suite and an interval clear of zero. Undecided does not mean equal.",
+        "Evolve, fine-tune: Holm p < 0.05 within the suite and an interval clear of zero. Undecided does not mean "
+        "equal.",
     ),
     Question(
         rival="single",
