@@ -237,10 +237,10 @@ class SuiteConfig(Strict):
 
     def _check_peopled(self, name: str) -> None:
         """A family without a founder would never be practised."""
+        if self.kind(name) != "ecology":
+            return
         for settings in [self.settings(name), *(self.settings(name, trial) for trial in range(self.trials))]:
-            if self.kind(name) != "ecology" or not isinstance(settings, EcologyConfig):
-                continue
-            if settings.population < len(self.data.train_families):
+            if isinstance(settings, EcologyConfig) and settings.population < len(self.data.train_families):
                 raise ValueError(f"{name}: population {settings.population}: at least one for each training family")
 
     def _check_heard(self, name: str) -> None:
