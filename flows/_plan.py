@@ -169,16 +169,20 @@ def wanted(steps: Sequence[Step], only: Sequence[str], suite: Suite) -> list[Ste
 
     Raises ConfigError for a name that is none.
     """
-    words = [word.removeprefix(f"{suite.id}.").removeprefix(f"{suite.config.name}.") for word in only]
-    if not words or {COMPARISON, PACK, COMPARISON.rpartition(".")[0]} & set(words):
-        return list(steps)
     needs = {step.name: step.needs for step in steps}
+    closing_names = {COMPARISON, PACK, COMPARISON.rpartition(".")[0]}
     waiting: list[str] = []
-    for word, short in zip(only, words, strict=True):
-        named = [own for own in needs if own == short or own.startswith(f"{short}.")]
-        if not named:
+    for word in only:
+        # With or without the suite's name, which may be a condition's too.
+        words = dict.fromkeys(word.removeprefix(prefix) for prefix in ("", f"{suite.id}.", f"{suite.config.name}."))
+        if closing_names & set(words):
+            return list(steps)
+        named = [[own for own in needs if own == short or own.startswith(f"{short}.")] for short in words]
+        if not any(named):
             raise ConfigError(f"{word}: {suite.id} has no such run or stage; `evolora status {suite.id}` lists them")
-        waiting += named
+        waiting += next(filter(None, named))
+    if not only:
+        return list(steps)
     chosen: set[str] = set()
     while waiting:
         own = waiting.pop()

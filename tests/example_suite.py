@@ -45,6 +45,7 @@ COMPARISONS = [
     {"a": "ecology", "b": "sft", "split": "retention", "routing": "single"},
 ]
 UNIT = 1_000_000
+COOLDOWN = 40 * UNIT  # what a run pays for learning after its last generation
 STRENGTHS = [1.0, 0.5, 1.5]  # of ΔW after training
 
 
@@ -173,11 +174,8 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
             )
             number += 1
         total += int(reward.sum() - cost.sum())
-        for account, amount in (("sun", -int(reward.sum())), ("sink", int(cost.sum()))):
-            tables["ledger"].append({"generation": generation, "entry": "settle", "account": account, "amount": amount})
-        tables["ledger"].append(
-            {"generation": generation, "entry": "settle", "account": "organelle", "amount": int((reward - cost).sum())}
-        )
+        tables["ledger"] += _posting(generation, "reward", "sun", "0", int(reward.sum()))
+        tables["ledger"] += _posting(generation, "answer", "0", "sink", int(cost.sum()))
         accepted = condition == "ecology" and generation % 3 == 2
         tables["generations"].append(
             {"generation": generation, "population": population, "episodes": episodes}
@@ -215,6 +213,7 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
                 | {"weight": 1.0}
             )
             lives.append(("mutation", generation))
+    tables["ledger"] += _posting(generations, "update", "0", "sink", COOLDOWN)
     for organelle, (origin, born) in enumerate(lives):
         died = born + 5 if organelle % 6 == 5 and born + 5 < generations else None
         tables["organelles"].append(
@@ -230,6 +229,11 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
         tables = {name: rows for name, rows in tables.items() if rows}
     tables["compute"] = _compute(rollout=6 * 10**10, update=3 * 10**10, selection=10**10)
     return write_stage(home, part(suite, condition, seed, "evolve"), tables)
+
+
+def _posting(generation: int, entry: str, payer: str, payee: str, amount: int) -> list[dict]:
+    row = {"generation": generation, "entry": entry}
+    return [row | {"account": payer, "amount": -amount}, row | {"account": payee, "amount": amount}]
 
 
 def _sft(home: Path, suite: str, condition: str, seed: int, budget: float) -> Slice:

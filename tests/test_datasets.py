@@ -39,7 +39,15 @@ def test_splits_are_disjoint_balanced_and_of_the_right_size(seed: int) -> None:
         assert {reserved(prompt) for prompt in prompts} == {name != "train"}
         cells = Counter((item.family, item.depth) for item in items)
         assert max(cells.values()) - min(cells.values()) <= 1
-    assert {item.family for item in splits["holdout_ood"]} == {"logic.bool", "regex.synthesis"}
+    learned, foreign = {"math", "json_repair"}, {"logic.bool", "regex.synthesis"}
+    assert {name: {item.family for item in items} for name, items in splits.items()} == {
+        "train": learned,
+        "selection": learned,
+        "holdout_id": learned,
+        "holdout_ood": foreign,
+        "retention": {"string.sort"},
+        "reselection": foreign,
+    }
 
 
 def test_the_seed_decides() -> None:

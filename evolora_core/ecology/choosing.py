@@ -11,9 +11,7 @@ from evolora_core.ecology.world import World
 from evolora_core.families import Item
 from evolora_core.population.merge import add_up
 from evolora_core.population.stack import Population
-from evolora_core.routing import choose_among
-
-NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
+from evolora_core.routing import choose_among, no_ops
 
 
 def shortlist(world: World, state: State) -> dict[str, list[int]]:
@@ -24,8 +22,8 @@ def shortlist(world: World, state: State) -> dict[str, list[int]]:
     costs as much as to learn from what is asked, and the best of several on the selection split is the best by luck
     the oftener, the more there are.
     """
-    moved = state.population.delta_norms().numpy(force=True) > NO_OP
-    able = [organelle for organelle in state.living if moved[organelle.slot]]
+    still = no_ops(state.population)
+    able = [organelle for organelle in state.living if organelle.slot not in still]
     skill = world.skill(state)
 
     listed = {}

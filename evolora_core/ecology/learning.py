@@ -46,8 +46,8 @@ def cool(world: World, state: State) -> None:
         price = (state.meter.flops("update") - state.phase_updates) / state.steps
         steps = max(0, int((_limit(world, state) - state.meter.total()) / LONGER / price))
     _rehearse(world, state, 1 - np.arange(1, steps + 1) / (steps + 1), "cool")
-    state.events["ledger"] += state.ledger.drain()
     drop_broken(state)
+    state.events["ledger"] += state.ledger.drain()
 
 
 def affords(world: World, state: State, more: float) -> bool:

@@ -24,6 +24,7 @@ from evolora_core.routing import (
     choose_routes,
     guess_families,
     learn_router,
+    no_ops,
     route,
 )
 
@@ -145,9 +146,8 @@ def _evolved_slots(
         if not evolved.selection_items:
             raise ConfigError(f"--routing {routing}: {evolved.name} has no selection items for it; give --organelle")
         slots = sorted(evolved.shortlist or evolved.organelles.values())
-        norms = evolved.population.delta_norms()
         answered = answer_as_each(host, evolved.population, evolved.selection_items, slots, decoding=decoding)
-        routes = choose_routes(answered, routing, no_op=[slot for slot in slots if float(norms[slot]) == 0.0])
+        routes = choose_routes(answered, routing, no_op=no_ops(evolved.population))
     guessed = None
     if routing == "learned":
         classifier = evolved.classifier or learn_router(host, evolved.selection_items)

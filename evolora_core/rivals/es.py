@@ -56,7 +56,7 @@ def train_es(
     decoding: Decoding,
     progress: Progress | None = None,
 ) -> EsResult:
-    """Steps until another would overspend `budget_flops`. A killed run goes on from its last commit in `folder/work`;
+    """Steps until another could overspend `budget_flops`. A killed run goes on from its last commit in `folder/work`;
     whoever does not need that removes it. Raises StageError if the budget does not pay for one step.
     """
     first = _dearest(host, _asked(items, config, seed, 0), config, decoding)
@@ -73,8 +73,8 @@ def train_es(
     tried.ranks[:] = config.rank
     work = folder / "work"
     meter, steps = _resume(base, optimizer, work)
-    saved, last = time.monotonic(), int(steps[-1]["flops"]) if steps else 0
-    while meter.total() + round(1.1 * last) <= budget_flops:
+    saved = time.monotonic()
+    while meter.total() + _dearest(host, _asked(items, config, seed, len(steps)), config, decoding) <= budget_flops:
         step = len(steps)
         started, before = time.perf_counter(), meter.total()
         left = 1 - before / budget_flops
@@ -85,10 +85,10 @@ def train_es(
             base.weights[:] = tried.weights[int(scores.argmax())]  # of equals the first, which is the parent
         elif (ascent := slope(scores, noise[: config.pairs])) is not None:
             optimizer.step(torch.zeros(1, dtype=torch.long), -ascent[None], torch.tensor([config.learning_rate * left]))
-        last = meter.total() - before
+        flops = meter.total() - before
         tokens = sum(account.tokens for account in meter.accounts.values()) - sum(int(row["tokens"]) for row in steps)
         seconds = time.perf_counter() - started
-        steps.append({"step": step + 1, "reward": correct, "flops": last, "tokens": tokens, "seconds": seconds})
+        steps.append({"step": step + 1, "reward": correct, "flops": flops, "tokens": tokens, "seconds": seconds})
         if progress:
             progress(min(meter.total(), budget_flops), budget_flops)
         if time.monotonic() - saved > artifacts.commit_seconds():

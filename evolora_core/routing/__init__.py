@@ -6,7 +6,7 @@ The bare host is always a candidate, and wins unless somebody is better. The cos
 handed in: the caller charges it.
 """
 
-from evolora_core.routing.candidates import answer_as_each, choose_among, learn_router
+from evolora_core.routing.candidates import answer_as_each, choose_among, learn_router, no_ops
 from evolora_core.routing.learned import FILE, Classifier, guess_families, read_classifier
 from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, read_routes, route, write_routes
 
@@ -21,6 +21,7 @@ __all__ = [
     "choose_routes",
     "guess_families",
     "learn_router",
+    "no_ops",
     "read_classifier",
     "read_routes",
     "route",

@@ -14,6 +14,7 @@ from evolora_core.population.stack import Population
 from evolora_core.routing.learned import FILE, Classifier, fit, prompt_features, write_classifier
 from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, write_routes
 
+NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
 PROOF = 2.0  # standard errors by which a specialist must lead to be added up: one that learned nothing spoils the sum
 
 
@@ -32,6 +33,11 @@ def answer_as_each(
     questions, answering = list(items) * len(candidates), np.repeat(candidates, n)
     outcomes = answer_items(host, population, questions, answering, decoding=decoding, progress=progress)
     return {slot: outcomes[i * n : (i + 1) * n] for i, slot in enumerate(candidates)}
+
+
+def no_ops(population: Population) -> set[int]:
+    """The slots whose adapter changes nothing."""
+    return set((~(population.delta_norms() > NO_OP)).nonzero().flatten().tolist())
 
 
 def choose_among(
@@ -74,6 +80,7 @@ def choose_among(
             population = add_up(proven)
             everywhere = [population.capacity - 1]
         ask(lambda item: everywhere)
+    still = no_ops(population)
     for routing in routings:
         buckets: dict[str, list[int]] = {}
         for number, item in enumerate(selection):
@@ -83,7 +90,7 @@ def choose_among(
             own = [] if routing == "single" else listed.get(selection[numbers[0]].family, [])
             slots = dict.fromkeys([HOST, *own, *everywhere])
             by_slot = {slot: [answers[slot, n] for n in numbers] for slot in slots}
-            chosen.append(choose_routes(by_slot, routing))
+            chosen.append(choose_routes(by_slot, routing, no_op=still))
         write_routes(folder / f"routes-{routing}.json", joined(chosen))
     if "learned" in routings:
         write_classifier(folder / FILE, learn_router(host, selection, meter))
@@ -124,4 +131,5 @@ def joined(parts: Sequence[Routes]) -> Routes:
         table={bucket: slot for part in parts for bucket, slot in part.table.items()},
         accuracy={bucket: given for part in parts for bucket, given in part.accuracy.items()},
         n={bucket: count for part in parts for bucket, count in part.n.items()},
+        no_op=tuple(sorted({slot for part in parts for slot in part.no_op})),
     )

@@ -192,12 +192,15 @@ FROM compared AS c JOIN size AS s USING (run_id, arm, split) GROUP BY ALL;
 -- never that of one generation.
 CREATE OR REPLACE VIEW run_summary AS
 WITH runs AS (SELECT DISTINCT suite, run_id, condition, seed FROM data.stages WHERE stage = 'evaluate'),
-lived AS ( -- a generation without episodes has the totals of its costs as means
+lived AS (
     SELECT run_id, count(*) AS generations, sum(episodes) AS episodes, max(population) > 1 AS several,
-        sum(mean_reward * greatest(episodes, 1)) AS reward, sum(mean_cost * greatest(episodes, 1)) AS cost,
-        (reward - cost) / nullif(sum(episodes), 0) AS mean_net, reward / nullif(cost, 0) AS mean_roi,
         arg_max(qd_coverage, generation) AS qd_coverage
     FROM data.generations GROUP BY run_id
+),
+paid AS ( -- from the ledger, since a cooldown is paid for too and no generation has it
+    SELECT run_id, coalesce(sum(amount) FILTER (WHERE entry = 'reward' AND account <> 'sun'), 0) / 1e6 AS reward,
+        sum(amount) FILTER (WHERE entry IN ('ticket', 'answer', 'update', 'test') AND account = 'sink') / 1e6 AS cost
+    FROM data.ledger GROUP BY run_id
 ),
 merged AS (SELECT run_id, count(*) FILTER (WHERE origin = 'merge') AS merges FROM data.organelles GROUP BY run_id),
 answered AS (
@@ -216,10 +219,10 @@ reached AS (
         max(acc) FILTER (WHERE split = 'holdout_ood') AS holdout_ood, max(acc) FILTER (WHERE split = 'retention') AS retention
     FROM split_accuracy GROUP BY run_id
 )
-SELECT runs.*, generations, episodes, mean_net, mean_roi,
+SELECT runs.*, generations, episodes, (reward - cost) / nullif(episodes, 0) AS mean_net, reward / nullif(cost, 0) AS mean_roi,
     CASE WHEN several THEN coalesce(merges, 0) END AS merges, -- one organelle alone cannot merge
     qd_coverage, holdout_id, holdout_ood, retention, cost_per_answer, cost_per_correct, train_flops, total_flops, evaluation_flops
-FROM runs LEFT JOIN lived USING (run_id) LEFT JOIN merged USING (run_id)
+FROM runs LEFT JOIN lived USING (run_id) LEFT JOIN paid USING (run_id) LEFT JOIN merged USING (run_id)
     LEFT JOIN answered USING (run_id) LEFT JOIN spent USING (run_id) LEFT JOIN reached USING (run_id);
 
 -- Means over the complete seeds. lo, hi: bootstrap over seeds and items, NULL until the suite's comparisons are computed

@@ -128,7 +128,7 @@ def same_tables_of_another_day(victim: Victim, calm: Victim) -> list[str]:
 
 def retired_and_repeatable(victim: Victim, calm: Victim) -> list[str]:
     """The organelles went, nothing of theirs is left, and a second suite struck alike has the same tables."""
-    fates = query(victim.home, "SELECT id FROM organelles WHERE cause = 'not finite'").rows
+    fates = query(victim.home, "SELECT organelle FROM organelles WHERE cause = 'not finite'").rows
     twin = Victim.make(victim.folder / "twin", victim.config)
     twin.start("not_a_number", "suite.json", module="flows.bench.sabotage")
     if twin.finish():

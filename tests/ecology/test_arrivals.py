@@ -65,7 +65,7 @@ def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(small, pa
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])
-def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, monkeypatch, mode):
+def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, monkeypatch, caplog, mode):
     budget = {"budget_flops": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
     whole = run(small, tmp_path / "whole", **budget)
     assert whole.meter.total() <= budget["budget_flops"]
@@ -85,7 +85,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, m
         patch.setattr(loop, "generation", killed)
         with pytest.raises(KeyboardInterrupt):
             run(small, tmp_path / "killed", **budget)
-    resumed = run(small, tmp_path / "killed", **budget)
+    with caplog.at_level("INFO"):
+        resumed = run(small, tmp_path / "killed", **budget)
+    assert f"resumed {mode} s0 at generation {last}" in caplog.text
     assert without_clock(resumed.folder) == without_clock(whole.folder)
     for name in ("population.safetensors", "routes-family.json"):
         assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()

@@ -73,11 +73,24 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(small, straight, tmp_path, cap
     assert without_clock(tmp_path) == without_clock(straight.folder)
 
 
-def test_every_ledger_entry_balances(straight):
-    totals: dict[int, int] = {}
+def test_the_ledger_has_every_balance_and_all_that_was_metered(small, straight):
+    """Sums are zero by construction; what can be wrong is who paid, and whether all of it was charged."""
+    balances: dict[str, int] = {}
+    spent: dict[str, int] = {}
     for row in rows(straight.folder, "ledger"):
-        totals[row["generation"]] = totals.get(row["generation"], 0) + row["amount"]
-    assert set(totals.values()) == {0}
+        balances[row["account"]] = balances.get(row["account"], 0) + row["amount"]
+        if row["account"] == "sink":
+            spent[row["entry"]] = spent.get(row["entry"], 0) + row["amount"]
+    assert sum(balances.values()) == 0
+    organelles = rows(straight.folder, "organelles")
+    assert {str(row["organelle"]): row["balance"] for row in organelles if row["balance"]} == {
+        account: amount for account, amount in balances.items() if account not in ("sun", "sink") and amount
+    }
+    flops: dict[str, int] = {}
+    for row in rows(straight.folder, "compute"):
+        flops[row["purpose"]] = flops.get(row["purpose"], 0) + row["flops"]
+    for entry, purpose in (("answer", "rollout"), ("update", "update")):
+        assert spent[entry] == pytest.approx(flops[purpose] / small.calibration.unit_flops * 1e6, rel=1e-6)
 
 
 def test_births_are_paid_by_the_living(straight):

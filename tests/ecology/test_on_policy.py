@@ -57,7 +57,7 @@ def one_generation(small, rule, mode="single", **plasticity):
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatch, mode, rule):
+def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatch, caplog, mode, rule):
     """Killed in the middle of its third generation, after a commit of the second."""
     calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
     budget = {} if mode == "ecology" else {"budget_flops": calibrated + round(720 * small.calibration.unit_flops)}
@@ -75,7 +75,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         run(small, tmp_path / "killed", rule, mode=mode, **budget)
     monkeypatch.setattr(loop, "learn", learn)
-    run(small, tmp_path / "killed", rule, mode=mode, **budget)
+    with caplog.at_level("INFO"):
+        run(small, tmp_path / "killed", rule, mode=mode, **budget)
+    assert f"resumed {mode} s0 at generation 2" in caplog.text
     assert tables(tmp_path / "killed") == tables(tmp_path / "straight")
     weights = [(tmp_path / name / "population.safetensors").read_bytes() for name in ("killed", "straight")]
     assert weights[0] == weights[1]

@@ -5,7 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evolora_core.ecology.merging import Proposal, _answers
+from evolora_core.ecology.perturbation import _ask, _trial
+from evolora_core.ecology.rollout import act, admit, allocate
 from evolora_core.ecology.verdict import observed
+from evolora_core.ecology.world import World, found
 from evolora_core.evaluation.grading import Outcome
 from evolora_core.families import Item, grade
 
@@ -32,3 +36,42 @@ def test_it_errs_again_about_the_same_answer_whoever_gives_it():
     verdicts, again = ([o.grade.correct for o in observed(own, 0.3, seed=1)] for own in (given, list(reversed(others))))
     assert verdicts == again[::-1]
     assert verdicts != [o.grade.correct for o in observed(given, 0.3, seed=2)]
+
+
+def world_of(small, error, **plasticity):
+    """World and state of an ecology whose verifier errs, and with the truth to hold its verdicts against."""
+    own = small.config.plasticity.model_copy(update=plasticity)
+    config = small.config.model_copy(update={"verifier_error": error, "plasticity": own, "episodes": 120})
+    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
+    return world, found(world)
+
+
+def wrongly(outcomes):
+    """The share of answers about which the verifier was wrong; each answer counts once."""
+    once = {(o.item.task_id, o.answer): o for o in outcomes}.values()
+    return np.mean([o.grade.correct != grade(o.item, o.answer).correct for o in once])
+
+
+@pytest.mark.parametrize("rule", ["search", "grpo"])
+def test_whoever_practises_hears_the_errors(small, rule):
+    for error, least, most in ((0.0, 0.0, 0.0), (0.5, 0.3, 0.7)):
+        world, state = world_of(small, error, rule=rule)
+        groups = allocate(world, state, admit(world, state))
+        answers = [outcome for own in act(world, state, groups) for outcome in own]
+        assert least <= wrongly(answers) <= most
+
+
+def test_perturbed_copies_hear_the_errors(small):
+    world, state = world_of(small, 0.5, rule="es", pairs=2)
+    trial = _trial(world, state, state.living[0], 40, np.random.default_rng(0))
+    (answers,) = _ask(world, state, [trial])
+    assert 0.3 < wrongly(answers) < 0.7
+
+
+def test_a_merge_is_judged_by_the_same_verifier(small):
+    verdicts = []
+    for error in (0.0, 1.0):
+        world, state = world_of(small, error)
+        pair = Proposal(*state.living[:2], ("json_repair", "math"), "weighted", 0.0)
+        verdicts.append(_answers(world, state, pair, np.arange(20), [0, 1]))
+    assert (verdicts[0] == ~verdicts[1]).all()

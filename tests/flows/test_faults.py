@@ -9,7 +9,7 @@ from flows.bench.faults import measure
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
 SMALL = ["seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
-FAULTS = ["kill -9 of the worker", "truncated checkpoint", "truncated evaluations", "out of memory"]
+FAULTS = ["kill -9 of the worker", "truncated checkpoint", "truncated evaluations", "NaN organelle", "out of memory"]
 
 
 @pytest.mark.slow

@@ -81,6 +81,17 @@ def test_random_search_goes_to_what_is_better_and_else_stays(nano, sorting, tmp_
     assert import_peft(still.adapter_folder, nano).norm() == 0
 
 
+def test_a_step_that_may_cost_more_than_is_left_is_not_begun(nano, sorting, tmp_path):
+    """One item a step, short or long: what the last one cost says nothing about the next."""
+    one = CONFIG.model_copy(update={"items": 1, "pairs": 1})
+    long = [replace(item, prompt=item.prompt + " and" * 150) for item in sorting[:8]]
+    budget = 8 * 10**9
+    for seed in (7, 13):  # with 13 there is room after the last short step, but not for the long one that is next
+        given = {"budget_flops": budget, "seed": seed, "folder": tmp_path / str(seed), "decoding": DECODING}
+        result = es.train_es(nano, sorting[8:16] + long, one, **given)
+        assert result.meter.total() <= budget
+
+
 def test_a_budget_that_pays_for_no_step_is_refused(nano, sorting, tmp_path):
     with pytest.raises(StageError, match="es: the budget .* does not pay for one step of 8 x 6 answers"):
         es.train_es(nano, sorting, CONFIG, budget_flops=10**9, seed=1, folder=tmp_path, decoding=DECODING)

@@ -67,6 +67,14 @@ def test_selection_is_cut_to_its_share_and_needs_a_choice():
     assert (alone.reserve, alone.questions) == (0, 0)
 
 
+@pytest.mark.parametrize(("rows", "epochs", "steps"), [(12, 2, 6), (12, 2.5, 7), (10, 1, 2), (3, 1, 1), (3, 4, 3)])
+def test_no_more_passes_are_made_than_allowed_and_one_step_at_least(rows, epochs, steps):
+    lengths = np.full(rows, 10)
+    given = {"budget_flops": 10**6, "batch_rows": 4, "checkpoints": 1, "seed": 0}
+    assert make_plan(lengths * 100, lengths, epochs=epochs, **given).steps == steps
+    assert make_plan(lengths * 100, lengths, **given).steps == 250
+
+
 def test_too_few_questions_to_choose_by_are_not_asked():
     _, plan = plan_for([10] * 8, steps=20, questions=np.full(5, 50), checkpoints=4)
     assert (plan.reserve, plan.questions) == (0, 0)

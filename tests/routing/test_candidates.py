@@ -68,6 +68,17 @@ def test_those_that_lead_in_their_families_are_added_up(faulty, tmp_path, summed
     assert [row["purpose"] for row in meter.rows() if row["flops"]] == ["routing"]
 
 
+def test_an_adapter_that_changes_nothing_is_flagged_and_leaves_the_choice_to_others(faulty, tmp_path):
+    host, mend = faulty
+    population = Population.empty(host, 2, 2)
+    population.put(0, mend.scaled(0.0))
+    population.put(1, mend)
+    given = (host, population, draw_items("string.sort", 24), {"string.sort": [0, 1]}, ["family"], tmp_path, Meter())
+    choose_among(*given, decoding=DECODING)
+    assert read_routes(tmp_path / "routes-family.json").no_op == (0,)
+    assert chosen(tmp_path, "family") == {"string.sort": 1}
+
+
 def test_where_nobody_leads_the_host_answers_everything(faulty, tmp_path):
     host, mend = faulty
     population = Population.empty(host, 1, 2)

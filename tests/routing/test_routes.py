@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,14 @@ def test_the_best_of_each_family_answers_it():
     assert found.slots == [0, 1]
     unseen = Item("other", 0, "string.sort", "short", "x")
     assert route([ITEMS[0], ITEMS[1], unseen], found).tolist() == [0, 1, HOST]
+
+
+def test_the_learned_router_sees_the_guess_alone():
+    found = choose_routes(answered(host="00000000", s0="10100000", s1="01010100"), "learned")
+    assert route(ITEMS[:3], found, ["logic.bool", "math", "neither"]).tolist() == [1, 0, HOST]
+    for routes, guessed in ((found, None), (replace(found, routing="family"), ["math"])):
+        with pytest.raises(ValueError, match="families that a classifier guessed"):
+            route(ITEMS[:1], routes, guessed)
 
 
 def test_single_sends_everything_to_one():

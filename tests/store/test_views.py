@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from example_suite import CONDITIONS, part, write_stage, write_suite
+from example_suite import CONDITIONS, COOLDOWN, part, write_stage, write_suite
 
 from evolora_core.evaluation.statistics import wilson
 from evolora_core.store import query, record
@@ -73,8 +73,9 @@ def test_paper_table_means_over_seeds(home: Path) -> None:
     net, roi = [], []
     for seed in range(3):
         reward, cost = (np.array([r[i] for r in episodes if r[0] == seed]) for i in (1, 2))
-        net.append((reward - cost).mean() / 1e6)
-        roi.append(reward.sum() / cost.sum())
+        costs = cost.sum() + COOLDOWN  # of which no episode and no generation knows
+        net.append((reward.sum() - costs) / len(reward) / 1e6)
+        roi.append(reward.sum() / costs)
     assert (ecology["mean_net"], ecology["mean_roi"]) == pytest.approx((np.mean(net), np.mean(roi)))
     assert ecology["qd_coverage"] == pytest.approx(0.7)  # of the last generation
     accuracies = query(home, "SELECT acc FROM split_accuracy WHERE condition = 'sft' AND split = 'retention'").rows
@@ -96,7 +97,7 @@ def test_paper_table_leaves_out_seeds_that_one_condition_lacks(home: Path, tmp_p
 
 
 def test_the_ledger_balances_and_a_broken_one_shows(home: Path, tmp_path: Path) -> None:
-    assert query(home, "SELECT max(abs(balance)), count(*) FROM ledger_balance").rows == [(0.0, 48)]
+    assert query(home, "SELECT max(abs(balance)), count(*) FROM ledger_balance").rows == [(0.0, 54)]
     broken = [{"generation": g, "entry": "settle", "account": "sun", "amount": 500_000} for g in range(2)]
     record(tmp_path, write_stage(tmp_path, part(SUITE, "ecology", 0, "evolve"), {"ledger": broken}))
     assert query(tmp_path, "SELECT generation, balance FROM ledger_balance ORDER BY ALL").rows == [(0, 0.5), (1, 1.0)]

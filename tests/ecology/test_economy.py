@@ -1,0 +1,119 @@
+"""Who is sold what, who has to go, and how fast whoever stays may learn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evolora_core.archive import Elite
+from evolora_core.ecology import learning
+from evolora_core.ecology.ledger import SINK, SUN, micro
+from evolora_core.ecology.rollout import admit, trade
+from evolora_core.ecology.selection import cull
+from evolora_core.ecology.world import World, found
+from evolora_core.plasticity import Memory
+
+
+@pytest.fixture
+def ecology(small):
+    """An ecology's world and its founders: 0 and 2 practise one family, 1 and 3 the other."""
+    world = World(small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology")
+    state = found(world)
+    niches = [organelle.niche for organelle in state.living]
+    assert niches == [niches[0], niches[1]] * 2 and niches[0] != niches[1]
+    return world, state
+
+
+def leave(state, organelle, units):
+    """Take or give what it takes for the account to hold so many units."""
+    missing = micro(units) - state.ledger.balance(organelle)
+    payer, payee = (SUN, str(organelle)) if missing > 0 else (str(organelle), SINK)
+    state.ledger.post(state.generation, "reward", payer, payee, abs(missing))
+
+
+def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology):
+    world, state = ecology
+    world = replace(world, config=world.config.model_copy(update={"economy": _prices(world, answer_price=3.0)}))
+    newcomer = replace(state.organelles[2], id=4, slot=4)  # a third of the finder's niche, who is poor
+    state.organelles.append(newcomer)
+    state.buffers[4] = type(state.buffers[0])()
+    leave(state, 4, 2.9)
+    before = {i: state.ledger.balance(i) for i in range(5)}
+    memory = Memory(7, (5, 6), 1.0)
+    trade(world, state, [(state.organelles[0], memory)])
+    paid = {i: (state.ledger.balance(i) - before[i]) / micro(1) for i in range(5)}
+    assert paid == {0: 3.0, 1: 0.0, 2: -3.0, 3: 0.0, 4: 0.0}
+    assert [len(state.buffers[i]) for i in range(5)] == [0, 0, 1, 0, 0]
+    assert {row["entry"] for row in state.ledger.drain() if row["account"] == "2"} == {"sale"}
+
+
+def test_strikes_count_in_a_row_and_a_paid_ticket_clears_them(ecology):
+    world, state = ecology
+    world = replace(world, config=world.config.model_copy(update={"economy": _prices(world, ticket=10.0, strikes=2)}))
+    strikes, present = [], []
+    for balance in (9.0, 10.0, 9.0, 9.0):
+        leave(state, 1, balance)
+        admitted = admit(world, state)
+        present.append(1 in [organelle.id for organelle in admitted])
+        strikes.append(state.organelles[1].strikes)
+    assert present == [False, True, False, False]
+    assert strikes == [1, 0, 1, 1]
+    assert state.organelles[1].cause == "bankrupt" and state.ledger.balance(1) == 0
+    assert [organelle.id for organelle in state.living] == [0, 2, 3]
+
+
+def test_the_poorest_go_first_but_for_elites_learners_and_the_newborn(ecology):
+    world, state = ecology
+    world = replace(world, config=world.config.model_copy(update={"population": 2}))
+    for organelle, balance in enumerate((1.0, 2.0, 4.0, 3.0)):
+        leave(state, organelle, balance)
+    state.generation = 5
+    state.archive.add(0, Elite(0, 0.9, 5))  # the very poorest
+    state.change(state.organelles[1], learned=5)  # the next
+    cull(world, state)
+    assert [organelle.id for organelle in state.living] == [0, 1]
+    assert {o.cause for o in state.organelles if not o.alive} == {"culled"}
+
+
+def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology):
+    world, state = ecology
+    world = replace(world, config=world.config.model_copy(update={"population": 3}))
+    for organelle, balance in enumerate((5.0, 2.0, 4.0, 3.0)):
+        leave(state, organelle, balance)  # all were born in this generation
+    cull(world, state)
+    assert [organelle.id for organelle in state.living] == [0, 2, 3]
+
+
+def test_the_rate_halves_and_what_arrives_is_learned_at_the_full_one(ecology):
+    world, state = ecology
+    organelle = replace(state.organelles[0], learning_rate=1.5)
+    plasticity = world.config.plasticity
+    rates = []
+    for generation in (0, plasticity.half_life, 2 * plasticity.half_life):
+        state.generation = generation
+        rates.append(world.rate(state, organelle))
+    assert rates == pytest.approx([1.5 * plasticity.learning_rate / 2**i for i in range(3)])
+    learning.arrive(world, state)
+    assert world.rate(state, organelle) == pytest.approx(rates[0])
+
+
+def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology, monkeypatch):
+    world, state = ecology
+    for organelle in state.living:
+        state.buffers[organelle.id].add(Memory(0, (5,), 1.0), 8)
+    state.generation = 10
+    seen, train = [], learning.train
+
+    def spied(world, state, learners, decay, batches):
+        seen.append(decay)
+        train(world, state, learners, decay, batches)
+
+    monkeypatch.setattr(learning, "train", spied)
+    learning.cool(world, state)
+    (decay,) = seen
+    assert len(decay) == round(world.config.plasticity.steps * 10 * world.config.plasticity.cooldown) > 3
+    assert (np.diff(decay) < 0).all() and 0 < decay[-1] < 1 / len(decay) and 1 - 1 / len(decay) < decay[0] < 1
+
+
+def _prices(world, **changes):
+    return world.config.economy.model_copy(update=changes)

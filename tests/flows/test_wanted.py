@@ -1,0 +1,38 @@
+"""What `evolora retry` runs again: the named runs and stages, and what they need."""
+
+from pathlib import Path
+
+import pytest
+
+from evolora_core.config import load_suite
+from evolora_core.errors import ConfigError
+from evolora_core.run_index import SuiteId
+from flows._plan import plan, wanted
+from tasks._stage import Suite
+
+TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
+RUN = "ecology.s0.evolve"
+
+
+@pytest.fixture
+def suite():
+    """A suite that is called like one of its conditions."""
+    settings = ["name=ecology", "seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
+    return Suite(load_suite(TINY, settings), SuiteId("ecology", "0a1b2c3d"), {}, {})
+
+
+@pytest.mark.parametrize("prefix", ["", "ecology.", "ecology-0a1b2c3d."])
+def test_the_suites_name_may_be_a_conditions_too(suite, prefix):
+    steps = plan(suite)
+    assert [step.name for step in steps if step.name.startswith("ecology.")] == [RUN, "ecology.s0.evaluate"]
+    whole = [step.name for step in wanted(steps, [f"{prefix}ecology.s0"], suite)]
+    assert whole[-1] == "ecology.s0.evaluate" and RUN in whole and "frozen.s0.evaluate" not in whole
+    assert [step.name for step in wanted(steps, [f"{prefix}ecology.s0.evolve"], suite)] == whole[:-1]
+    assert wanted(steps, [f"{prefix}suite.s0.pack"], suite) == steps
+    with pytest.raises(ConfigError, match=r"ecology\.s7: ecology-0a1b2c3d has no such run or stage"):
+        wanted(steps, [f"{prefix}ecology.s7"], suite)
+
+
+def test_all_if_nothing_is_named(suite):
+    steps = plan(suite)
+    assert wanted(steps, [], suite) == steps
