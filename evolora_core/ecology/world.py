@@ -163,9 +163,11 @@ class World:
         """What practice may have brought: gain with the benefit of the doubt, a little at least: `[slots, families]`.
 
         Learning progress (Oudeyer et al. 2007) over the whole run: over one generation it drowns in noise. Optimism
-        keeps a family from starving after a few unlucky answers: its practice fades, and the doubt grows again.
+        keeps a family from starving after a few unlucky answers: its practice fades, and the doubt grows again. Who is
+        worse than the host beyond doubt has its way back to go, and promises as much as one who is better (absolute
+        learning progress, Portelas et al. 2019): with few rows it would stay there.
         """
-        return np.maximum(self.gain(state) + self.doubt(state), FLOOR)
+        return np.maximum(np.abs(self.gain(state) + self.doubt(state)), FLOOR)
 
     def interest(self, state: State) -> np.ndarray:
         """The best promise of the living in the family of each cell, 0 where that is not there: `[cells]`."""

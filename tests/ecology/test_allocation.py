@@ -11,6 +11,14 @@ from evolora_core.ecology.rollout import allocate, cell_chances
 from evolora_core.ecology.world import World, found
 
 
+def teach(state, slot):
+    """Move an organelle's weights away from the host's."""
+    adapter = state.population.get(slot)
+    for factor in adapter.B.values():
+        torch.nn.init.constant_(factor, 0.01)
+    state.population.put(slot, adapter)
+
+
 def shares(small, allocation):
     """Items of each organelle, credit and cell chances where the first organelle is rich and knows its niche."""
     economy = small.config.economy.model_copy(update={"allocation": allocation})
@@ -18,10 +26,7 @@ def shares(small, allocation):
     world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
     state = found(world)
     state.ledger.post(0, "reward", SUN, "0", micro(50_000))
-    adapter = state.population.get(0)
-    for factor in adapter.B.values():
-        torch.nn.init.constant_(factor, 0.01)
-    state.population.put(0, adapter)
+    teach(state, 0)
     own = world.cells.index((state.organelles[0].niche, "short"))
     state.practice[0, own] = (200, 200)
     groups = allocate(world, state, state.living)
@@ -44,6 +49,21 @@ def test_by_merit_the_rich_and_able_get_more(small):
     assert counts[0] > 2 * max(counts[1:])
     assert credit[0] > 2 * max(credit[1:])
     assert chances.max() > 1.5 * chances.min()
+
+
+def test_a_learner_that_fell_behind_the_host_is_not_starved(small):
+    """One unlucky generation took a family's rows for the rest of a run: with few rows it never came back."""
+    world = World(small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology")
+    state = found(world)
+    teach(state, 0)
+    family = world.families.index(state.organelles[0].niche)
+
+    def promise(answers, gain):
+        state.practice[0, world.inside[family]] = [(answers, answers * (p + gain)) for p in bare]
+        return world.promise(state)[0, family]
+
+    bare = world.host_accuracy[world.inside[family]]
+    assert promise(1000, -0.3) == pytest.approx(0.3, abs=0.05)
 
 
 def test_alike_means_alike(small):
