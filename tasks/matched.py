@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from evolora_core.families import get
 from tasks._stage import StageRequest, StageResult, Suite, Work, stage_request
 
 
@@ -25,7 +26,7 @@ def matched_request(
 
 def arrivals(suite: Suite) -> list[str]:
     """The families in the order in which they come and go; none if all are there all the time."""
-    return suite.config.data.train_families if suite.config.data.arrivals else []
+    return [get(name).name for name in suite.config.data.train_families] if suite.config.data.arrivals else []
 
 
 def rival_config(suite: Suite, section: str, arm: str, trial: int | None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     budget. Where families come one after another, one adapter is trained on each in turn, or, with specialists, one
     adapter on each.
     """
+    from evolora_core import rng
     from evolora_core.compute import FlopModel, Meter
     from evolora_core.config import SftConfig
     from evolora_core.ecology.calibration import Calibration
@@ -53,12 +54,14 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     meter = Meter()
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
+        # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
+        seed = rng.key(work.seed, 0, number, "specialist") if config.specialists else work.seed
         results[name] = train_sft(
             host,
             own,
             config,
             budget_flops=left // len(training),
-            seed=work.seed,
+            seed=seed,
             folder=folder / name,
             selection_items=[item for item in selection if name in ("all", item.family)],
             decoding=decoding,

@@ -15,6 +15,7 @@ Routing = Literal["single", "family", "cell", "learned"]
 HoldoutRouting = Literal["single", "family", "cell", "learned", "reselected"]
 Section = EcologyConfig | SftConfig | EsConfig | GrpoConfig
 Split = Literal["holdout_id", "holdout_ood", "retention"]
+UNREAD = {"hebbian": {"plasticity.learning_rate"}, "none": {"plasticity.learning_rate", "plasticity.hebbian_rate"}}
 NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
 
 
@@ -252,6 +253,12 @@ class SuiteConfig(Strict):
         replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
         if dead := sorted(leaves(given) & replaced):
             raise ValueError(f"{place}.{dead[0]}: every one of its trials has its own; change them, or take this out")
+        tried = set().union(*map(leaves, section.trials))
+        if isinstance(section, EcologyConfig) and tried and tried <= UNREAD.get(section.plasticity.rule, set()):
+            raise ValueError(
+                f"{place}.trials: the rule {section.plasticity.rule!r} does not read {', '.join(sorted(tried))}; with "
+                "`hebbian` try plasticity.hebbian_rate, or nothing (trials: [])"
+            )
         if own and isinstance(section, EcologyConfig) and "generations" in given:
             raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")
 

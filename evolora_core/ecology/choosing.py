@@ -6,7 +6,7 @@ What answers everything is made here: the sum of the learners that are proven be
 from pathlib import Path
 
 from evolora_core.compute import Meter
-from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.state import Organelle, State, incumbents
 from evolora_core.ecology.world import World
 from evolora_core.families import Item
 from evolora_core.population.merge import add_up
@@ -26,12 +26,12 @@ def shortlist(world: World, state: State) -> dict[str, list[int]]:
     able = [organelle for organelle in state.living if organelle.slot not in still]
     skill = world.skill(state)
 
+    taught = incumbents(able)
     listed = {}
     for family, column in zip(world.families, world.inside, strict=True):
-        taught = [o for o in able if o.niche == family and o.learned >= 0]
-        taught.sort(key=lambda o: (-o.learned, o.origin != "merge", o.id))
         by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
-        listed[family] = [organelle.slot for organelle in [*taught, *by_skill][:1]]
+        best = [taught[family]] if family in taught else by_skill[:1]
+        listed[family] = [organelle.slot for organelle in best]
     general = [organelle for organelle in able if organelle.origin == "merge" or not organelle.niche]
     listed[""] = [organelle.slot for organelle in general[-1:]]
     return listed

@@ -141,6 +141,7 @@ def evolve(
             committed = time.monotonic()
     _commit(state, checkpoints)
     cool(world, state)
+    state.extinct = not state.living  # the steps of a cooldown may leave nobody's weights finite
     meter = choose(world, state, selection, routings, folder)
     _publish(world, state, meter, folder)
     return Evolved(folder, meter, state.generation, state.extinct)

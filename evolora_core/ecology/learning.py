@@ -82,10 +82,12 @@ def arrive(world: World, state: State) -> None:
 
 def _first(world: World) -> float:
     """FLOPs of a generation, before there was one: its answers cost what the bare host's do, a row of an update twice
-    as much, since a backward pass without gradients of the host's weights takes what a forward pass does.
+    as much, since a backward pass without gradients of the host's weights takes what a forward pass does; of mirrored
+    pairs of copies each answers every row.
     """
     config = world.config.plasticity
-    return world.calibration.unit_flops * (world.config.episodes + 2 * config.steps * config.batch_rows)
+    row = 2 * config.pairs if world.rule.perturbs else 2
+    return world.calibration.unit_flops * (world.config.episodes + row * config.steps * config.batch_rows)
 
 
 def _limit(world: World, state: State) -> float:
@@ -116,7 +118,7 @@ def _rehearse(world: World, state: State, decay: np.ndarray, role: str) -> None:
     rows = {organelle.id: share for organelle, share in learners_of(world, state, able)} if len(decay) else {}
     if not rows:
         return
-    learners = [state.change(state.organelles[number], learned=state.generation) for number in rows]
+    learners = [state.teach(state.organelles[number]) for number in rows]
     draws = {organelle.id: world.stream(state.generation, organelle.id, role) for organelle in learners}
     worth = world.interest(state)[world.cell_of]
 

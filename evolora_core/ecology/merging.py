@@ -114,7 +114,7 @@ def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Gener
         parts = [(first, weights[0]), (second, weights[1])]
         child = bear(world, state, slot, rank, "merge", parts, draw, endowment=2 * share)
         # It has proved to be more than a noisy skill says: it takes the elder's place as learner.
-        state.change(child, learned=state.generation)
+        state.change(child, learned=state.generation, lessons=max(first.lessons, second.lessons))
         row["child"] = child.id
     else:
         state.population.clear(slot)

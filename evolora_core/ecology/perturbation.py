@@ -40,7 +40,7 @@ def perturb(world: World, state: State, groups: list[Group], steps: int) -> None
     chosen = learners_of(world, state, {group.organelle.id for group in groups}) if steps else []
     if not chosen:
         return
-    learners = [state.change(organelle, learned=state.generation) for organelle, _ in chosen]
+    learners = [state.teach(organelle) for organelle, _ in chosen]
     draws = [world.stream(state.generation, organelle.id, "perturb") for organelle in learners]
     slots = torch.tensor([organelle.slot for organelle in learners], device=state.population.device)
     rates = torch.tensor([world.rate(state, organelle) for organelle in learners], device=state.population.device)

@@ -40,7 +40,7 @@ def practise(world: World, state: State, groups: list[Group], answers: list[list
     chosen = learners_of(world, state, own) if steps else []
     if not chosen:
         return
-    learners = [state.change(organelle, learned=state.generation) for organelle, _ in chosen]
+    learners = [state.teach(organelle) for organelle, _ in chosen]
     lessons: list[Lesson] = []
     orders = []
     for organelle, rows in sorted(chosen, key=lambda entry: entry[0].slot):  # as a batch sorts its rows

@@ -195,10 +195,14 @@ def settle(
 
 
 def trade(world: World, state: State, found: list[tuple[Organelle, Memory]]) -> None:
-    """Sell each new memory to every living organelle of the finder's niche that can pay, to rehearse as its own."""
+    """Sell each memory to every living organelle of the finder's niche that has it not and can pay, to rehearse as its
+    own.
+    """
     price = micro(world.config.economy.answer_price)
     for finder, memory in found:
         for buyer in state.living:
-            if buyer.id != finder.id and buyer.niche == finder.niche and state.ledger.balance(buyer.id) >= price:
+            if buyer.id == finder.id or buyer.niche != finder.niche or memory in state.buffers[buyer.id]:
+                continue
+            if state.ledger.balance(buyer.id) >= price:
                 state.ledger.post(state.generation, "sale", str(buyer.id), str(finder.id), price)
                 state.buffers[buyer.id].add(memory, world.config.plasticity.buffer)

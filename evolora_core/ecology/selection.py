@@ -5,7 +5,7 @@ import torch
 
 from evolora_core.archive import Elite
 from evolora_core.ecology.ledger import micro
-from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.state import Organelle, State, incumbents
 from evolora_core.ecology.world import FLOOR, World
 from evolora_core.plasticity import Buffer
 from evolora_core.population.merge import resize
@@ -40,7 +40,7 @@ def reproduce(world: World, state: State) -> None:
         if draw.random() < config.rank_change:
             used = lost_by_halving(adapter) > WELL_USED if config.rank_change_by == "use" else draw.random() < 0.5
             rank = adapter.rank * 2 if used else adapter.rank // 2
-            adapter = resize(adapter, min(max(rank, 1), max(world.config.ranks)))
+            adapter = resize(adapter, min(max(rank, 1), max(world.config.ranks)), seed=int(draw.integers(2**31)))
         slot = state.free_slots()[0]
         state.population.put(slot, adapter)
         bear(world, state, slot, adapter.rank, "mutation", [(source, 1.0)], draw, payers=[payer])
@@ -121,13 +121,14 @@ def archive(world: World, state: State) -> None:
 
 
 def cull(world: World, state: State) -> None:
-    """Retire the surplus: elites and the newborn are spared, then the poorest go first."""
-    elites = {elite.organelle for elite in state.archive.elites.values()}
+    """Retire the surplus: elites, the newborn and who learns in a niche are spared, then the poorest go first."""
     living = state.living
+    spared = {elite.organelle for elite in state.archive.elites.values()}
+    spared |= {organelle.id for organelle in incumbents(living).values()}
     surplus = len(living) - (1 if world.mode == "single" else world.config.population)
     order = sorted(
         world.awake(state),
-        key=lambda o: (o.id in elites or state.generation in (o.born, o.learned), state.ledger.balance(o.id), o.id),
+        key=lambda o: (o.id in spared or state.generation in (o.born, o.learned), state.ledger.balance(o.id), o.id),
     )
     for organelle in order[: max(surplus, 0)]:
         state.retire(organelle, "culled")

@@ -5,7 +5,7 @@ Random streams need no state (rng.py derives them), and wall-clock time is not p
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class Organelle:
     parents: tuple[int, ...] = ()
     strikes: int = 0
     learned: int = -1  # generation in which it last learned
+    lessons: int = 0  # generations in which it learned; of a merged child, its parents' too
     died: int | None = None
     cause: str = ""
 
@@ -87,6 +88,10 @@ class State:
         self.organelles[organelle.id] = changed
         return changed
 
+    def teach(self, organelle: Organelle) -> Organelle:
+        """Note that an organelle learns in this generation."""
+        return self.change(organelle, learned=self.generation, lessons=organelle.lessons + 1)
+
     def retire(self, organelle: Organelle, cause: str) -> None:
         """End an organelle: what is left on its account, or missing there, goes to the sink."""
         name = str(organelle.id)
@@ -99,6 +104,12 @@ class State:
         self.buffers.pop(organelle.id, None)
         self.population.clear(organelle.slot)
         self.practice[organelle.slot] = 0
+
+
+def incumbents(organelles: Iterable[Organelle]) -> dict[str, Organelle]:
+    """Of each niche where one has learned, the organelle that has learned longest; a merged one before its parent."""
+    taught = [organelle for organelle in organelles if organelle.lessons]
+    return {o.niche: o for o in sorted(taught, key=lambda o: (o.lessons, o.origin == "merge", -o.id))}
 
 
 def cells_of(items: Sequence[Item]) -> list[tuple[str, str]]:

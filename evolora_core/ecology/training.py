@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from evolora_core.ecology.ledger import SINK
-from evolora_core.ecology.state import Organelle, State
+from evolora_core.ecology.state import Organelle, State, incumbents
 from evolora_core.ecology.world import World
 from evolora_core.population.hebbian import hebbian_flops, hebbian_step
 from evolora_core.population.train import Batch, train_step
@@ -19,7 +19,8 @@ def learners_of(world: World, state: State, able: Collection[int]) -> list[tuple
 
     All of a niche explore and sell what they find; if all learned from it too, each would learn a fraction of what the
     same compute teaches one. It stays the learner while it lives, or until a merged child takes its place: skills from
-    practice are too noisy to change horses by. The rows go to the niches by credit.
+    practice are too noisy to change horses by. Who cannot pay is stood in for until it can. The rows go to the niches
+    by credit.
     """
     config = world.config.plasticity
     if world.mode == "single":
@@ -27,11 +28,11 @@ def learners_of(world: World, state: State, able: Collection[int]) -> list[tuple
     credit = world.credit(state)
 
     def fitness(organelle: Organelle) -> tuple:
-        """Who learned last; a merged child before its parent; who has most credit; who could take up most."""
-        return organelle.learned, organelle.origin == "merge", credit[organelle.slot], organelle.rank, -organelle.id
+        """Of those that never learned: who has most credit; who could take up most."""
+        return credit[organelle.slot], organelle.rank, -organelle.id
 
     solvent = [o for o in world.awake(state) if o.id in able and state.ledger.balance(o.id) > 0]
-    best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)}
+    best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)} | incumbents(solvent)
     chosen = sorted(best.values(), key=lambda organelle: organelle.id)
     own = credit[[organelle.slot for organelle in chosen]]
     shares = np.maximum(np.rint(config.batch_rows * own / own.sum()), 1) if chosen else []

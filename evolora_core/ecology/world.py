@@ -87,8 +87,11 @@ class World:
 
     @cached_property
     def host_accuracy(self) -> np.ndarray:
-        """Accuracy of the bare host's samples per cell, from calibration `[cells]`."""
-        return np.array([self.calibration.accuracy[f"{family}/{depth}"] for family, depth in self.cells])
+        """Accuracy of the bare host's samples per cell `[cells]`, from calibration, as practice would hear of it: of a
+        verifier that errs.
+        """
+        accuracy = np.array([self.calibration.accuracy[f"{family}/{depth}"] for family, depth in self.cells])
+        return accuracy + self.config.verifier_error * (1 - 2 * accuracy)
 
     @property
     def reward(self) -> int:
@@ -163,11 +166,14 @@ class World:
         """What practice may have brought: gain with the benefit of the doubt, a little at least: `[slots, families]`.
 
         Learning progress (Oudeyer et al. 2007) over the whole run: over one generation it drowns in noise. Optimism
-        keeps a family from starving after a few unlucky answers: its practice fades, and the doubt grows again. Who is
-        worse than the host beyond doubt has its way back to go, and promises as much as one who is better (absolute
-        learning progress, Portelas et al. 2019): with few rows it would stay there.
+        keeps a family from starving after a few unlucky answers: its practice fades, and the doubt grows again. A
+        learner that is worse than the host beyond doubt has its way back to go, and promises as much as one that is
+        better (absolute learning progress, Portelas et al. 2019): with few rows it would stay there.
         """
-        return np.maximum(np.abs(self.gain(state) + self.doubt(state)), FLOOR)
+        hoped = self.gain(state) + self.doubt(state)
+        learners = [organelle.slot for organelle in state.living if organelle.lessons]
+        hoped[learners] = np.abs(hoped[learners])
+        return np.maximum(hoped, FLOOR)
 
     def interest(self, state: State) -> np.ndarray:
         """The best promise of the living in the family of each cell, 0 where that is not there: `[cells]`."""
@@ -183,7 +189,7 @@ class World:
     def credit(self, state: State) -> np.ndarray:
         """What each organelle's niche owes to it: its promise there, or a little that gives up nobody.
 
-        Episodes, training rows and parenthood are shared out in proportion to it. `[slots]`; 0 for empty slots. An
+        Episodes and training rows are shared out in proportion to it. `[slots]`; 0 for empty slots. An
         organelle whose weights still are the host's has no gain, whatever its luck.
         """
         credit, promise, same = np.zeros(len(state.practice)), self.promise(state), self._same(state)

@@ -23,6 +23,9 @@ class Buffer:
     def __len__(self) -> int:
         return len(self.memories)
 
+    def __contains__(self, memory: Memory) -> bool:
+        return (memory.item, memory.tokens) in self.memories
+
     def add(self, memory: Memory, limit: int) -> None:
         """Remember; a memory seen again moves to the end, and the oldest beyond `limit` are forgotten."""
         key = (memory.item, memory.tokens)

@@ -97,9 +97,12 @@ def summed_rank(largest: int) -> int:
     return largest + largest // 2
 
 
-def resize(adapter: Adapter, rank: int) -> Adapter:
-    """The adapter of `rank` with the nearest ΔW (Eckart and Young 1936): the same where rank is not below its own."""
-    return adapter if rank == adapter.rank else merge([adapter], [1.0], rank)
+def resize(adapter: Adapter, rank: int, *, seed: int = 0) -> Adapter:
+    """The adapter of `rank` with the nearest ΔW (Eckart and Young 1936): the same where rank is not below its own.
+
+    `seed` is of the new rows of A, which a larger rank brings and which do nothing yet.
+    """
+    return adapter if rank == adapter.rank else merge([adapter], [1.0], rank, seed=seed)
 
 
 def _fisher_merge(

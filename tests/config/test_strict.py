@@ -161,6 +161,10 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place)
     ("override", "fault"),
     [
         ("sft.learning_rate=0.01", "sft.learning_rate: every one of its trials has its own"),
+        (
+            "ecology.plasticity.rule=hebbian",
+            "ecology.trials: the rule 'hebbian' does not read plasticity.learning_rate",
+        ),
         ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every one of its trials has its"),
         ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every one of"),
         (

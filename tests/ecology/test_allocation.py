@@ -8,7 +8,7 @@ import torch
 
 from evolora_core.ecology.ledger import SUN, micro
 from evolora_core.ecology.rollout import allocate, cell_chances
-from evolora_core.ecology.world import World, found
+from evolora_core.ecology.world import FLOOR, World, found
 
 
 def teach(state, slot):
@@ -63,6 +63,8 @@ def test_a_learner_that_fell_behind_the_host_is_not_starved(small):
         return world.promise(state)[0, family]
 
     bare = world.host_accuracy[world.inside[family]]
+    assert promise(1000, -0.3) == FLOOR  # one that is no learner will not go the way back
+    state.teach(state.organelles[0])
     assert promise(1000, -0.3) == pytest.approx(0.3, abs=0.05)
 
 

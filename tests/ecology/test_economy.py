@@ -10,6 +10,7 @@ from evolora_core.ecology import learning
 from evolora_core.ecology.ledger import SINK, SUN, micro
 from evolora_core.ecology.rollout import admit, trade
 from evolora_core.ecology.selection import cull
+from evolora_core.ecology.training import learners_of
 from evolora_core.ecology.world import World, found
 from evolora_core.plasticity import Memory
 
@@ -45,6 +46,8 @@ def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology):
     assert paid == {0: 3.0, 1: 0.0, 2: -3.0, 3: 0.0, 4: 0.0}
     assert [len(state.buffers[i]) for i in range(5)] == [0, 0, 1, 0, 0]
     assert {row["entry"] for row in state.ledger.drain() if row["account"] == "2"} == {"sale"}
+    trade(world, state, [(state.organelles[0], memory)])
+    assert state.ledger.balance(2) / micro(1) == before[2] / micro(1) - 3.0  # nobody buys what it has
 
 
 def test_strikes_count_in_a_row_and_a_paid_ticket_clears_them(ecology):
@@ -73,6 +76,23 @@ def test_the_poorest_go_first_but_for_elites_learners_and_the_newborn(ecology):
     cull(world, state)
     assert [organelle.id for organelle in state.living] == [0, 1]
     assert {o.cause for o in state.organelles if not o.alive} == {"culled"}
+
+
+def test_a_learner_that_could_not_pay_for_once_is_stood_in_for_and_comes_back(ecology):
+    world, state = ecology
+    for state.generation in range(2):
+        state.teach(state.organelles[0])
+    leave(state, 0, 0.0)
+    learners = [organelle.id for organelle, _ in learners_of(world, state, {0, 2})]
+    assert learners == [2]
+    state.generation = 2
+    state.teach(state.organelles[2])
+    leave(state, 0, 1.0)
+    assert [organelle.id for organelle, _ in learners_of(world, state, {0, 2})] == [0]
+    world = replace(world, config=world.config.model_copy(update={"population": 1}))
+    state.generation = 3
+    cull(world, state)
+    assert [organelle.id for organelle in state.living] == [0]
 
 
 def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology):

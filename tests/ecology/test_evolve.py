@@ -193,7 +193,13 @@ def varied(small):
 
 
 def test_merges_by_fisher_are_resumed_and_paid_for(small, varied, tmp_path, monkeypatch):
-    monkeypatch.setattr(World, "doubt", lambda world, state: np.zeros_like(world.gain(state)))  # any lead is merged
+    def each_leads_in_its_niche(world, state):
+        gain = np.zeros((len(state.practice), len(world.families)))
+        for organelle in state.living:
+            gain[organelle.slot, world.families.index(organelle.niche)] = 0.1
+        return gain
+
+    monkeypatch.setattr(World, "gain", each_leads_in_its_niche)  # every pair of learners may be merged
     quick = {"learning_rate": 5e-3, "steps": 6, "batch_rows": 16}
     plasticity = varied.plasticity.model_copy(update=quick)
     config = varied.model_copy(update={"episodes": 144, "plasticity": plasticity})

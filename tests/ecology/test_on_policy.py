@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from evolora_core.compute import Meter
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology import evolve as loop
 from evolora_core.ecology import perturbation
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
-from evolora_core.ecology.learning import learn
+from evolora_core.ecology.learning import _first, learn
 from evolora_core.ecology.rollout import act, admit, allocate, settle
 from evolora_core.ecology.world import World, found
 from evolora_core.evaluation.grading import answer_items
@@ -91,6 +92,15 @@ def test_nothing_is_kept_sold_or_rehearsed_in_the_end(small, rule):
     assert settle(world, state, groups, answers) == []
     assert not any(map(len, state.buffers.values()))
     assert world.cooldown == 0
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_first_generation_costs_about_what_was_foretold(small, rule):
+    """A budget that pays for no generation is refused by it."""
+    world, state, groups, answers = one_generation(small, rule, mode="ecology", steps=4, pairs=8)
+    before = Meter.from_state(world.calibration.meter).total()
+    learn(world, state, groups, answers)
+    assert 0.5 < _first(world) / (state.meter.total() - before) < 2
 
 
 @pytest.mark.parametrize("rule", RULES)

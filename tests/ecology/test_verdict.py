@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from evolora_core.ecology.merging import Proposal, _answers
 from evolora_core.ecology.perturbation import _ask, _trial
@@ -59,6 +60,19 @@ def test_whoever_practises_hears_the_errors(small, rule):
         groups = allocate(world, state, admit(world, state))
         answers = [outcome for own in act(world, state, groups) for outcome in own]
         assert least <= wrongly(answers) <= most
+
+
+@pytest.mark.parametrize("error", [0.0, 0.2, 0.5])
+def test_who_answers_like_the_host_gains_nothing_by_errors(small, error):
+    """Of an erring verifier the host is right in as many answers more or less as whoever is compared with it."""
+    world, state = world_of(small, error)
+    adapter = state.population.get(0)
+    torch.nn.init.constant_(next(iter(adapter.B.values())), 0.01)
+    state.population.put(0, adapter)
+    truth = np.array([small.calibration.accuracy[f"{family}/{depth}"] for family, depth in world.cells])
+    heard = truth * (1 - error) + (1 - truth) * error
+    state.practice[0] = np.stack([np.full(len(truth), 1e4), 1e4 * heard], axis=1)
+    np.testing.assert_allclose(world.gain(state)[0], 0, atol=1e-3)
 
 
 def test_perturbed_copies_hear_the_errors(small):

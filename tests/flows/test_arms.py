@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from evolora_core.store import query
 
@@ -87,5 +89,9 @@ def test_families_arrive_for_every_arm_alike(home, tmp_path):
     steps = "SELECT condition, adapter, min(step), max(step) > 0 FROM sft_steps GROUP BY ALL ORDER BY ALL"
     both = [("math", 1, True), ("string.sort", 1, True)]
     assert query(home, steps).rows == [(own, *row) for own in ("sft", "specialists") for row in both]
+    ((folder,),) = query(home, "SELECT folder FROM stages WHERE stage = 'sft' AND condition = 'specialists'").rows
+    weights = [load_file(path) for path in sorted((home / folder).rglob("adapter/adapter_model.safetensors"))]
+    first, second = (torch.cat([own[name].ravel() for name in sorted(own) if "lora_A" in name]) for own in weights)
+    assert abs(torch.cosine_similarity(first, second, dim=0)) < 0.2  # of beginnings of their own
     table = {row["condition"]: row["total_flops"] for row in query(home, "FROM paper_table").records()}
     assert all(table[own] <= table["ecology"] for own in ("single", "sft", "specialists"))
