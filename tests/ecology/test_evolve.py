@@ -13,6 +13,7 @@ import torch
 from evolora_core import artifacts
 from evolora_core.compute import FlopModel
 from evolora_core.config import EcologyConfig
+from evolora_core.ecology import evolve as loop
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
 from evolora_core.ecology.world import World
@@ -156,6 +157,16 @@ def test_a_population_that_dies_out_ends_the_run(small, tmp_path):
     done = run(small, tmp_path, config=EcologyConfig.model_validate(data))
     assert done.extinct and done.generations == 1
     assert load_evolved(small.host, tmp_path)[1] == []
+
+
+def test_a_cooldown_that_leaves_nobody_is_an_extinction(small, tmp_path, monkeypatch):
+    def spoil(world, state):
+        for organelle in state.living:
+            state.retire(organelle, "not finite")
+
+    monkeypatch.setattr(loop, "cool", spoil)
+    done = run(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
+    assert done.extinct and done.generations == 1
 
 
 def test_a_search_spends_no_more_than_its_episodes_and_calls(straight, small):

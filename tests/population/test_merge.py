@@ -72,6 +72,13 @@ def test_growing_and_shrinking_back_changes_nothing(rank, larger, seed):
         torch.testing.assert_close(back.delta(name), adapter.delta(name), atol=1e-4, rtol=1e-4)
 
 
+def test_new_components_are_drawn_anew_for_each():
+    grown = [resize(random_adapter(2, 0), 5, seed=seed) for seed in (1, 1, 2)]
+    for name in SHAPES:
+        assert torch.equal(grown[0].A[name], grown[1].A[name])
+        assert not torch.equal(grown[0].A[name], grown[2].A[name])
+
+
 def test_new_components_can_learn():
     """Zero in both factors would have no gradient for ever."""
     fresh = Adapter(2, 2.0, random_adapter(2).A, {name: torch.zeros(o, 2) for name, (o, _) in SHAPES.items()})
