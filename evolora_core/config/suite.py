@@ -15,6 +15,7 @@ Routing = Literal["single", "family", "cell", "learned"]
 HoldoutRouting = Literal["single", "family", "cell", "learned", "reselected"]
 Section = EcologyConfig | SftConfig | EsConfig | GrpoConfig
 Split = Literal["holdout_id", "holdout_ood", "retention"]
+# Rates that a rule does not read: trials over nothing else would all be one run.
 UNREAD = {"hebbian": {"plasticity.learning_rate"}, "none": {"plasticity.learning_rate", "plasticity.hebbian_rate"}}
 NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
 

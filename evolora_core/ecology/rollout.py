@@ -201,8 +201,7 @@ def trade(world: World, state: State, found: list[tuple[Organelle, Memory]]) -> 
     price = micro(world.config.economy.answer_price)
     for finder, memory in found:
         for buyer in state.living:
-            if buyer.id == finder.id or buyer.niche != finder.niche or memory in state.buffers[buyer.id]:
-                continue
-            if state.ledger.balance(buyer.id) >= price:
+            wanted = buyer.niche == finder.niche and buyer.id != finder.id and memory not in state.buffers[buyer.id]
+            if wanted and state.ledger.balance(buyer.id) >= price:
                 state.ledger.post(state.generation, "sale", str(buyer.id), str(finder.id), price)
                 state.buffers[buyer.id].add(memory, world.config.plasticity.buffer)

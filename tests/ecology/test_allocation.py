@@ -11,7 +11,7 @@ from evolora_core.ecology.rollout import allocate, cell_chances
 from evolora_core.ecology.world import FLOOR, World, found
 
 
-def teach(state, slot):
+def move(state, slot):
     """Move an organelle's weights away from the host's."""
     adapter = state.population.get(slot)
     for factor in adapter.B.values():
@@ -26,7 +26,7 @@ def shares(small, allocation):
     world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
     state = found(world)
     state.ledger.post(0, "reward", SUN, "0", micro(50_000))
-    teach(state, 0)
+    move(state, 0)
     own = world.cells.index((state.organelles[0].niche, "short"))
     state.practice[0, own] = (200, 200)
     groups = allocate(world, state, state.living)
@@ -55,7 +55,7 @@ def test_a_learner_that_fell_behind_the_host_is_not_starved(small):
     """One unlucky generation took a family's rows for the rest of a run: with few rows it never came back."""
     world = World(small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology")
     state = found(world)
-    teach(state, 0)
+    move(state, 0)
     family = world.families.index(state.organelles[0].niche)
 
     def promise(answers, gain):
