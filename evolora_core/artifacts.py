@@ -39,6 +39,8 @@ def write_atomic(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut may leave the new name with nothing in it
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -74,8 +76,9 @@ def commit(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of a committed artefact, or None if there is none that can be read."""
     try:
-        return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return manifest if isinstance(manifest["files"], dict) else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

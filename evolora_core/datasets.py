@@ -1,4 +1,4 @@
-"""The splits of a suite: who is drawn where, that nothing leaks, and the JSON Lines and `datasets` forms.
+"""The splits of a suite: who is drawn where, that nothing leaks, and how they are written.
 
 Items of `train` come from the unreserved nine tenths of each family, all others from the reserved tenth
 (`families.canonical`), so that they are disjoint from train, and from what the nano host was pretrained on, by
@@ -10,17 +10,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from evolora_core.errors import ConfigError, DataError
-from evolora_core.families import get, gold
+from evolora_core.families import get
 from evolora_core.families.base import Item
 from evolora_core.families.canonical import canonical, reserved
 from evolora_core.holdouts import read_holdout
 from evolora_core.rng import stream
-
-if TYPE_CHECKING:
-    import datasets
 
 __all__ = [
     "SPLITS",
@@ -29,7 +26,6 @@ __all__ = [
     "leak_counts",
     "read_holdout",
     "read_items",
-    "to_hf",
     "write_items",
 ]
 
@@ -79,7 +75,8 @@ def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
 def check_families(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
     """The (family, depth) cells of train, holdout_ood and retention.
 
-    ConfigError for an unknown family, one that has none of the depths, or one that stands in two lists.
+    ConfigError for an unknown family, one that has none of the depths, one that stands twice or in two lists, and for
+    a split with too few items for its cells.
     """
     cells = {
         "train": _cells(config, "train_families"),
@@ -93,7 +90,21 @@ def check_families(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
                 raise ConfigError(f"data.{key}: '{family}' is trained on too; take it out of one of the lists")
     if both := {family for family, _ in cells["holdout_ood"]} & {family for family, _ in cells["retention"]}:
         raise ConfigError(f"data.retention_families: '{min(both)}' is among ood_families too; take it out of one")
+    _check_sizes(config, {split: len(found) for split, found in cells.items()})
     return cells
+
+
+def _check_sizes(config: SplitSettings, cells: dict[str, int]) -> None:
+    """Of a family without items in `selection` nothing would be chosen, and no router learns it from a single one."""
+    fewest = {
+        "train_items": cells["train"],
+        "selection_items": 2 * cells["train"],
+        "reselection_items": cells["holdout_ood"] if config.reselection_items else 0,
+        "holdout_items": max(cells.values()),
+    }
+    for key, least in fewest.items():
+        if getattr(config, key) < least:
+            raise ConfigError(f"data.{key}: {getattr(config, key)} are too few for the families and depths; {least} do")
 
 
 def leak_counts(splits: dict[str, list[Item]]) -> list[dict[str, Any]]:
@@ -133,15 +144,6 @@ def read_items(path: Path) -> list[Item]:
     return items
 
 
-def to_hf(items: Sequence[Item]) -> "datasets.Dataset":
-    """A `datasets.Dataset` with the columns `prompt` and `completion` (the gold answer, without EOS)."""
-    import datasets
-
-    return datasets.Dataset.from_dict(
-        {"prompt": [item.prompt for item in items], "completion": [gold(item) for item in items]}
-    )
-
-
 def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
     """The (family, depth) cells of one list of families, in its order."""
     cells: list[tuple[str, str]] = []
@@ -151,9 +153,11 @@ def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
         except ConfigError as error:
             raise ConfigError(f"data.{key}: {error}") from error
         found = [(family.name, depth) for depth in config.depths if depth in family.depths]
+        if any(other == family.name for other, _ in cells):
+            raise ConfigError(f"data.{key}: '{family.name}' stands twice; keep one")
         if not found:
             raise ConfigError(f"data.depths: '{name}' has none of them; it has {', '.join(family.depths)}")
-        cells.extend(cell for cell in found if cell not in cells)
+        cells.extend(found)
     return cells
 
 
@@ -174,5 +178,6 @@ def _draw_split(split: str, cells: list[tuple[str, str]], size: int, seed: int, 
                 items.append(item)
                 drawn += 1
         if drawn < wanted:
-            raise DataError(f"{split}: cell {name}:{depth} has only {drawn} of {wanted} items; lower the split's size")
+            key = f"data.{split}_items" if split in ("train", "selection", "reselection") else "data.holdout_items"
+            raise DataError(f"{split}: cell {name}:{depth} has only {drawn} of {wanted} items; lower {key}")
     return items

@@ -6,6 +6,7 @@ Grid form: `{"prompt", "target", "family", "depth", "task_id"?}`. Regex form: `{
 `metadata.required_keywords` (a recognition row that has these is a mutation effect). Further keys are ignored.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -34,15 +35,16 @@ def read_holdout(path: Path) -> list[Item]:
     file, the line and the key that is wrong, and how to mend it.
     """
     items: list[Item] = []
-    counts: dict[str, int] = {}
+    taken: set[str] = set()
     for number, row in _rows(Path(path)):
         try:
             prompt, family, depth, target = _regex_row(row) if _is_regex_form(row) else _grid_row(row)
             name = _text(row, "task_id") if row.get("task_id") is not None else f"task_{len(items)}"
         except _Trouble as trouble:
             raise DataError(f"{path}:{number}: {trouble}") from None
-        counts[name] = counts.get(name, 0) + 1
-        task_id = name if counts[name] == 1 else f"{name}__{counts[name]}"
+        names = itertools.chain([name], (f"{name}__{repeat}" for repeat in itertools.count(2)))
+        task_id = next(one for one in names if one not in taken)
+        taken.add(task_id)
         items.append(Item(prompt, target, family, depth, task_id))
     if not items:
         raise DataError(f"{path}: has no rows; write one JSON object a line")

@@ -2,11 +2,12 @@
 
 In it: the part of the configuration that the stage reads, the identities of its inputs, the seed, the host's files,
 dtype, device kind, thread count, the versions of the libraries that its code imports, and that code itself: the
-import closure of its entry module within this project, each module without docstrings and comments.
+import closure of its entry module within this project, each module without docstrings and comments, each package with
+its SQL, templates and styles.
 
 Left out: the operating system, the processor model and the interpreter's patch version (a table that differs in the
-last digits of a float after moving to another machine is still the same experiment); data files read at run time
-other than the host's; code reached only by a computed import name; the private modules of `tasks`, which decide when a
+last digits of a float after moving to another machine is still the same experiment); other data files read at run
+time than the host's; code reached only by a computed import name; the private modules of `tasks`, which decide when a
 stage runs and never what it computes.
 """
 
@@ -25,6 +26,7 @@ from evolora_core.errors import HostError
 PROJECT = ("evolora_core", "tasks")
 ROOT = Path(__file__).parents[1]  # where they are; asking Python would find any folder `tasks` on its path
 ORCHESTRATION = "tasks._"
+DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its code computes
 DIGITS = 16
 # Libraries that compute for another one without being imported by our code.
 _BEHIND = {"transformers": ("tokenizers",), "trl": ("accelerate",)}
@@ -111,14 +113,29 @@ def _file_hash(path: Path) -> str:
 
 @cache
 def _code_hash(module: str) -> str:
-    """Hash of a module's syntax tree without docstrings; comments and layout are not in a tree."""
+    """Hash of a module's syntax tree without docstrings, and of its data if it is a package; comments and layout are
+    not in a tree.
+    """
     tree = _tree(module)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
             node
         ):
             node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    code = hashlib.sha256(ast.dump(tree).encode())
+    for file in _data(module):
+        code.update(file.read_bytes())
+    return code.hexdigest()
+
+
+def _data(module: str) -> list[Path]:
+    """The data files of a package, without those of the packages in it."""
+    source = _source(module)
+    if source is None or source.name != "__init__.py":
+        return []
+    files = sorted(file for file in source.parent.rglob("*") if file.suffix in DATA)
+    owners = [next(folder for folder in file.parents if (folder / "__init__.py").is_file()) for file in files]
+    return [file for file, owner in zip(files, owners, strict=True) if owner == source.parent]
 
 
 @cache

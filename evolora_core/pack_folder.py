@@ -1,10 +1,13 @@
 """Where a pack stands: what it may replace, and what it leaves alone."""
 
+import fcntl
 import json
 import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from evolora_core.errors import PackError
@@ -45,8 +48,16 @@ def put(new: Path, out: Path) -> None:
     """Let the finished pack `new`, which is moved, take the place of `out`, whole or not at all.
 
     Files in `out` that no pack has are kept. That it was another suite's is logged, with the command that brings it
-    back.
+    back. Who puts a pack beside it at the same time waits; what a kill left half done is put right first.
     """
+    with _alone(out.parent):
+        for left in sorted(out.parent.glob(f".{out.name}.*/old")):
+            if not out.exists():
+                os.replace(left, out)
+        _replace(new, out)
+
+
+def _replace(new: Path, out: Path) -> None:
     check_place(out)
     if out.exists():
         before, now = suite_of(out), suite_of(new)
@@ -58,9 +69,26 @@ def put(new: Path, out: Path) -> None:
                 (new / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, new / name)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
+        old = Path(work) / "old"
         if out.exists():
-            os.replace(out, Path(work) / "old")
-        os.replace(new, out)
+            os.replace(out, old)
+        try:
+            os.replace(new, out)
+        except BaseException:
+            if old.exists():
+                os.replace(old, out)
+            raise
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold an existing folder against other processes that ask for it like this."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def suite_of(pack: Path) -> str:

@@ -8,6 +8,7 @@ runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 """
 
 import json
+import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -44,7 +45,7 @@ class SuiteId:
 @dataclass(frozen=True)
 class Entry:
     """One stage of one run. `folder` is relative to EVOLORA_HOME; times are ISO 8601 in UTC; seconds are those of the
-    computation, also when this suite only reused it."""
+    computation, also when this suite only reused it; `pid` is a process of the machine `node`."""
 
     suite: str
     run_id: str
@@ -60,6 +61,7 @@ class Entry:
     started: str | None = None
     finished: str | None = None
     pid: int | None = None
+    node: str | None = None
 
     @property
     def file_name(self) -> str:
@@ -73,11 +75,15 @@ def now() -> str:
 
 
 def write_suite(home: Path, suite: SuiteId, document: dict[str, Any]) -> None:
-    """Write the resolved suite; once written it stays, since its hash is its name."""
+    """Write the resolved suite."""
     index = suite.index(home)
     index.mkdir(parents=True, exist_ok=True)
-    if not (index / "suite.json").exists():
-        write_json(index / "suite.json", document)
+    write_json(index / "suite.json", document)
+
+
+def read_suite(home: Path, suite: SuiteId) -> dict[str, Any] | None:
+    """The resolved suite, where it was ever begun. Raises StageError if the file is damaged."""
+    return _document(suite.index(home) / "suite.json")
 
 
 def write_plan(home: Path, suite: SuiteId, names: Sequence[str]) -> None:
@@ -92,14 +98,13 @@ def write_packs(home: Path, suite: SuiteId, folder: Path) -> None:
 
 def read_packs(home: Path, suite: SuiteId) -> Path | None:
     """The folder that the latest run of a suite put its pack into; None before its first."""
-    path = suite.index(home) / "packs.json"
-    return Path(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    folder = _document(suite.index(home) / "packs.json")
+    return Path(folder) if folder else None
 
 
 def waiting(home: Path, suite: SuiteId) -> list[str]:
     """Names of the planned stages that were never begun, in the order of the plan."""
-    path = suite.index(home) / "plan.json"
-    planned = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    planned = _document(suite.index(home) / "plan.json") or []
     begun = {f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home, suite)}
     return [name for name in planned if name not in begun]
 
@@ -114,7 +119,8 @@ def write_entry(home: Path, suite: SuiteId, entry: Entry) -> None:
 def read_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: str) -> Entry | None:
     """The entry of one stage, if it was ever begun."""
     path = suite.index(home) / f"{condition}-s{seed}.{stage}.json"
-    return _read(path) if path.exists() else None
+    document = _document(path)
+    return None if document is None else _entry(path, document)
 
 
 def forget_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: str) -> None:
@@ -125,17 +131,18 @@ def forget_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: s
 
 
 def entries(home: Path, suite: SuiteId) -> Iterator[Entry]:
-    """Every entry of a suite in the order of their names. One that was running in a process that is no more has
-    failed."""
+    """Every entry of a suite in the order of their names. One that was running in a process of this machine that is no
+    more has failed."""
     for path in sorted(suite.index(home).glob("*-s*.*.json")):
-        entry = _read(path)
-        if entry.state == "running" and entry.pid is not None and not alive(entry.pid, entry.started):
+        entry = _entry(path, _document(path))
+        here = entry.node in (None, platform.node())
+        if entry.state == "running" and here and entry.pid is not None and not alive(entry.pid, entry.started):
             entry = replace(entry, state="failed", reason="killed: its process is gone; run the suite again to resume")
         yield entry
 
 
 def suites(home: Path) -> list[SuiteId]:
-    """Every suite that was ever begun, the latest last."""
+    """Every suite that was ever begun, the one that was run last at the end: each run writes its suite anew."""
     files = sorted(home.glob("runs/*/index/*/suite.json"), key=lambda file: (file.stat().st_mtime_ns, str(file)))
     return [SuiteId(file.parents[2].name, file.parent.name) for file in files]
 
@@ -174,10 +181,20 @@ def find_run(home: Path, word: str, stages: Sequence[str]) -> Entry:
     raise ConfigError(f"{word}: it has no finished stage {' or '.join(stages)}; run the suite again to finish it")
 
 
-def _read(path: Path) -> Entry:
+def _document(path: Path) -> Any:
+    """The JSON document in a file of the index; None if there is none."""
     try:
-        return Entry(**json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise StageError(f"{path}: damaged ({error}); remove it and run the suite again") from error
+
+
+def _entry(path: Path, document: Any) -> Entry:
+    try:
+        return Entry(**document)
+    except TypeError as error:
         raise StageError(f"{path}: not an index entry ({error}); remove it and run the suite again") from error
 
 

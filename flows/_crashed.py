@@ -19,7 +19,7 @@ from prefect.states import Crashed
 
 from evolora_core.run_index import alive
 
-TAG = "process"
+TAG = "evolora-process"
 
 
 def name_process() -> None:

@@ -85,13 +85,14 @@ def run_suite(
     write_suite(home_path(), made.id, config.model_dump(mode="json"))
     write_packs(home_path(), made.id, Path(packs))
     write_plan(home_path(), made.id, [*(step.name for step in steps), COMPARISON, PACK])
-    known = {f"{e.condition}.s{e.seed}.{e.stage}": e.identity for e in entries(home_path(), made.id)}
+    before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), made.id)]
+    compared = recorded(made.id)  # answers of which the store's comparisons may be
 
     def load(result: StageResult) -> None:
         own = f"{result.condition}.s{result.seed}.{result.stage}"
-        if result.stage == "evaluate" and known.get(own) != result.identity and COMPARISON in known:
-            del known[COMPARISON]
+        if result.stage == "evaluate" and compared and compared.get(own) != result.identity:
             forget(made.id, [COMPARISON, PACK])  # they are of other answers
+            compared.clear()
         record(str(made.id), result)
 
     with pool_of(config) as pool:
@@ -100,7 +101,9 @@ def run_suite(
         complete: list[int] = []
         if len(chosen) == len(steps):  # a comparison of a few runs would take the place of that of all
             # What stands from an earlier run may be of other code, and must not be mixed with this one.
-            unreached = [step.name for step in steps if step.name not in outcome.results]
+            planned = {step.name for step in steps} - outcome.results.keys()
+            gone = set(before) - {step.name for step in steps} - {COMPARISON, PACK}
+            unreached = sorted(planned | gone)
             forget(made.id, [*unreached, COMPARISON, PACK] if unreached else [])
             complete = complete_seeds(config, outcome.results)
         closed = execute(closing(made, complete, outcome.results), pool, load) if complete else Outcome()
@@ -110,6 +113,16 @@ def run_suite(
     if failures := outcome.failures | closed.failures:
         raise StageError(why(failures, config, complete))
     return {"suite": str(made.id), "pack": str(out) if PACK in closed.results else ""}
+
+
+def recorded(suite: SuiteId) -> dict[str, str]:
+    """The identities of a suite's stages in the store, by name."""
+    from evolora_core.store import query, store_path
+
+    if not store_path(home_path()).exists():
+        return {}
+    rows = query(home_path(), "SELECT condition, seed, stage, identity FROM stages WHERE suite = ?", [str(suite)]).rows
+    return {f"{condition}.s{seed}.{stage}": identity for condition, seed, stage, identity in rows}
 
 
 def forget(suite: SuiteId, names: Sequence[str]) -> None:

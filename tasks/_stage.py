@@ -7,6 +7,7 @@ seed and host. That is what its identity hashes, so it cannot depend on anything
 
 import logging
 import os
+import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -262,7 +263,8 @@ def perform(request: StageRequest, body: Body) -> StageResult:
         if artifacts.damage(folder) is None:
             return reuse(request)
         started, clock = now(), time.perf_counter()
-        write_entry(home, request.suite_id, request.entry("running", started=started, pid=os.getpid()))
+        running = request.entry("running", started=started, pid=os.getpid(), node=platform.node())
+        write_entry(home, request.suite_id, running)
         try:
             partial = artifacts.partial_folder(folder)
             with progress(request.label) as report:
@@ -292,7 +294,9 @@ def perform(request: StageRequest, body: Body) -> StageResult:
             write_entry(
                 home, request.suite_id, request.entry("failed", started=started, finished=now(), reason=reason(error))
             )
-            if not isinstance(error, EvoloraError):
+            if isinstance(error, OSError):
+                log.error("%s failed: %s", request.label, reason(error))
+            elif not isinstance(error, EvoloraError):
                 log.exception("%s failed", request.label)
             raise
     write_entry(home, request.suite_id, _finished(request, manifest, "done"))

@@ -29,7 +29,6 @@ def request(
         "condition": condition,
         "routings": list(suite.config.evaluation.routings) if trained else [],
         "decoding": suite.config.decoding.model_dump(mode="json"),
-        "prices": suite.config.ecology.economy.model_dump(mode="json"),
     }
     if suite.config.evaluation.strengths:
         evaluation = suite.config.evaluation
@@ -144,7 +143,6 @@ def comparable(work: Work, host: "Host") -> dict[str, Any]:
         "template": host.identity["template_sha256"],
         "dtype": host.identity["dtype"],
         "decoding": work.config["decoding"],
-        "prices": work.config["prices"],
         "dataset": work.identities["datasets"],
     }
 

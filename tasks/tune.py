@@ -4,6 +4,7 @@ holdout items chose no route; as between any two seeds, some prompts of small fa
 """
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,21 +36,28 @@ def trial_request(
     """Make trial number `trial` of an arm on a seed. The ecology runs a share of its generations; the mean of what
     that cost there (`ecology_trials`) is the budget of a trial of the others: more where an arm may spend more than
     the ecology; where it may spend less, as much (a fraction of a fraction hardly pays for the choice of a route),
-    but never more than the arm's whole run, as these trials foretell it."""
+    but never more than the arm's whole run, as these trials foretell it. What died out spent less and is left out of
+    the mean. The learning rate of who evolves falls as far in a trial as in the whole run."""
     tuning = suite.config.tuning
     kind = suite.config.kind(arm)
     evolved = kind in ("ecology", "single")
     config = evolve.evolve_config(suite, arm, trial) if evolved else rival_config(suite, kind, arm, trial)
     generations = suite.config.ecology.generations
     fewest = len(arrivals(suite)) or 1  # each family that comes and goes stays for one at least
-    tried = max(fewest, round(generations * tuning.fraction))
+    tried = max(fewest, math.ceil(generations * tuning.fraction))
     if arm == "ecology":
         config["generations"] = tried
+        share = tried / generations
     else:
-        mean, fixed = (fmean(result.summary[key] for result in ecology_trials) for key in ("flops", "fixed_flops"))
+        lived = [result for result in ecology_trials if not result.summary["extinct"]] or ecology_trials
+        mean, fixed = (fmean(result.summary[key] for result in lived) for key in ("flops", "fixed_flops"))
         whole = fixed + (mean - fixed) * generations / tried
         budget = suite.config.budget(arm)
-        config["budget_flops"] = round(min(max(1.0, budget) * mean, budget * whole))
+        spent = min(max(1.0, budget) * mean, budget * whole)
+        config["budget_flops"] = round(spent)
+        share = spent / (budget * whole)
+    if evolved:
+        config["ecology"]["plasticity"]["half_life"] *= round(share, 6)
     return stage_request(
         suite,
         f"try-{arm}-{trial}",
@@ -94,7 +102,7 @@ def attempt(work: Work) -> Made:
     facts |= {"holdout_acc": accuracy, "flops": made.flops}
     write_table(work.folder, "tuning", [facts])
     fixed = sum(row["flops"] for row in rows if row["purpose"] in ("calibration", "routing"))
-    return Made(meter.total(), facts | {"fixed_flops": fixed})
+    return Made(meter.total(), facts | {"fixed_flops": fixed, "extinct": made.summary.get("extinct", False)})
 
 
 def holdout_answers(work: Work, folder: Path) -> "list[Outcome]":

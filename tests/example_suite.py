@@ -266,7 +266,7 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int, bud
                     | {"flops": 2 * 10**7 + i}
                 )
     facts = {"host": "h" * 64, "tokenizer": "t" * 64, "template": "none", "dtype": "float32"}
-    facts |= {"decoding": {"max_new_tokens": 32}, "prices": {"rho": 33.3}, "dataset": f"d{seed}" * 8}
+    facts |= {"decoding": {"max_new_tokens": 32}, "dataset": f"d{seed}" * 8}
     gains = {split: 0.0 if condition == "frozen" else GAIN.get(condition, GAIN["sft"])[split] for split in HOST}
     frontier = [  # a gain grows with the strength, forgetting with its square
         {"strength": strength, "split": split, "n": items}

@@ -7,15 +7,17 @@ from evolora_core.families import Item, get
 from evolora_core.hosts import Host, load_host
 from evolora_core.hosts.description import Architecture
 from evolora_core.hosts.pretrain import build_model
-from evolora_core.hosts.tokenizer import save_tokenizer
+from evolora_core.hosts.tokenizer import build_tokenizer
 
-SHAPE = Architecture(hidden_size=32, layers=2, intermediate_size=64, heads=2, kv_heads=1, head_dim=16, context=128)
+SHAPE = Architecture(
+    hidden_size=32, layers=2, intermediate_size=64, heads=2, kv_heads=1, head_dim=16, context=256
+)  # every width a multiple of 32, so that GGUF's own writers take it too
 
 
 def random_host(folder: Path) -> Host:
     """Write it into an existing or new folder and load it."""
     build_model(SHAPE, seed=1).save_pretrained(folder)
-    save_tokenizer(SHAPE.context, folder)
+    build_tokenizer(SHAPE.context).save_pretrained(folder)
     return load_host(str(folder))
 
 

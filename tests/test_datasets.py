@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evolora_core.datasets import SPLITS, build_splits, check_disjoint, leak_counts, read_items, to_hf, write_items
+from evolora_core.datasets import SPLITS, build_splits, check_disjoint, leak_counts, read_items, write_items
 from evolora_core.errors import ConfigError, DataError
-from evolora_core.families import gold
 from evolora_core.families.canonical import canonical, reserved
 
 
@@ -92,10 +91,3 @@ def test_items_survive_writing_and_reading(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{}\n")
     with pytest.raises(DataError, match=r"bad\.jsonl:1: not an item"):
         read_items(tmp_path / "bad.jsonl")
-
-
-def test_hugging_face_form() -> None:
-    items = build_splits(Settings(), 0)["selection"]
-    dataset = to_hf(items)
-    assert dataset.column_names == ["prompt", "completion"]
-    assert dataset[0] == {"prompt": items[0].prompt, "completion": gold(items[0])}

@@ -18,7 +18,7 @@ def project(tmp_path, monkeypatch):
 
     def write(name, text):
         path = root / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text)
         for cached in (identity._code_hash, identity._imports, identity._tree, identity._source):
             cached.cache_clear()
@@ -54,6 +54,24 @@ def test_code_far_below_counts_and_its_comments_do_not(project):
     project("unused.py", "x = 1")
     project("deep.py", "def f():\n    return 1\n")
     assert of() == first
+
+
+def test_what_a_package_brings_with_it_counts(project):
+    project("stage.py", "from walked import store\n")
+    project("store/__init__.py", "")
+    project("store/views.sql", "SELECT 1")
+    project("store/templates/page.j2", "words")
+    project("other/__init__.py", "")
+    project("other/views.sql", "SELECT 1")
+    first = of()
+    project("other/views.sql", "SELECT 2")
+    project("store/notes.md", "about")
+    assert of() == first
+    project("store/templates/page.j2", "other words")
+    second = of()
+    assert second != first
+    project("store/views.sql", "SELECT 2")
+    assert of() not in (first, second)
 
 
 def test_everything_that_is_given_counts(project):

@@ -1,14 +1,28 @@
 """The index of a suite."""
 
-import json
 import os
+import platform
 import subprocess
 import sys
+import time
 
 import pytest
 
 from evolora_core.errors import ConfigError, StageError
-from evolora_core.run_index import Entry, SuiteId, entries, find_suite, now, read_entry, write_entry, write_suite
+from evolora_core.run_index import (
+    Entry,
+    SuiteId,
+    entries,
+    find_suite,
+    now,
+    read_entry,
+    read_packs,
+    read_suite,
+    suites,
+    waiting,
+    write_entry,
+    write_suite,
+)
 
 SUITE = SuiteId("try", "0123abcd")
 
@@ -27,10 +41,13 @@ def test_an_entry_comes_back_as_it_was(tmp_path):
     assert (SUITE.index(tmp_path) / "ecology-s2.evolve.json").is_file()
 
 
-def test_the_suite_is_written_once(tmp_path):
-    write_suite(tmp_path, SUITE, {"name": "try"})
-    write_suite(tmp_path, SUITE, {"name": "other"})
-    assert json.loads((SUITE.index(tmp_path) / "suite.json").read_text()) == {"name": "try"}
+def test_the_suite_that_was_run_last_is_the_latest(tmp_path):
+    other = SuiteId("try", "89abcdef")
+    for suite in (SUITE, other, SUITE):
+        write_suite(tmp_path, suite, {"name": "try"})
+        time.sleep(0.02)  # clocks of file systems tick by some milliseconds
+    assert suites(tmp_path) == [other, SUITE]
+    assert find_suite(tmp_path, "try") == SUITE
 
 
 def test_a_stage_whose_process_is_gone_has_failed(tmp_path):
@@ -41,6 +58,15 @@ def test_a_stage_whose_process_is_gone_has_failed(tmp_path):
     (found,) = entries(tmp_path, SUITE)
     assert found.state == "failed"
     assert "killed" in found.reason
+
+
+def test_a_process_of_another_machine_cannot_be_seen_from_here(tmp_path):
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    for node, state in ((platform.node(), "failed"), ("elsewhere", "running")):
+        write_entry(tmp_path, SUITE, entry("running", pid=child.pid, node=node))
+        (found,) = entries(tmp_path, SUITE)
+        assert found.state == state
 
 
 def test_a_process_that_was_born_later_is_another(tmp_path):
@@ -60,6 +86,17 @@ def test_suites_are_found_by_id_and_by_name(tmp_path):
 
 def test_a_damaged_entry_names_its_file(tmp_path):
     write_suite(tmp_path, SUITE, {})
-    (SUITE.index(tmp_path) / "ecology-s2.evolve.json").write_text("{")
-    with pytest.raises(StageError, match=r"ecology-s2\.evolve\.json: not an index entry"):
-        list(entries(tmp_path, SUITE))
+    for text, fault in (("{", "damaged"), ("{}", "not an index entry")):
+        (SUITE.index(tmp_path) / "ecology-s2.evolve.json").write_text(text)
+        with pytest.raises(
+            StageError, match=rf"ecology-s2\.evolve\.json: {fault}.*; remove it and run the suite again"
+        ):
+            list(entries(tmp_path, SUITE))
+
+
+@pytest.mark.parametrize("name, read", [("suite", read_suite), ("plan", waiting), ("packs", read_packs)])
+def test_a_damaged_file_of_the_index_names_itself(tmp_path, name, read):
+    write_suite(tmp_path, SUITE, {})
+    (SUITE.index(tmp_path) / f"{name}.json").write_text("")
+    with pytest.raises(StageError, match=rf"{name}\.json: damaged .*; remove it and run the suite again"):
+        read(tmp_path, SUITE)

@@ -7,6 +7,8 @@ from pydantic import Field
 from evolora_core.config.arms import Changes
 from evolora_core.config.strict import Strict
 
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
 
 class SftConfig(Strict):
     """Compute-matched supervised fine-tuning of one adapter by TRL."""
@@ -21,7 +23,7 @@ class SftConfig(Strict):
     batch_rows: int = Field(24, ge=1, description="rows of one optimizer step")
     warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
     weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
-    betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="AdamW moment decays")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
     kl: float = Field(
         0.0,
@@ -79,7 +81,7 @@ class GrpoConfig(Strict):
     beta: float = Field(0.0, ge=0, description="weight of the KL to the host, whose reading is part of the budget")
     partial_credit: bool = Field(False, description="reward the verifier's score in [0, 1] instead of right answers")
     learning_rate: float = Field(2e-3, gt=0, description="AdamW learning rate; falls to zero as the budget is spent")
-    betas: tuple[float, float] = Field((0.9, 0.99), description="AdamW moment decays")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="AdamW moment decays")
     max_grad_norm: float = Field(1.0, gt=0, description="gradient norm bound")
     trials: list[Changes] = Field(
         [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}, {"learning_rate": 4e-3}],

@@ -32,7 +32,10 @@ _Loader.add_implicit_resolver(
 
 
 def _yaml(text: str) -> Any:
-    return _Loader(text).get_single_data()
+    try:
+        return _Loader(text).get_single_data()
+    except ValueError as error:  # a date that no calendar has
+        raise yaml.YAMLError(str(error)) from error
 
 
 def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, ...] = ()) -> Model:
@@ -47,8 +50,12 @@ def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, 
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is no text in UTF-8; name a YAML file") from error
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = _yaml(text)
+        # What we wrote ourselves is JSON, which YAML reads otherwise where text is escaped.
+        written = Path(path).suffix == ".json"
+        node = None if written else yaml.compose(text, Loader=yaml.SafeLoader)
+        values = json.loads(text) if written else _yaml(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); run the suite's file again") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1

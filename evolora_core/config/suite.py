@@ -15,8 +15,12 @@ Routing = Literal["single", "family", "cell", "learned"]
 HoldoutRouting = Literal["single", "family", "cell", "learned", "reselected"]
 Section = EcologyConfig | SftConfig | EsConfig | GrpoConfig
 Split = Literal["holdout_id", "holdout_ood", "retention"]
-# Rates that a rule does not read: trials over nothing else would all be one run.
-UNREAD = {"hebbian": {"plasticity.learning_rate"}, "none": {"plasticity.learning_rate", "plasticity.hebbian_rate"}}
+# Rates that a rule does not read: trials that differ in nothing else are one run.
+UNREAD: dict[str, dict] = {
+    "hebbian": {"plasticity": {"learning_rate"}},
+    "none": {"plasticity": {"learning_rate", "hebbian_rate"}},
+    "best": {"learning_rate": True},
+}
 NOT_CONDITIONS = ("shared", "suite", "tuning")  # what other stages stand under
 
 
@@ -129,7 +133,7 @@ class SuiteConfig(Strict):
         "bfloat16, and stays with the answer",
     )
     seeds: list[Annotated[int, Field(ge=0)]] = Field(
-        [0, 1, 2], min_length=1, description="one run of each condition per seed"
+        [0, 1, 2], min_length=1, max_length=40, description="one run of each condition per seed"
     )
     conditions: list[str] = Field(
         ["frozen", "single", "ecology", "sft"],
@@ -161,10 +165,17 @@ class SuiteConfig(Strict):
             raise ValueError(
                 "data.reselection_items: the router `reselected` chooses on them; have both, or 0 and no such router"
             )
-        if len(set(self.seeds)) != len(self.seeds):
-            raise ValueError("seeds: each seed may stand once")
-        if len(set(self.tuning.seeds)) != len(self.tuning.seeds):
-            raise ValueError("tuning.seeds: each seed may stand once")
+        for key, values in (
+            ("seeds", self.seeds),
+            ("tuning.seeds", self.tuning.seeds),
+            ("conditions", self.conditions),
+            ("data.depths", self.data.depths),
+            ("evaluation.routings", self.evaluation.routings),
+            ("evaluation.strengths", self.evaluation.strengths),
+        ):
+            for number, value in enumerate(values):
+                if value in values[:number]:
+                    raise ValueError(f"{key}: {value!r} stands twice; keep one")
         if reported := set(self.tuning.seeds) & set(self.seeds):
             raise ValueError(f"tuning.seeds: {min(reported)} is also a reported seed; choose another")
         known = [*get_args(Kind), *self.arms]
@@ -177,8 +188,6 @@ class SuiteConfig(Strict):
             for condition in self.conditions:
                 if condition in known and self.kind(condition) not in ("frozen", "ecology", "single", "sft"):
                     raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
-        if len(set(self.conditions)) != len(self.conditions):
-            raise ValueError("conditions: each condition may stand once")
         if taken := set(self.arms) & {*get_args(Kind), *NOT_CONDITIONS}:
             raise ValueError(f"arms: {min(taken)!r} is taken; choose another name")
         if idle := [name for name in self.arms if name not in self.conditions]:
@@ -254,12 +263,16 @@ class SuiteConfig(Strict):
         replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
         if dead := sorted(leaves(given) & replaced):
             raise ValueError(f"{place}.{dead[0]}: every one of its trials has its own; change them, or take this out")
-        tried = set().union(*map(leaves, section.trials))
-        if isinstance(section, EcologyConfig) and tried and tried <= UNREAD.get(section.plasticity.rule, set()):
-            raise ValueError(
-                f"{place}.trials: the rule {section.plasticity.rule!r} does not read {', '.join(sorted(tried))}; with "
-                "`hebbian` try plasticity.hebbian_rate, or nothing (trials: [])"
-            )
+        read: list[dict] = []
+        for number in range(len(section.trials)):
+            tried = self.settings(name, number)
+            rule = tried.plasticity.rule if isinstance(tried, EcologyConfig) else getattr(tried, "update", "")
+            read.append(tried.model_dump(exclude={"trials": True} | UNREAD.get(rule, {})))
+            if read[number] in read[:number]:
+                raise ValueError(
+                    f"{place}.trials: {read.index(read[number])} and {number} are one run, as the rule {rule!r} reads "
+                    "nothing in which they differ; try something else, or fewer"
+                )
         if own and isinstance(section, EcologyConfig) and "generations" in given:
             raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")
 

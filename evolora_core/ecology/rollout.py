@@ -115,6 +115,7 @@ def _sample(world: World, state: State, groups: list[Group]) -> list[list[Outcom
 
 def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcome]]:
     """A greedy answer of every group, then alternatives for the unsolved ones until the episodes are used up."""
+    plasticity = world.config.plasticity
     trees = [Tree() for _ in groups]
     answers: list[list[Outcome]] = [[] for _ in groups]
     following = [(number, ROOT) for number in range(len(groups))]
@@ -135,9 +136,10 @@ def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcom
             answers[number].append(outcome)
             trees[number].solved |= outcome.grade.correct
             if outcome.alternatives is not None:
-                score, ends, cap = outcome.grade.score, world.host.eos_ids, world.decoding.max_new_tokens
-                trees[number].expand(outcome.tokens, branch, score, outcome.alternatives, ends, cap)
-        following = next_branches(trees, stage, world.config.plasticity.calls, left)
+                credit = plasticity.partial_credit * outcome.grade.score
+                ends, cap = world.host.eos_ids, world.decoding.max_new_tokens
+                trees[number].expand(outcome.tokens, branch, credit, outcome.alternatives, ends, cap)
+        following = next_branches(trees, stage, plasticity.calls, left)
         left -= len(following)
         stage += 1
     return answers

@@ -22,7 +22,7 @@ from evolora_core.evaluation.statistics import RESAMPLES, accuracy_interval, com
 from evolora_core.rng import stream
 
 # What must be equal for two conditions of one seed to be comparable.
-FACTS = ("host", "tokenizer", "template", "dtype", "decoding", "prices", "dataset", "code")
+FACTS = ("host", "tokenizer", "template", "dtype", "decoding", "dataset", "code")
 ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct"]
 ALL = "*"  # in the column `family`: the whole split
 
@@ -35,7 +35,10 @@ def facts_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     facts["code"] = manifest.get("identity_document", {}).get("code")
     if missing := [name for name in FACTS if facts.get(name) is None]:
         stage = f"{manifest.get('condition')} s{manifest.get('seed')}"
-        raise StageError(f"evaluate {stage}: its manifest does not say {', '.join(missing)}: it cannot be compared")
+        raise StageError(
+            f"evaluate {stage}: its manifest does not say {', '.join(missing)}, so that it cannot be compared; "
+            "run the suite again"
+        )
     return {name: facts[name] for name in FACTS}
 
 
@@ -47,7 +50,7 @@ def refuse_unlike(facts: Mapping[Run, Mapping[str, Any]], a: str, b: str, seeds:
             if left != right:
                 raise StageError(
                     f"{a} and {b} cannot be compared: seed {seed} differs in {name} "
-                    f"({_short(left)} and {_short(right)})"
+                    f"({_short(left)} and {_short(right)}); run the suite again, which makes anew what is older"
                 )
 
 

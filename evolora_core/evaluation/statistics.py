@@ -7,6 +7,7 @@ accordingly.
 """
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ ALPHA = 0.05
 MIN_SEEDS = 5  # below this a table speaks of its own runs only
 MAX_COMPARISONS = 6
 RESAMPLES = 20_000
+IN_A_TAIL = 20  # resamples beyond a bound at least, or it is their extreme by luck
 UNDECIDED = "undecided"
 THESE_RUNS_ONLY = "these runs only"
 
@@ -75,11 +77,16 @@ def hierarchical_bootstrap(
     MIN_SEEDS seeds on, the percentiles are widened to those that a t interval would use, since the plain ones cover
     only about 89 % at five seeds and 91 % at eight where the seeds differ more than their items scatter (simulated;
     Hesterberg 2015, "What Teachers Should Know About the Bootstrap", Am. Stat. 69:371, section 5.2). With fewer seeds
-    they are the plain ones, and the interval speaks of these runs only.
+    they are the plain ones, and the interval speaks of these runs only. Where so few resamples would leave fewer than
+    IN_A_TAIL beyond a bound, more are drawn.
     """
     seeds = len(values)
     if seeds == 0 or any(len(v) == 0 for v in values):
         raise ValueError("hierarchical_bootstrap: every seed needs at least one item")
+    tail = alpha / 2
+    if seeds >= MIN_SEEDS:
+        tail = float(special.ndtr(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, alpha / 2)))
+    resamples = max(resamples, math.ceil(IN_A_TAIL / tail))
     drawn = rng.integers(seeds, size=(resamples, seeds))
     means = np.empty((resamples, seeds))
     for seed, items in enumerate(values):
@@ -88,9 +95,6 @@ def hierarchical_bootstrap(
         here = drawn == seed
         picks = rng.multinomial(len(items), counts / len(items), size=int(here.sum()))
         means[here] = picks @ distinct / len(items)
-    tail = alpha / 2
-    if seeds >= MIN_SEEDS:
-        tail = float(special.ndtr(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, alpha / 2)))
     lo, hi = np.quantile(means.mean(axis=1), [tail, 1 - tail])
     return float(lo), float(hi)
 

@@ -4,7 +4,6 @@ One id a character makes prompts of digits and letters regular, and any text sur
 `tokenizers` model (BPE without merges, byte fallback): `AutoTokenizer.from_pretrained(folder)` needs no code of ours.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,8 +45,3 @@ def build_tokenizer(context: int) -> "PreTrainedTokenizerFast":
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
-
-
-def save_tokenizer(context: int, folder: Path) -> None:
-    """Write tokenizer.json, tokenizer_config.json and the chat template into a folder."""
-    build_tokenizer(context).save_pretrained(folder)

@@ -17,7 +17,6 @@ from evolora_core.plasticity.buffer import Memory
 from evolora_core.population.generate import Alternatives
 
 ALTERNATIVES = 3  # tokens followed at each position, besides the taken one
-PARTIAL_CREDIT = 6.0  # nats that a fully right answer would be worth to its alternatives
 KNOWN = 0.3  # weight in rehearsal of an answer that greedy decoding gave
 WIDTHS = (1, 1, 2, 4, 8)  # alternatives of one item that are followed at once, stage by stage
 
@@ -43,12 +42,13 @@ class Tree:
         self,
         tokens: Sequence[int],
         branch: Branch,
-        score: float,
+        credit: float,
         alternatives: Alternatives,
         ends: Sequence[int],
         cap: int,
     ) -> None:
-        """Add the alternatives of a wrong answer with that `score`, at its tokens after the prefix of its `branch`.
+        """Add the alternatives of a wrong answer, at its tokens after the prefix of its `branch`; each is preferred by
+        `credit` nats.
 
         An alternative that ends the answer is left out: nothing would be left to continue. So is one beyond the `cap`
         of an answer's tokens, since it would not be graded.
@@ -66,7 +66,7 @@ class Tree:
             for token, logprob in zip(others, logprobs, strict=True):
                 if token not in ends:
                     total = before + logprob
-                    heapq.heappush(self.frontier, Branch(-total - PARTIAL_CREDIT * score, (*stem, token), total))
+                    heapq.heappush(self.frontier, Branch(-total - credit, (*stem, token), total))
 
 
 ROOT = Branch(0.0, (), 0.0)

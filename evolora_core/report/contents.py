@@ -109,22 +109,24 @@ class Contents:
     def checks(self) -> dict[str, Any]:
         """What must hold whatever the result: leaks, the ledger, merges that live, runs that died, idle adapters."""
         sql = """
+            WITH merges AS (FROM assimilations JOIN complete_seeds USING (suite, seed) WHERE suite = $suite),
+                lived AS (FROM generations JOIN complete_seeds USING (suite, seed) WHERE suite = $suite),
+                members AS (FROM organelles JOIN complete_seeds USING (suite, seed) WHERE suite = $suite)
             SELECT
                 (SELECT sum(shared)::BIGINT FROM leaks WHERE suite = $suite) AS prompts_shared_between_splits,
                 (SELECT max(abs(balance)) FROM ledger_balance WHERE suite = $suite) AS largest_ledger_imbalance,
-                (SELECT count(*) FROM assimilations WHERE suite = $suite AND accepted) AS merges_accepted,
-                (SELECT count(*) FROM assimilations WHERE suite = $suite) AS merges_tried,
-                (SELECT count(DISTINCT run_id) FROM generations WHERE suite = $suite AND condition = 'ecology')
-                    AS ecology_runs,
-                (SELECT count(*) FROM (SELECT arg_max(population, generation) AS last FROM generations
-                    WHERE suite = $suite GROUP BY run_id) WHERE last = 0) AS runs_that_died_out,
-                (SELECT count(*) FROM organelles JOIN assimilations USING (suite, run_id)
-                    WHERE suite = $suite AND organelle = child AND accepted AND (died IS NULL OR died > born))
+                (SELECT count(*) FROM merges WHERE accepted) AS merges_accepted,
+                (SELECT count(*) FROM merges) AS merges_tried,
+                (SELECT count(DISTINCT run_id) FROM lived) AS evolved_runs,
+                (SELECT count(*) FROM (SELECT arg_max(population, generation) AS last FROM lived GROUP BY run_id)
+                    WHERE last = 0) AS evolved_runs_that_died_out,
+                (SELECT count(*) FROM members JOIN merges USING (run_id)
+                    WHERE organelle = child AND accepted AND (died IS NULL OR died > born))
                     AS merged_children_that_outlived_their_birth,
-                (SELECT count(*) FROM organelles AS o ANTI JOIN assimilations AS a
-                    ON o.suite = a.suite AND o.run_id = a.run_id AND o.organelle = a.child
-                    WHERE suite = $suite AND origin = 'merge') AS sums_of_learners,
-                (SELECT count(*) FROM organelles WHERE suite = $suite AND died IS NULL AND delta_norm = 0)
+                (SELECT count(*) FROM members AS o ANTI JOIN merges AS m
+                    ON o.run_id = m.run_id AND o.organelle = m.child
+                    WHERE origin = 'merge') AS sums_of_learners,
+                (SELECT count(*) FROM members WHERE died IS NULL AND delta_norm = 0)
                     AS living_adapters_that_do_nothing
         """
         diverged = sum(bool(row["manifest"].get("summary", {}).get("diverged")) for row in self.manifests)

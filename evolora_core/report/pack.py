@@ -5,7 +5,7 @@ Nothing in it is dated, so that the same store gives the same pack, and verifyin
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evolora_core.errors import PackError
-from evolora_core.pack_folder import STAMP, check_place, put
+from evolora_core.pack_folder import OWN, STAMP, check_place, put
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents, same
 from evolora_core.report.tables import SPLITS, csv
@@ -67,8 +67,23 @@ def readme(contents: Contents, plots: list[str]) -> str:
         keep_trailing_newline=True,
     )  # fmt: skip
     return environment.get_template("README.md.j2").render(
-        c=contents, config=contents.config, plots=plots, splits=SPLITS, headline=figures.headline(contents)
+        c=contents,
+        config=contents.config,
+        plots=plots,
+        splits=SPLITS,
+        headline=figures.headline(contents),
+        signal=signal(contents.config["ecology"]["plasticity"]),
     )
+
+
+def signal(plasticity: Mapping[str, Any]) -> str:
+    """What an ecology's rule learns from, in words."""
+    if plasticity["rule"] == "gold":
+        return "which sees gold answers too"
+    # Without the key, by a version in which it was no setting and had a weight.
+    if plasticity["rule"] == "search" and plasticity.get("partial_credit", True):
+        return "which sees rewards only, and searches on where the verifier gives partial credit"
+    return "which sees rewards only"
 
 
 def verify(home: Path, folder: Path) -> list[str]:
@@ -89,8 +104,8 @@ def verify(home: Path, folder: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as work:
         fresh = Path(work) / "pack"
         write_numbers(contents, plotted, fresh)
-        for file in sorted(path for path in fresh.rglob("*") if path.is_file()):
-            name = file.relative_to(fresh)
+        given = [path.relative_to(fresh).as_posix() for path in sorted(fresh.rglob("*")) if path.is_file()]
+        for name in map(Path, given):
             if not (folder / name).is_file():
                 differences.append(f"{name}: is missing")
                 continue
@@ -98,7 +113,8 @@ def verify(home: Path, folder: Path) -> list[str]:
             differences += [f"{name}: {line}" for line in _differences(name.suffix, text, now)]
     images = [f"plots/{plot}.{suffix}" for plot in plotted for suffix in ("png", "svg")]
     differences += [f"{image}: is missing" for image in images if not (folder / image).is_file()]
-    return differences
+    strange = {name for name in OWN if (folder / name).is_file()} - {*images, *given}
+    return differences + [f"{name}: does not follow from the store" for name in sorted(strange)]
 
 
 def _differences(suffix: str, text: str, now: str) -> Iterator[str]:

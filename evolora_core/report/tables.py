@@ -54,7 +54,7 @@ class Table:
         """A GitHub table, its columns padded to equal widths."""
         headings = [_markdown(column.heading) for column in self.columns]
         cells = [[_markdown(text) for text in row] for row in self.cells()]
-        widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+        widths = [max(2, *map(len, column)) for column in zip(headings, *cells, strict=True)]
         rule = [("-" * w if c.left else "-" * (w - 1) + ":") for c, w in zip(self.columns, widths, strict=True)]
         lines = [self._padded(headings, widths), rule, *(self._padded(row, widths) for row in cells)]
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)

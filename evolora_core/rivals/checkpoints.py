@@ -17,6 +17,7 @@ from evolora_core.families import Item, gold
 from evolora_core.hosts import Host
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population
+from evolora_core.rivals.plan import FEWEST_QUESTIONS
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ def choose_checkpoint(
     """Let every checkpoint answer the same items, as many as `allowance` FLOPs pay for, and mark the most accurate.
 
     A tie goes to the higher mean score, then to the earlier step, which has drifted less from the host. Without items
-    (or with a single checkpoint) the last one is chosen. The answers are charged to `meter` as selection and never
+    (or with a single checkpoint), or if answers were so long that the allowance paid for fewer than FEWEST_QUESTIONS of
+    them, the last one is chosen. The answers are charged to `meter` as selection and never
     cost more than the allowance.
     """
     steps = sorted(kept)
@@ -94,6 +96,8 @@ def choose_checkpoint(
     accuracy = {step: float(np.mean([o.grade.correct for o in given])) for step, given in outcomes.items()}
     score = {step: float(np.mean([o.grade.score for o in given])) for step, given in outcomes.items()}
     best = max(steps, key=lambda step: (accuracy[step], score[step], -step))
+    if n < min(FEWEST_QUESTIONS, len(items)):
+        best = steps[-1]
     return [Checkpoint(step, spent[step], n, accuracy[step], step == best) for step in steps]
 
 

@@ -47,7 +47,10 @@ def _distinct(names: list[str]) -> list[str]:
 
 def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:
     try:
-        if len(connection.extract_statements(sql)) > 1:
+        statements = connection.extract_statements(sql)
+        if not statements:
+            raise StoreError("SQL: no statement; ask something like `FROM paper_table`")
+        if len(statements) > 1:
             raise StoreError("SQL: one statement at a time; nobody would see what the others answer")
         return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
     except duckdb.Error as error:

@@ -1,6 +1,5 @@
 """Slices: the part of the store that one finished stage of one run owns, and the files that it is loaded from."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,5 +74,4 @@ def read_artefact(home: Path, part: Slice) -> Artefact:
 def _config(home: Path, suite: str) -> dict[str, Any] | None:
     """The resolved configuration of a suite id, if the index has it."""
     name, _, digest = suite.rpartition("-")
-    file = run_index.SuiteId(name, digest).index(home) / "suite.json"
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    return run_index.read_suite(home, run_index.SuiteId(name, digest))

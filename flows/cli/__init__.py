@@ -45,9 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise
         code = 141
     except OSError as error:
-        if error.filename is None:
-            raise
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
+        _quiet()  # what cannot be written now cannot be written at the end either
         code = 1
     sys.exit(code)
 
@@ -58,8 +57,13 @@ def _unread() -> bool:
     poll.register(sys.stdout.fileno(), 0)
     gone = any(event & select.POLLERR for _, event in poll.poll(0))
     if gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _quiet()
     return gone
+
+
+def _quiet() -> None:
+    """Send what is still to be printed nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def console() -> NoReturn:

@@ -1,8 +1,10 @@
 """The root of the command line, and how commands show tables."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter, validators
@@ -25,7 +27,7 @@ Json = Annotated[bool, Parameter(name="--json", help="Print a list of flat objec
 def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     """Print rows as a table with aligned columns, or as JSON."""
     if as_json:
-        print(json.dumps(list(rows), indent=1, default=str))
+        print(json.dumps([{name: _plain(value) for name, value in row.items()} for row in rows], indent=1, default=str))
         return
     if not rows:
         print("nothing", file=sys.stderr)
@@ -39,6 +41,12 @@ def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
             for text, width, numeric in zip(line, widths, right, strict=True)
         ]
         print("  ".join(padded).rstrip())
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON has: of the store's decimals the value, of those that are none nothing."""
+    value = float(value) if isinstance(value, Decimal) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(value: Any) -> str:

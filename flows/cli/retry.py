@@ -1,5 +1,6 @@
 """`evolora retry`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,7 @@ def retry(
     from evolora_core.errors import ConfigError
     from evolora_core.home import home_path
     from evolora_core.run_index import SuiteId, find_suite, read_packs, suites
-    from flows._preflight import asked_suite
+    from flows._preflight import asked_suite, suite_id
 
     home = home_path()
     if not suites(home):
@@ -39,4 +40,7 @@ def retry(
         wanted.setdefault(find_suite(home, word), []).append(rest)
     for suite, only in wanted.items():
         packs = read_packs(home, suite) or Path("packs")
-        run_suite(asked_suite(str(suite)), packs, only if all(only) else [])
+        config = asked_suite(str(suite))
+        if (now := suite_id(config)) != suite:
+            print(f"{suite}: has other settings in this version of evolora; it is made anew as {now}", file=sys.stderr)
+        run_suite(config, packs, only if all(only) else [])

@@ -53,7 +53,7 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         ("b: frozen, split: holdout_id", "b: sft, split: retention", r"ecology with sft on retention stands twice"),
         ("host: nano", "host: nano\nhost: other", r"suite.yaml:\d+: key 'host' stands twice; keep one"),
         ("[math, string.sort]", "[math, string.srot]", r"unknown family 'string.srot': did you mean 'string.sort'"),
-        ("seeds: [0, 1]", "seeds: [0, 0]", r"each seed may stand once"),
+        ("seeds: [0, 1]", "seeds: [0, 0]", r"seeds: 0 stands twice; keep one"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
         ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es, grpo; define it in `arms`"),
@@ -63,7 +63,15 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
             r"arms.quick.changes: unknown key 'rnak'",
         ),
         ("sft]", "sft]\narms:\n  quick: {like: sft}", r"arms.quick: not among the conditions"),
-        ("sft]", "sft, sft]", r"each condition may stand once"),
+        ("sft]", "sft, sft]", r"conditions: 'sft' stands twice"),
+        ("[family, single, cell, learned]", "[family, single, family]", r"evaluation.routings: 'family' stands twice"),
+        ("[math, string.sort]", "[math, string.sort, math]", r"data.train_families: 'math' stands twice; keep one"),
+        ("\nsft:\n", "\nsft:\n  betas: [0.9, 1.0]\n", r"key 'sft.betas.1': input should be less than 1"),
+        (
+            "selection_items: ",
+            "selection_items: 3 # ",
+            r"data.selection_items: 3 are too few for the families and depth",
+        ),
         ("sft]", "sft, quick]\narms:\n  quick: {lik: sft}", r"unknown key 'arms.quick.lik'; did you mean 'like'"),
         ("sft]", "sft, Quick]\narms:\n  Quick: {like: sft}", r"key 'arms.Quick.*should match pattern"),
         ("sft]", "sft]\narms:\n  single: {like: sft}", r"arms: 'single' is taken"),
@@ -163,7 +171,11 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place)
         ("sft.learning_rate=0.01", "sft.learning_rate: every one of its trials has its own"),
         (
             "ecology.plasticity.rule=hebbian",
-            "ecology.trials: the rule 'hebbian' does not read plasticity.learning_rate",
+            "ecology.trials: 0 and 1 are one run, as the rule 'hebbian' reads nothing in which they differ",
+        ),
+        (
+            "es={update: best, trials: [{learning_rate: 0.1}, {learning_rate: 0.2}]}",
+            "es.trials: 0 and 1 are one run, as the rule 'best' reads nothing in which they differ",
         ),
         ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every one of its trials has its"),
         ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every one of"),
@@ -175,7 +187,8 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place)
 )
 def test_a_setting_that_would_have_no_effect_is_refused(tmp_path, override, fault):
     path = tmp_path / "suite.yaml"
-    path.write_text(SUITE.replace("sft]\n", "sft, lone]\n", 1) if "lone" in override else SUITE, encoding="utf-8")
+    further = next((name for name in ("lone", "es") if override.startswith(f"{name}=") or f"{{{name}:" in override), "")
+    path.write_text(SUITE.replace("sft]\n", f"sft, {further}]\n", 1) if further else SUITE, encoding="utf-8")
     with pytest.raises(ConfigError, match=fault):
         load_suite(path, [override])
     free = "arms={lone: {like: sft, changes: {learning_rate: 0.1, trials: [{rank: 2}, {rank: 4}]}}}"
@@ -191,3 +204,19 @@ def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_the
     assert [trial["learning_rate"] for trial in suite.grpo.trials] == [0.00002, 0.00005]
     resolved.write_text(json.dumps(suite.model_dump(mode="json")), encoding="utf-8")
     assert config_hash(load_suite(resolved)) == config_hash(suite)
+
+
+def test_what_we_wrote_is_read_as_json(tmp_path):
+    """YAML takes the escapes of a character beyond the first plane for two halves."""
+    path = tmp_path / "suite.json"
+    suite = load_suite(SUITES / "tiny.yaml", ['decoding.stop_strings=["\U0001f600"]'])
+    path.write_text(json.dumps(suite.model_dump(mode="json")), encoding="utf-8")
+    assert load_suite(path) == suite
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"suite.json:1: not valid JSON .*run the suite's file again"):
+        load_suite(path)
+
+
+def test_a_day_that_no_calendar_has_is_no_value():
+    with pytest.raises(ConfigError, match="--set host=2024-13-45: the value is not valid YAML"):
+        load_suite(SUITES / "tiny.yaml", ["host=2024-13-45"])

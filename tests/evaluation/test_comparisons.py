@@ -90,8 +90,8 @@ def test_a_manifest_that_does_not_say_what_it_measured_is_refused() -> None:
     known = dict.fromkeys(FACTS, "x")
     document = {"code": "abc"}
     assert facts_of({"summary": {"comparable": known}, "identity_document": document})["code"] == "abc"
-    with pytest.raises(StageError, match=re.escape("evaluate sft s2: its manifest does not say prices: it")):
-        short = {k: v for k, v in known.items() if k != "prices"}
+    with pytest.raises(StageError, match=re.escape("evaluate sft s2: its manifest does not say template, so")):
+        short = {k: v for k, v in known.items() if k != "template"}
         facts_of({"summary": {"comparable": short}, "identity_document": document, "condition": "sft", "seed": 2})
 
 

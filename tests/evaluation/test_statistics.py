@@ -150,6 +150,27 @@ def test_few_seeds_decide_only_when_each_agrees_by_itself() -> None:
     assert statistics.decide([statistics.compare("s", "a", "b", a, b, rng)])[0].verdict == "undecided"
 
 
+def test_the_test_of_one_seed_is_adjusted_for_the_whole_family() -> None:
+    rng = stream(7, 0, 0, "one")
+    a, b = np.zeros(100, dtype=int), np.zeros(100, dtype=int)
+    a[:9], b[9:11] = 1, 1  # nine for a, two for b: p = 0.065; ten to two is 0.039
+    a[11] = 1
+    one = statistics.compare("s", "a", "b", {0: a}, {0: b}, rng)
+    assert 0.03 < one.seed_tests[0][1] < 0.05
+    assert [statistics.verdict(one, family) for family in (1, 4)] == ["a", "undecided"]
+
+
+def test_a_bound_has_resamples_beyond_it() -> None:
+    """One of six claims with eight seeds is judged by a percentile of which 500 resamples have none."""
+    draw = stream(8, 0, 0, "tail")
+    values = [draw.choice([-1.0, 0.0, 1.0], 200, p=[0.15, 0.6, 0.25]) for _ in range(8)]
+    few, many = (
+        statistics.hierarchical_bootstrap(values, stream(9, 0, 0, "tail"), resamples, statistics.ALPHA / 6)[0]
+        for resamples in (500, 200_000)
+    )
+    assert few == pytest.approx(many, abs=0.1 * (np.mean(values) - many))
+
+
 def test_five_seeds_cannot_decide_and_say_so() -> None:
     rng = stream(4, 0, 0, "five")
     only = _family(rng, np.array([0.15]), 5, 1000, 0.0)[0]

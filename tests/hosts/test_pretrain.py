@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from random_host import SHAPE
 
 from evolora_core.errors import ConfigError
 from evolora_core.families.canonical import reserved
@@ -17,7 +18,6 @@ from evolora_core.hosts.pretrain import CellAccuracy, PretrainReport, PretrainSt
 from evolora_core.hosts.pretrain_card import write_card
 from evolora_core.hosts.pretrain_data import draw_reserved, draw_rows, encode_rows, micro_batches, read_mixture
 from evolora_core.hosts.tokenizer import build_tokenizer
-from tests.hosts.conftest import SHAPE
 
 CONFIG = PretrainConfig(
     seed=3,

@@ -18,7 +18,7 @@ def test_an_alternative_begins_like_the_answer_and_costs_its_whole_improbability
     tree = Tree()
     # The greedy answer is 5, 6, end; at each step one other token was possible.
     seen = alternatives([-0.1, -0.2, -0.3], [[7], [8], [9]], [[-2.0], [-1.0], [-3.0]])
-    tree.expand([5, 6], ROOT, 0.5, seen, [END], 32)
+    tree.expand([5, 6], ROOT, 3.0, seen, [END], 32)
     likeliest = min(tree.frontier)
     assert likeliest.prefix == (5, 8) and np.isclose(likeliest.logprob, -1.1) and np.isclose(likeliest.cost, 1.1 - 3.0)
     assert {branch.prefix for branch in tree.frontier} == {(7,), (5, 8), (5, 6, 9)}
@@ -45,8 +45,8 @@ def test_an_alternative_beyond_the_cap_is_left_out():
 
 def test_a_better_answer_is_worth_more_than_a_likelier_one():
     good, bad = Tree(), Tree()
-    for tree, score in ((good, 0.9), (bad, 0.0)):
-        tree.expand([5], ROOT, score, alternatives([-0.1], [[7]], [[-2.0]]), [END], 32)
+    for tree, credit in ((good, 5.4), (bad, 0.0)):
+        tree.expand([5], ROOT, credit, alternatives([-0.1], [[7]], [[-2.0]]), [END], 32)
     assert [number for number, _ in next_branches([bad, good], stage=0, calls=16, budget=1)] == [1]
 
 

@@ -1,6 +1,7 @@
 """Packs: what they hold, that they verify, and that one changed number anywhere is found."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_the_readme_says_no_more_than_the_verdicts(built: Path) -> None:
 
 def test_provenance_names_what_the_numbers_were_made_with(built: Path) -> None:
     provenance = json.loads((built / "provenance.json").read_text())
-    assert {"host", "tokenizer", "template", "dataset", "code", "prices"} <= provenance["measured_with"][0].keys()
+    assert {"host", "tokenizer", "template", "dataset", "code"} <= provenance["measured_with"][0].keys()
     assert len(provenance["measured_with"]) == len(CONDITIONS) * 3
     assert provenance["libraries"] == {"torch": "2.13.0"} and provenance["host"]["threads"] == 1
     assert provenance["config"]["name"] == "example"
@@ -107,7 +108,13 @@ def test_one_changed_number_in_any_file_is_found(home: Path, pack: Path) -> None
 def test_missing_and_foreign_files_are_told(home: Path, pack: Path, tmp_path: Path) -> None:
     (pack / "plots" / "lineage.svg").unlink()
     (pack / "by_family.tex").unlink()
-    assert verify(home, pack) == ["by_family.tex: is missing", "plots/lineage.svg: is missing"]
+    (pack / "curve.csv").write_text("condition,acc\necology,1.0\n")
+    (pack / "NOTES.md").write_text("mine")
+    assert verify(home, pack) == [
+        "by_family.tex: is missing",
+        "plots/lineage.svg: is missing",
+        "curve.csv: does not follow from the store",
+    ]
     with pytest.raises(PackError, match="is not a pack"):
         verify(home, tmp_path)
     (tmp_path / "other").mkdir()
@@ -163,6 +170,34 @@ def test_a_pack_is_replaced_whole_but_for_what_is_somebody_elses(home: Path, pac
     assert not (pack / "plots" / "curve.png").exists() and not (pack / "tuning.csv").exists()
     assert (pack / "plots" / "lineage.png").exists()
     assert [note.read_text() for note in notes] == ["mine"] * 3
+
+
+def test_a_pack_that_cannot_be_put_leaves_the_one_before(
+    home: Path, pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pack / "NOTES.md").write_text("mine")
+    before = sorted(path.relative_to(pack) for path in pack.rglob("*"))
+    replace, asked = os.replace, []
+
+    def interrupted(source, target):
+        asked.append(target)
+        if len(asked) == 2:  # the old one is out of the way, the new one is not there
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build(home, SUITE, pack)
+    monkeypatch.undo()
+    assert sorted(path.relative_to(pack) for path in pack.rglob("*")) == before
+    assert (pack / "NOTES.md").read_text() == "mine"
+
+    left = pack.parent / f".{pack.name}.abc"  # what a kill at that place leaves
+    left.mkdir()
+    pack.rename(left / "old")
+    build(home, SUITE, pack)
+    assert (pack / "NOTES.md").read_text() == "mine"
+    assert verify(home, pack) == []
 
 
 def test_the_pack_of_another_suite_is_not_replaced_without_a_word(

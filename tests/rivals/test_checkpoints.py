@@ -6,6 +6,7 @@ from evolora_core.compute import FlopModel, Meter
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
 from evolora_core.rivals.checkpoints import choose_checkpoint, interleave, is_finite, question_costs
+from evolora_core.rivals.plan import FEWEST_QUESTIONS
 
 
 @pytest.fixture
@@ -47,6 +48,16 @@ def test_a_tie_goes_to_the_earlier_step_and_nothing_asked_to_the_last(host, kept
     unasked = choose(host, same, [], decoding, 10**15, Meter())
     assert [c.chosen for c in unasked] == [False, True]
     assert all(c.accuracy is None and c.n == 0 for c in unasked)
+
+
+def test_a_choice_by_fewer_answers_than_were_planned_is_none(host, kept, selection_items, decoding):
+    model = FlopModel.from_model(host.model)
+    prompts = host.encode_prompts([item.prompt for item in selection_items])
+    worst = int(model.generate_flops([len(ids) for ids in prompts], decoding.max_new_tokens, 2).sum()) * 2
+    same = {5: kept[5], 15: kept[15]}  # a tie goes to the earlier
+    few = choose(host, same, selection_items, decoding, worst // 4, Meter())
+    assert 0 < few[0].n < min(FEWEST_QUESTIONS, len(selection_items))
+    assert [c.chosen for c in few] == [False, True]
 
 
 def test_every_beginning_is_balanced(selection_items):

@@ -11,7 +11,7 @@ from evolora_core.families import Item
 from evolora_core.rivals.labels import labelled, parts
 
 ITEMS = [
-    Item(f"{family} {depth} {i}", i, family, depth, f"{family}:{depth}:{i}")
+    Item(f"{family} {depth} {i}", f"{family} {depth} {i}", family, depth, f"{family}:{depth}:{i}")
     for family in ("math", "string.sort")
     for depth in ("short", "long")
     for i in range(50)
@@ -38,6 +38,7 @@ def test_a_wrong_label_is_the_answer_of_another_item_of_the_cell():
     truth = {item.task_id: item.target for item in ITEMS}
     wrong = [item for item in chosen if item.target != truth[item.task_id]]
     assert 0.15 < len(wrong) / len(chosen) < 0.45
+    assert all(item.target.startswith(f"{item.family} {item.depth} ") for item in wrong)
     assert Counter(item.task_id for item in chosen).most_common(1)[0][1] == 1
 
 

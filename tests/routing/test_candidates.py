@@ -9,11 +9,14 @@ from random_host import draw_items
 
 from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig
+from evolora_core.evaluation.grading import Outcome
+from evolora_core.families.base import Grade
 from evolora_core.hosts import load_host
 from evolora_core.population.adapter import Adapter, adapted_layers
 from evolora_core.population.merge import add_up
 from evolora_core.population.stack import Population
 from evolora_core.routing import choose_among, read_routes
+from evolora_core.routing.candidates import PROOF, _ahead
 
 torch.set_num_threads(1)
 DECODING = DecodingConfig(max_new_tokens=20)
@@ -66,6 +69,22 @@ def test_those_that_lead_in_their_families_are_added_up(faulty, tmp_path, summed
     else:
         assert chosen(tmp_path, "single") in ({"": 0}, {"": 1})
     assert [row["purpose"] for row in meter.rows() if row["flops"]] == ["routing"]
+
+
+def test_who_leads_by_less_than_two_standard_errors_is_not_added_up():
+    items = [*draw_items("string.sort", 24), *draw_items("word.count", 24)]
+
+    def answers(slot, right):
+        grades = [Grade(float(n in right), n in right, "") for n in range(48)]
+        return {
+            (slot, n): Outcome(items[n], slot, "", grade, 10, 2, 100, 100, [], True, 0.0)
+            for n, grade in enumerate(grades)
+        }
+
+    given = answers(-1, ()) | answers(0, range(3)) | answers(1, range(24, 29))  # 1.7 and 2.2 standard errors
+    listed = {"string.sort": [0], "word.count": [1]}
+    assert _ahead(items, listed, given, 1.0) == [1, 0]
+    assert _ahead(items, listed, given, PROOF) == [1]
 
 
 def test_an_adapter_that_changes_nothing_is_flagged_and_leaves_the_choice_to_others(faulty, tmp_path):

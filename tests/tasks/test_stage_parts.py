@@ -68,7 +68,7 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier():
 
 @pytest.mark.parametrize(
     "arm, fraction, fixed, flops",
-    [("sft", 0.25, 60, 120), ("sft-quarter", 0.25, 0, 120), ("sft-quarter", 0.25, 60, 90)]
+    [("sft", 0.25, 60, 120), ("sft-quarter", 0.25, 0, 100), ("sft-quarter", 0.25, 60, 65)]
     + [("single-half", 0.25, 60, 120), ("ecology-fourfold", 0.25, 60, 480), ("sft-quarter", 0.5, 0, 60)]
     + [("sft-quarter", 0.5, 60, 45), ("single-half", 1, 60, 60), ("sft-double", 1, 60, 240)],
 )
@@ -78,11 +78,29 @@ def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(a
 
     def result(stage: str, flops: int) -> StageResult:
         facts = {"condition": "tuning", "seed": 1000, "folder": stage, "identity": stage, "seconds": 1.0}
-        return StageResult(stage=stage, flops=flops, summary={"flops": flops, "fixed_flops": fixed}, **facts)
+        died = stage == "try-ecology-2"
+        summary = {"flops": flops, "fixed_flops": fixed, "extinct": died}
+        return StageResult(stage=stage, flops=flops, summary=summary, **facts)
 
-    data, tried = result("datasets", 0), [result("try-ecology-0", 100), result("try-ecology-1", 140)]
+    data = result("datasets", 0)
+    tried = [result("try-ecology-0", 100), result("try-ecology-1", 140), result("try-ecology-2", 60)]
     request = trial_request(suite, arm, 0, 1000, datasets=data, calibration=data, ecology_trials=tried)
     assert request.config["budget_flops"] == flops
+
+
+@pytest.mark.parametrize("fraction, generations", [(0.25, 3), (0.5, 5), (1, 10)])
+def test_a_trial_cools_as_far_as_the_whole_run(fraction, generations):
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
+    suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
+    facts = {"condition": "tuning", "seed": 1000, "folder": "x", "identity": "x", "seconds": 1.0, "flops": 0}
+    data = StageResult(stage="datasets", summary={"flops": 100, "fixed_flops": 0, "extinct": False}, **facts)
+    for arm, budgets in (("ecology", 1), ("single", 1), ("ecology-fourfold", 4)):
+        given = {"datasets": data, "calibration": data, "ecology_trials": [data]}
+        trial = trial_request(suite, arm, 0, 1000, **given).config
+        tried = trial.get("generations", trial.get("budget_flops", 0) / (100 / generations))
+        whole = evolve_config(suite, arm, 0)["ecology"]["plasticity"]["half_life"]
+        share = trial["ecology"]["plasticity"]["half_life"] / whole
+        assert share == pytest.approx(tried / (10 * budgets), abs=1e-6), arm
 
 
 def test_a_run_with_twice_the_budget_cools_half_as_fast():
