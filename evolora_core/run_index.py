@@ -153,7 +153,10 @@ def find_suite(home: Path, word: str) -> SuiteId:
         from evolora_core.config import config_hash, load_suite
 
         config = load_suite(word)
-        return SuiteId(config.name, config_hash(config))
+        suite = SuiteId(config.name, config_hash(config))
+        if not suite.index(home).exists():
+            raise ConfigError(f"{word}: {suite} was never run in {home}; `evolora run {word}` runs it")
+        return suite
     known = suites(home)
     named = [suite for suite in known if word in (str(suite), suite.name)]
     if not named:

@@ -25,7 +25,7 @@ def sql(
     """Query the store, read-only."""
     from evolora_core.home import home_path
 
-    if format in ("table", "json"):
+    if json or format in ("table", "json"):
         from evolora_core.store import query as ask
 
         show(ask(home_path(), query).records(), json or format == "json")

@@ -163,6 +163,7 @@ def test_a_home_that_cannot_be_written(capsys, home):
 def test_questions_about_nothing(capsys, home):
     assert "no suite has been run yet" in refusal(capsys, "status")
     assert "no such suite" in refusal(capsys, "status", "quickstart")
+    assert "was never run in" in refusal(capsys, "status", suite({}))
     assert "no store yet" in refusal(capsys, "sql", "SELECT 1")
     assert "--routing" in refusal(capsys, "evaluate", "--holdout", holdout(row()), "--routing", "single")
     assert "is not a pack" in refusal(capsys, "pack", "verify", ".")

@@ -82,3 +82,13 @@ def test_whoever_reads_may_go(tmp_path):
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait() == 141
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path):
+    code = "from flows.cli import console; console()"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "host", "list"], stdout=full, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"EVOLORA_HOME": str(tmp_path)},
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")

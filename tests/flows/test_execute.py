@@ -134,6 +134,10 @@ def test_only_faults_are_tried_again(home, tmp_path):
     assert outcome.results["fault"].summary["number"] == 1
     assert executions(tmp_path / "fault") == 2
     assert executions(tmp_path / "fail") == 1
+    (fault,) = [
+        json.loads(line) for line in (home / "runs/toy/shared-s1/log.jsonl").read_text().splitlines() if "ERROR" in line
+    ]
+    assert fault["message"] == "count s1 failed: OSError: the disk hiccups" and "traceback" not in fault
 
 
 def test_a_killed_worker_fails_its_stage_alone(home, tmp_path):

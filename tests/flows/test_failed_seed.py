@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from evolora_core import identity
-from evolora_core.errors import PackError, StageError
+from evolora_core.errors import PackError, StageError, StoreError
 from evolora_core.run_index import entries, suites
 from evolora_core.store import query
+from flows import _suite
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +30,11 @@ def run(packs: str, only: list[str] | None = None) -> dict[str, str]:
     from flows.paper_suite import paper_suite
 
     return paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), SMALL, only=only or [], packs=packs)
+
+
+def refuse(*_: object) -> None:
+    """A store that somebody holds."""
+    raise StoreError("held by another process")
 
 
 def compared(home: Path) -> list[int]:
@@ -67,6 +73,11 @@ def test_what_another_code_left_is_not_mixed_with_what_this_one_makes(home, monk
     versions = identity.library_versions
 
     monkeypatch.setattr(identity, "library_versions", lambda modules: versions(modules) | {"changed": "1"})
+    with monkeypatch.context() as locked:  # as a kill between the answers and the store would leave it
+        locked.setattr(_suite, "forget", refuse)
+        with pytest.raises(StageError, match="held by another"):
+            run("papers", ["ecology.s0"])
+    assert compared(home) == [2]
     run("papers", ["ecology.s0"])  # answered anew, and compared no more
     assert compared(home) == []
     folder = home / "runs" / "tiny" / "ecology-s1"
