@@ -13,8 +13,7 @@ class PlasticityConfig(Strict):
     rule: Literal["none", "reinforce", "search", "grpo", "hebbian", "es", "gold"] = Field(
         "search",
         description="`none`: weights change by variation alone; `reinforce`: own verified samples, rewards only; "
-        "`search`: own verified answers, found by best-first search over token alternatives, rewards only, of which "
-        "the partial credit helps it to choose where to go on; "
+        "`search`: own verified answers, found by best-first search over token alternatives, rewards only; "
         "`grpo`: clipped policy gradient on all of a generation's own samples, right and wrong, relative to their "
         "group, rewards only; `hebbian`: three-factor updates without gradients, rewards only; "
         "`es`: evolution strategies, the answers of perturbed copies, rewards only; "
@@ -22,7 +21,7 @@ class PlasticityConfig(Strict):
     )
     calls: int = Field(8, ge=1, description="verifier calls that `search` may spend on one item")
     partial_credit: float = Field(
-        6.0,
+        0.0,
         ge=0,
         description="with `search`, nats that the verifier's score in [0, 1] of a wrong answer is worth to the "
         "alternatives that depart from it; 0: the verifier says right or wrong, and no more",

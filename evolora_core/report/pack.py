@@ -80,7 +80,7 @@ def signal(plasticity: Mapping[str, Any]) -> str:
     """What an ecology's rule learns from, in words."""
     if plasticity["rule"] == "gold":
         return "which sees gold answers too"
-    # Without the key, by a version in which it was no setting and had a weight.
+    # Without the key the suite is of a version in which it was no setting and always counted.
     if plasticity["rule"] == "search" and plasticity.get("partial_credit", True):
         return "which sees rewards only, and searches on where the verifier gives partial credit"
     return "which sees rewards only"
