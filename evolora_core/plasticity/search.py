@@ -3,8 +3,8 @@
 An item is first answered greedily. While it is unsolved, the most promising unexplored alternative is followed: the
 answer up to one of its tokens, another likely token there, and a greedy continuation. An alternative is the more
 promising, the likelier the policy finds it and, where partial credit counts, the better the answer was from which it
-departs (limited-discrepancy search ordered as in best-first search; Harvey and Ginsberg 1995). The verifier is called at most `calls` times an
-item: free verification would be gold labels by another name.
+departs (limited-discrepancy search ordered as in best-first search; Harvey and Ginsberg 1995). The verifier is called
+at most `calls` times an item: free verification would be gold labels by another name.
 """
 
 import heapq
