@@ -6,7 +6,6 @@ Grid form: `{"prompt", "target", "family", "depth", "task_id"?}`. Regex form: `{
 `metadata.required_keywords` (a recognition row that has these is a mutation effect). Further keys are ignored.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ def read_holdout(path: Path) -> list[Item]:
     file, the line and the key that is wrong, and how to mend it.
     """
     items: list[Item] = []
+    repeats: dict[str, int] = {}
     taken: set[str] = set()
     for number, row in _rows(Path(path)):
         try:
@@ -42,8 +42,9 @@ def read_holdout(path: Path) -> list[Item]:
             name = _text(row, "task_id") if row.get("task_id") is not None else f"task_{len(items)}"
         except _Trouble as trouble:
             raise DataError(f"{path}:{number}: {trouble}") from None
-        names = itertools.chain([name], (f"{name}__{repeat}" for repeat in itertools.count(2)))
-        task_id = next(one for one in names if one not in taken)
+        repeats[name] = repeats.get(name, 0) + 1
+        while (task_id := name if repeats[name] == 1 else f"{name}__{repeats[name]}") in taken:
+            repeats[name] += 1
         taken.add(task_id)
         items.append(Item(prompt, target, family, depth, task_id))
     if not items:

@@ -134,7 +134,9 @@ def entries(home: Path, suite: SuiteId) -> Iterator[Entry]:
     """Every entry of a suite in the order of their names. One that was running in a process of this machine that is no
     more has failed."""
     for path in sorted(suite.index(home).glob("*-s*.*.json")):
-        entry = _entry(path, _document(path))
+        if (document := _document(path)) is None:  # forgotten a moment ago
+            continue
+        entry = _entry(path, document)
         here = entry.node in (None, platform.node())
         if entry.state == "running" and here and entry.pid is not None and not alive(entry.pid, entry.started):
             entry = replace(entry, state="failed", reason="killed: its process is gone; run the suite again to resume")

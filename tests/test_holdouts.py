@@ -131,3 +131,11 @@ def test_windows_line_ends_and_byte_order_marks(tmp_path: Path) -> None:
     file = tmp_path / "windows.jsonl"
     file.write_bytes(b"\xef\xbb\xbf" + json.dumps(GRID_ROW).encode() + b"\r\n")
     assert read_holdout(file)[0].target == 3
+
+
+def test_every_row_has_an_id_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "repeated.jsonl"
+    row = {"prompt": "1 + 1", "target": 2, "family": "math", "depth": "short"}
+    rows = [row | {"task_id": name} for name in ("a", "a", "a__2", "a")] + [row]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [item.task_id for item in read_holdout(path)] == ["a", "a__2", "a__2__2", "a__3", "task_4"]

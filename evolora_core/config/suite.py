@@ -270,8 +270,8 @@ class SuiteConfig(Strict):
             read.append(tried.model_dump(exclude={"trials": True} | UNREAD.get(rule, {})))
             if read[number] in read[:number]:
                 raise ValueError(
-                    f"{place}.trials: {read.index(read[number])} and {number} are one run, as the rule {rule!r} reads "
-                    "nothing in which they differ; try something else, or fewer"
+                    f"{place}.trials: {read.index(read[number])} and {number} are one run, as they differ in nothing "
+                    f"that {rule or name!r} reads; try something else, or fewer"
                 )
         if own and isinstance(section, EcologyConfig) and "generations" in given:
             raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")

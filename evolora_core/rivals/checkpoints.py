@@ -80,8 +80,8 @@ def choose_checkpoint(
 
     A tie goes to the higher mean score, then to the earlier step, which has drifted less from the host. Without items
     (or with a single checkpoint), or if answers were so long that the allowance paid for fewer than FEWEST_QUESTIONS of
-    them, the last one is chosen. The answers are charged to `meter` as selection and never
-    cost more than the allowance.
+    them, the last one is chosen. The answers are charged to `meter` as selection and never cost more than the
+    allowance.
     """
     steps = sorted(kept)
     outcomes: dict[int, list[Outcome]] = {step: [] for step in steps}

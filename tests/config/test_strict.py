@@ -171,11 +171,11 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place)
         ("sft.learning_rate=0.01", "sft.learning_rate: every one of its trials has its own"),
         (
             "ecology.plasticity.rule=hebbian",
-            "ecology.trials: 0 and 1 are one run, as the rule 'hebbian' reads nothing in which they differ",
+            "ecology.trials: 0 and 1 are one run, as they differ in nothing that 'hebbian' reads",
         ),
         (
             "es={update: best, trials: [{learning_rate: 0.1}, {learning_rate: 0.2}]}",
-            "es.trials: 0 and 1 are one run, as the rule 'best' reads nothing in which they differ",
+            "es.trials: 0 and 1 are one run, as they differ in nothing that 'best' reads",
         ),
         ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every one of its trials has its"),
         ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every one of"),
