@@ -101,10 +101,8 @@ def run_suite(
         complete: list[int] = []
         if len(chosen) == len(steps):  # a comparison of a few runs would take the place of that of all
             # What stands from an earlier run may be of other code, and must not be mixed with this one.
-            planned = {step.name for step in steps} - outcome.results.keys()
-            gone = set(before) - {step.name for step in steps} - {COMPARISON, PACK}
-            unreached = sorted(planned | gone)
-            forget(made.id, [*unreached, COMPARISON, PACK] if unreached else [])
+            stale = {*before, *(step.name for step in steps)} - {*outcome.results, COMPARISON, PACK}
+            forget(made.id, [*sorted(stale), COMPARISON, PACK] if stale else [])
             complete = complete_seeds(config, outcome.results)
         closed = execute(closing(made, complete, outcome.results), pool, load) if complete else Outcome()
     if PACK in closed.results:
