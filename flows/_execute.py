@@ -5,6 +5,7 @@ A stage that fails takes only those with it that need it. Knows nothing of what 
 """
 
 import logging
+import multiprocessing
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -62,9 +63,16 @@ class Pool:
     def __enter__(self) -> "Pool":
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self.abandon()
         while self._open:
             self.dismiss(self._open[-1])
+
+    def abandon(self) -> None:
+        """End the workers without waiting for their stages, which go on from their last commits next time."""
+        for worker in multiprocessing.active_children():
+            worker.terminate()
 
     def submit(self, task: StageTask, request: StageRequest) -> "Running":
         """Start a stage in a worker, which is busy until it is given back by `release` or `dismiss`."""
@@ -107,6 +115,9 @@ class ClusterPool(Pool):
         if not self._open:
             self._open.append(self._runner.__enter__())
         return Running(request, self._runner, self._runner.submit(task, {"request": request}))
+
+    def abandon(self) -> None:
+        """The cluster's own end is its workers' too."""
 
     def release(self, runner: Runner) -> None:
         """The cluster knows."""

@@ -1,36 +1,55 @@
-"""The log of a run: one JSON object a line, beside its artefacts, whichever process wrote it."""
+"""The log of a run: one JSON object a line, beside its artefacts, whichever process wrote it. On the console every line
+of a stage begins with the stage's name, since several run at a time.
+"""
 
 import json
 import logging
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evolora_core.errors import EvoloraError
 
 LOG = "log.jsonl"
+_said_by: ContextVar[str] = ContextVar("stage whose log this is", default="")
 
 
 @contextmanager
-def run_log(folder: Path, stage: str) -> Iterator[list[str]]:
+def run_log(folder: Path, stage: str, label: str) -> Iterator[list[str]]:
     """Append what the project logs inside to `folder/log.jsonl`: time (UTC), level, stage, process, message, and the
-    traceback of an error. The list that it gives fills with the warnings.
+    traceback of an error. The console calls the stage `label`. The list that it gives fills with the warnings.
     """
     logger = logging.getLogger("evolora_core")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.INFO)
     handler = _Json(folder / LOG, stage)
     logger.addHandler(handler)
+    named = _said_by.set(f"{label}: ")
     try:
         yield handler.warnings
     except EvoloraError as error:  # said on the console by whoever asked for the stage
         handler.handle(logger.makeRecord(logger.name, logging.ERROR, __file__, 0, "%s", (error,), None))
         raise
     finally:
+        _said_by.reset(named)
         logger.removeHandler(handler)
         handler.close()
+
+
+class Console(logging.StreamHandler):
+    """The project's log on stderr: time, stage if one runs here, message. `before` goes before every line."""
+
+    def __init__(self, before: str = "") -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter(before + "%(asctime)s %(said_by)s%(message)s", datefmt="%H:%M:%S"))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A line that says which stage speaks."""
+        record.said_by = _said_by.get()
+        return super().format(record)
 
 
 class _Json(logging.FileHandler):

@@ -28,7 +28,7 @@ class Report(Protocol):
 def progress(label: str) -> Iterator[Report]:
     """A reporter for one stage. Its bar appears with the first report, its artifact when it has taken a while."""
     publish = _artifact(label)
-    with _bar(label) if sys.stderr.isatty() else nullcontext(_lines(label)) as show:
+    with _bar(label) if sys.stderr.isatty() else nullcontext(_lines()) as show:
 
         def report(done: float, total: float, text: str = "") -> None:
             show(done, total, text)
@@ -92,7 +92,7 @@ def _artifact(label: str) -> Callable[[float, float], None]:
     return publish
 
 
-def _lines(label: str) -> Report:
+def _lines() -> Report:
     started = last = time.monotonic()
 
     def report(done: float, total: float, text: str = "") -> None:
@@ -101,6 +101,6 @@ def _lines(label: str) -> Report:
         if moment - last >= LOG_SECONDS and 0 < done < total:
             last = moment
             left = (moment - started) * (total - done) / done
-            log.info("%s %.0f %%, about %.0f s left%s", label, 100 * done / total, left, f", {text}" if text else "")
+            log.info("%.0f %%, about %.0f s left%s", 100 * done / total, left, f", {text}" if text else "")
 
     return report

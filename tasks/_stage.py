@@ -257,7 +257,7 @@ def perform(request: StageRequest, body: Body) -> StageResult:
     device = request.host["device"] if request.host else "cpu"
     with (
         FileLock(folder.with_name(f".{folder.name}.lock")),
-        run_log(run, request.stage) as warnings,
+        run_log(run, request.stage, request.label) as warnings,
         accelerator(device),
     ):
         if artifacts.damage(folder) is None:
@@ -268,7 +268,7 @@ def perform(request: StageRequest, body: Body) -> StageResult:
         try:
             partial = artifacts.partial_folder(folder)
             with progress(request.label) as report:
-                log.info("%s started", request.label)
+                log.info("started")
                 made = body(_work(request, partial, report))
             for name in SCRATCH:
                 for scratch in [path for path in partial.rglob(name) if path.is_dir()]:
@@ -295,9 +295,9 @@ def perform(request: StageRequest, body: Body) -> StageResult:
                 home, request.suite_id, request.entry("failed", started=started, finished=now(), reason=reason(error))
             )
             if isinstance(error, OSError):
-                log.error("%s failed: %s", request.label, reason(error))
+                log.error("failed: %s", reason(error))
             elif not isinstance(error, EvoloraError):
-                log.exception("%s failed", request.label)
+                log.exception("failed")
             raise
     write_entry(home, request.suite_id, _finished(request, manifest, "done"))
     return _result(request, manifest)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from tasks._log import Console
+
 if TYPE_CHECKING:
     from evolora_core.hosts import Host
 
@@ -38,16 +40,10 @@ def show_log(*, worker: bool = False) -> None:
     terminal = sys.stderr.isatty()
     logger = logging.getLogger("evolora_core")
     logger.setLevel(logging.INFO)
-    if not any(isinstance(handler, _Lines) for handler in logger.handlers):
-        handler = _Lines()
+    if not any(isinstance(handler, Console) for handler in logger.handlers):
+        handler = Console("\r\x1b[K" if terminal else "")  # a line may hold what is left of a bar
         handler.setLevel(logging.WARNING if terminal and worker else logging.INFO)
-        clear = "\r\x1b[K" if terminal else ""  # a line may hold what is left of a bar
-        handler.setFormatter(logging.Formatter(clear + "%(asctime)s %(message)s", datefmt="%H:%M:%S"))
         logger.addHandler(handler)
-
-
-class _Lines(logging.StreamHandler):
-    """The project's own handler, so that it is added once."""
 
 
 def load_stage_host(wanted: Mapping[str, Any]) -> "Host":

@@ -112,7 +112,7 @@ def evolve(
     checkpoints = folder / "checkpoints"
     if latest := _latest(checkpoints):
         state = load_state(state, latest)
-        log.info("resumed %s s%d at generation %d", mode, seed, state.generation)
+        log.info("resumed at generation %d", state.generation)
     if state.generation == 0 and phase_over(world, state):
         raise StageError(
             f"{mode}: the budget does not pay for a generation{' of each family' if arrivals else ''}: "
@@ -135,7 +135,7 @@ def evolve(
         text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
         if progress:
             progress(done, planned, text)
-        log.info("%s s%d generation %d: %s", mode, seed, last["generation"], text)
+        log.info("generation %d: %s", last["generation"], text)
         if time.monotonic() - committed > artifacts.commit_seconds():
             _commit(state, checkpoints)
             committed = time.monotonic()

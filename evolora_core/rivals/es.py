@@ -169,6 +169,6 @@ def _resume(base: Population, optimizer: StackedAdamW, work: Path) -> tuple[Mete
             optimizer.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
             base.load_state_dict({k: v for k, v in tensors.items() if not k.startswith(prefix)})
             kept = json.loads((folder / "steps.json").read_text(encoding="utf-8"))
-            log.info("es resumed at step %d", len(kept["steps"]))
+            log.info("resumed at step %d", len(kept["steps"]))
             return Meter.from_state(kept["meter"]), kept["steps"]
     return Meter(), []

@@ -18,6 +18,7 @@ app = App(
     help_epilogue="Start with `evolora run configs/suites/quickstart.yaml`. Each command has its own --help.",
     version=__version__,
     default_parameter=Parameter(negative=()),
+    suppress_keyboard_interrupt=False,  # `flows.cli.main` says how to go on
 )
 
 AtLeastOne = Parameter(validator=validators.Number(gte=1))  # of a number, or of each

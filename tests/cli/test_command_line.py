@@ -1,6 +1,7 @@
 """The console script itself: help, exit codes, and what it does not import."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -82,6 +83,19 @@ def test_whoever_reads_may_go(tmp_path):
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait() == 141
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+    command = ["run", "configs/suites/tiny.yaml", "--set", "processes=2", "--packs", str(tmp_path / "packs")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from flows.cli import console; console()", *command],
+        stderr=subprocess.PIPE, text=True, env=os.environ | {"EVOLORA_HOME": str(tmp_path)},
+    )  # fmt: skip
+    said = next(line for line in process.stderr if "started" in line)
+    process.send_signal(signal.SIGINT)
+    said += process.stderr.read()
+    assert process.wait() == 130
+    assert "interrupted; the same command goes on from here\n" in said and "Traceback" not in said
 
 
 def test_a_full_disk_is_told_in_one_line(tmp_path):

@@ -78,7 +78,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatc
     monkeypatch.setattr(loop, "learn", learn)
     with caplog.at_level("INFO"):
         run(small, tmp_path / "killed", rule, mode=mode, **budget)
-    assert f"resumed {mode} s0 at generation 2" in caplog.text
+    assert "resumed at generation 2" in caplog.text
     assert tables(tmp_path / "killed") == tables(tmp_path / "straight")
     weights = [(tmp_path / name / "population.safetensors").read_bytes() for name in ("killed", "straight")]
     assert weights[0] == weights[1]

@@ -1,8 +1,11 @@
 """A plan of stages on real Prefect: order, reuse, failures, damage, killed workers."""
 
+import io
 import json
+import logging
 import os
 import shutil
+import threading
 
 import pytest
 from prefect import flow
@@ -13,6 +16,7 @@ from evolora_core import artifacts
 from evolora_core.run_index import entries
 from flows._execute import Outcome, Pool, Step, execute
 from tasks import _progress
+from tasks._log import Console
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -104,10 +108,10 @@ def test_each_run_has_a_log_with_levels(home):
     run([step("bad", 1, act="fail"), step("bug", 1, act="bug", other=1)])
     lines = [json.loads(line) for line in (home / "runs/toy/shared-s1/log.jsonl").read_text().splitlines()]
     assert [(line["level"], line["stage"], line["message"]) for line in lines] == [
-        ("INFO", "count", "count s1 started"),
+        ("INFO", "count", "started"),
         ("ERROR", "count", "toy: asked to fail"),
-        ("INFO", "count", "count s1 started"),
-        ("ERROR", "count", "count s1 failed"),
+        ("INFO", "count", "started"),
+        ("ERROR", "count", "failed"),
     ]
     assert "ZeroDivisionError: a bug" in lines[3]["traceback"]
 
@@ -117,6 +121,21 @@ def test_a_warning_marks_the_stage(home):
     (entry,) = entries(home, toy_suite().id)
     assert (entry.state, entry.reason) == ("done", "half as many")
     assert artifacts.read_manifest(outcome.results["a"].path)["warnings"] == ["half as many"]
+
+
+def test_lines_on_the_console_say_whose_they_are(home):
+    console, logger = Console(), logging.getLogger("evolora_core")
+    console.setStream(printed := io.StringIO())
+    logger.addHandler(console)
+    run([step("a", 1, act="warn"), step("b", 2)])
+    logger.removeHandler(console)
+    lines = [line.split(" ", 1)[1] for line in printed.getvalue().splitlines()]
+    assert [line for line in lines if "done" not in line] == [
+        "count s1: started",
+        "count s1: half as many",
+        "count s2: started",
+    ]
+    assert any(line.startswith("a done in") for line in lines)
 
 
 def test_progress_is_shown_in_prefect(home, monkeypatch):
@@ -137,7 +156,31 @@ def test_only_faults_are_tried_again(home, tmp_path):
     (fault,) = [
         json.loads(line) for line in (home / "runs/toy/shared-s1/log.jsonl").read_text().splitlines() if "ERROR" in line
     ]
-    assert fault["message"] == "count s1 failed: OSError: the disk hiccups" and "traceback" not in fault
+    assert fault["message"] == "failed: OSError: the disk hiccups" and "traceback" not in fault
+
+
+def test_nobody_waits_for_the_stages_of_an_interrupted_run(home, tmp_path):
+    long, release = tmp_path / "long", tmp_path / "release"
+    plan = [
+        step("long", 1, log=str(long), after={"log": str(release), "executions": 1}),
+        step("short", 2, after={"log": str(long), "executions": 1}),
+    ]
+
+    def interrupt(result):
+        raise KeyboardInterrupt
+
+    @flow(name="toy")
+    def toy() -> None:
+        with Pool(2, 1) as pool:
+            execute(plan, pool, interrupt)
+
+    later = threading.Timer(30, release.write_text, ["at last"])  # so that the test ends if somebody does wait
+    later.start()
+    with pytest.raises(KeyboardInterrupt):
+        toy()
+    later.cancel()
+    assert not release.exists()
+    assert "killed" in {entry.seed: entry.reason for entry in entries(home, toy_suite().id)}[1]
 
 
 def test_a_killed_worker_fails_its_stage_alone(home, tmp_path):

@@ -37,7 +37,7 @@ def test_extending_equals_running_at_once(home, tmp_path, monkeypatch, caplog):
     short, _ = evolve(home, 1)
     longer, extended = evolve(home, 2)
     logger.removeHandler(caplog.handler)
-    assert "resumed ecology s0 at generation 1" in caplog.text
+    assert "resumed at generation 1" in caplog.text
     assert short != longer
     assert short.exists()
     monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "other"))
