@@ -15,7 +15,18 @@ from evolora_core.errors import PackError
 log = logging.getLogger(__name__)
 
 STAMP = "provenance.json"  # a folder with this file is a pack
-TABLES = ("paper_table", "comparisons", "by_family", "by_routing", "compute", "prices", "tuning", "curve")
+TABLES = (
+    "paper_table",
+    "comparisons",
+    "by_family",
+    "by_routing",
+    "compute",
+    "prices",
+    "origins",
+    "found",
+    "tuning",
+    "curve",
+)
 PLOTS = (
     "accuracy_by_family",
     "gain_and_retention",

@@ -12,6 +12,7 @@ import pandas as pd
 from evolora_core.errors import PackError, StageError
 from evolora_core.evaluation.comparisons import compute_accuracies, compute_comparisons, facts_of
 from evolora_core.report import tables
+from evolora_core.report.attribution import found_frame, found_table, origin_frame, origin_table
 from evolora_core.report.curves import curve_frame, curve_table
 from evolora_core.report.prices import price_frame, price_table
 from evolora_core.report.tables import SPLITS, rows_of
@@ -65,6 +66,10 @@ class Contents:
         prices = price_frame(self.home, self.suite)
         if not prices.empty:
             shown["prices"] = [price_table(self.suite, prices)]
+        if not (origins := origin_frame(self.home, self.suite)).empty:
+            shown["origins"] = [origin_table(self.suite, origins)]
+        if not (found := found_frame(self.home, self.suite)).empty:
+            shown["found"] = [found_table(self.suite, found)]
         trials = tuning_frame(self.home, self.suite, self.config["conditions"])
         if not trials.empty:
             shown["tuning"] = [tuning_table(self.suite, trials)]

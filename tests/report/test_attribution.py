@@ -1,0 +1,72 @@
+"""Where a pack says that gain comes from."""
+
+from pathlib import Path
+
+import pytest
+from example_suite import part, write_stage, write_suite
+
+from evolora_core.report import build
+from evolora_core.report.attribution import found_frame, origin_frame, origin_table
+from evolora_core.store import frame, record
+
+SUITE = "example-0a1b2c3d"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for stage in write_suite(tmp_path, SUITE, items=96):
+        record(tmp_path, stage)
+    return tmp_path
+
+
+def test_the_origins_of_answers_sum_to_the_gain(home: Path) -> None:
+    found = origin_frame(home, SUITE).set_index("condition")
+    assert list(found.index) == ["single", "ecology"]
+    right = frame(
+        home,
+        "SELECT arm, seed, avg(correct::INT) AS acc FROM evaluations WHERE split = 'holdout_id' GROUP BY ALL",
+        [],
+    ).pivot(index="seed", columns="arm", values="acc")
+    for condition, row in found.iterrows():
+        gain = 100 * (right[condition] - right["frozen"]).mean()
+        assert row["gain"] == pytest.approx(gain)
+        answers = frame(
+            home,
+            "SELECT e.correct::INT - h.correct::INT AS ahead FROM evaluations AS e JOIN evaluations AS h "
+            "USING (seed, split, task_id) JOIN organelles AS o ON o.run_id = e.run_id AND o.organelle = e.organelle "
+            "WHERE e.arm = ? AND h.arm = 'frozen' AND split = 'holdout_id' AND o.origin = 'founder'",
+            [condition],
+        )
+        assert row["founders"] == pytest.approx(100 * answers["ahead"].sum() / (3 * 96))
+    assert (found["mutants"] == 0).all()
+    members = frame(home, "SELECT * FROM organelles WHERE condition = 'ecology'", [])
+    assert found.loc["ecology", "alive"] == members["died"].isna().sum() / 3
+    assert [row[3] for row in origin_table(SUITE, origin_frame(home, SUITE)).cells()] == [
+        f"{100 * (right[c] - right['frozen']).mean():+.1f}" for c in found.index
+    ]
+
+
+def test_who_never_learned_is_alive_and_no_learner(home: Path) -> None:
+    columns = {"suite", "run_id", "condition", "seed", "stage"}
+    members = frame(home, "SELECT * FROM organelles WHERE condition = 'ecology' AND seed = 1", [])
+    idle = members.drop(columns=[c for c in columns if c in members]).assign(delta_norm=0.0)
+    before = origin_frame(home, SUITE).set_index("condition")
+    made = part(SUITE, "ecology", 1, "evolve")
+    record(home, write_stage(home, made, {"organelles": idle.to_dict("records")}))
+    after = origin_frame(home, SUITE).set_index("condition")
+    assert after.loc["ecology", "alive"] == before.loc["ecology", "alive"]
+    assert after.loc["ecology", "learned"] == pytest.approx(2 / 3 * before.loc["ecology", "learned"])
+
+
+def test_what_practice_found_is_of_its_first_and_last_generation(home: Path) -> None:
+    found = found_frame(home, SUITE).set_index(["condition", "family"])
+    asked = frame(home, "SELECT * FROM episodes WHERE condition = 'ecology'", [])
+    for family, rows in asked.groupby("family"):
+        shown = found.loc[("ecology", family)]
+        assert shown["asked"] == len(rows) / 3
+        for name, generation in (("first", 0), ("last", 7)):
+            then = rows[rows["generation"] == generation]
+            assert shown[f"{name}_items"] == len(then) / 3  # every item once
+            assert shown[f"{name}_found"] == pytest.approx(then.groupby("seed")["correct"].mean().mean())
+    text = (build(home, SUITE, home / "pack") / "README.md").read_text()
+    assert "## Where the gain comes from" in text and "| ecology   | math" in text
