@@ -85,7 +85,8 @@ def compute_comparisons(
         row["routing"] = pair.get("routing") or "headline"
         if margin := pair.get("margin"):
             shown = "shown" if non_inferior(decided, margin) else "not shown"
-            words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown}"
+            bound = decided.lo if decided.floor is None else decided.floor
+            words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown} (bound {100 * bound:+.1f})"
             row["note"] = "; ".join(filter(None, [decided.note, words]))
         rows.append(row)
     return rows

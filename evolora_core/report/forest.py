@@ -61,7 +61,10 @@ QUESTIONS = (
     ),
 )
 FEW = f" * Fewer than {MIN_SEEDS} seeds: the verdict is about these runs only."
-IDLE = " † Who is ahead is the bare host in some or all seeds: it changed nothing there, which is no merit."
+BARE = (
+    " † One of the two is the bare host in some or all seeds (the table says which): it changed nothing there. Hollow "
+    "where that is who is ahead, which is no merit."
+)
 WORDS, PLOT, NUMBERS = 2.75, 3.1, 3.15  # widths in inches: the regimes, the plot, the numbers beside it
 ROW, HEADING, BELOW = 0.42, 0.34, 1.0  # heights in inches; below the plot are its axis and the note
 # Where the columns of numbers begin, in inches from the plot's right edge.
@@ -115,7 +118,7 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
                     color="#666666",
                 )  # fmt: skip
                 mark = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
-                mark += "†" if _idle(row, question) else ""
+                mark += "†" if row["bare"] else ""
                 texts = (
                     difference(row["diff"], row["lo"], row["hi"]),
                     p_value(row["p_holm"]),
@@ -137,7 +140,7 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
         panel.set_xlim(-edge, edge)  # zero in the middle: which side a row is on is its message
         panel.set_xlabel(f"← {question.worse}      points      {question.better} →", fontsize=9)
         note = question.note + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
-        note += IDLE if any(_idle(row, question) for row in places.to_dict("records")) else ""
+        note += BARE if places["bare"].any() else ""
         figure.text(
             0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
         )

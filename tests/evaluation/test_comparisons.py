@@ -113,11 +113,10 @@ def test_a_suite_without_claims_leaves_an_empty_table(tmp_path: Path) -> None:
 
 def test_a_declared_margin_is_answered_in_the_note() -> None:
     items = _items({"frozen": 0.3, "ecology": 0.31}, seeds=6)
-    notes = [
-        compute_comparisons(items, _facts(items), [PAIR[0] | {"margin": m}], 1000)[0]["note"] for m in (0.2, 0.005)
-    ]
-    assert notes == [
-        f"ecology not worse by more than {m} points: {s}" for m, s in (("20", "shown"), ("0.5", "not shown"))
+    rows = [compute_comparisons(items, _facts(items), [PAIR[0] | {"margin": m}], 1000)[0] for m in (0.2, 0.005)]
+    assert [row["note"] for row in rows] == [
+        f"ecology not worse by more than {m} points: {s} (bound {100 * row['lo']:+.1f})"
+        for row, m, s in zip(rows, ("20", "0.5"), ("shown", "not shown"), strict=True)
     ]
 
 
@@ -128,7 +127,8 @@ def test_several_margins_share_their_chance_to_err() -> None:
     claim = PAIR[0] | {"margin": margin}
     other = claim | {"a": PAIR[0]["b"], "b": PAIR[0]["a"]}
     assert ": shown" in compute_comparisons(items, _facts(items), [claim], 1000)[0]["note"]
-    assert ": not shown" in compute_comparisons(items, _facts(items), [claim, other], 1000)[0]["note"]
+    shared = compute_comparisons(items, _facts(items), [claim, other], 1000)[0]
+    assert ": not shown" in shared["note"] and f"(bound {100 * shared['lo']:+.1f})" not in shared["note"]
 
 
 def test_a_pair_may_be_compared_under_another_routing() -> None:

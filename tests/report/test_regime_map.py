@@ -107,13 +107,19 @@ def test_every_row_stands_in_the_plot_with_its_verdict(built: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bare", "word"),
-    [("ecology in 1 of 3 seeds, sft in 3 of 3 seeds", "fine-tune*†"), ("xsft in 1 of 3 seeds", "fine-tune*")],
+    ("bare", "word", "hollow"),
+    [
+        ("ecology in 1 of 3 seeds, sft in 3 of 3 seeds", "fine-tune*†", True),
+        ("ecology in 3 of 3 seeds", "fine-tune*†", False),
+        ("", "fine-tune*", False),
+    ],
 )
-def test_a_verdict_for_the_bare_host_is_marked(built: Path, bare: str, word: str) -> None:
+def test_a_row_with_the_bare_host_is_marked(built: Path, bare: str, word: str, hollow: bool) -> None:
     figure = forest(places(built).head(1).assign(bare=bare), QUESTIONS[0])
     assert word in [text.get_text() for text in figure.axes[0].texts]
     assert any("is no merit" in text.get_text().replace("\n", " ") for text in figure.texts) == word.endswith("†")
+    points = [line for line in figure.axes[0].lines if line.get_marker() not in ("None", "", "|")]
+    assert [line.get_markerfacecolor() == "white" for line in points] == [hollow]
 
 
 def test_what_is_no_pack_or_has_no_place_is_told(pack: Path, tmp_path: Path) -> None:
