@@ -214,7 +214,11 @@ def lineage(lives: pd.DataFrame) -> Figure:
         for origin, (colour, width) in BIRTHS.items():
             size = 4.0 if width < 1.2 else 6.0
             shown.append(Line2D([], [], color=colour, marker="o", markersize=size, label=BORN[origin]))
-        figure.legend(handles=shown, loc="outside lower center", ncols=4)
+        parent = "parent; where its line has ended, its copy in the archive"
+        shown.append(
+            Line2D([], [], color="#7f7f7f", marker="o", markerfacecolor="white", linestyle="", markersize=5, label=parent)
+        )
+        figure.legend(handles=shown, loc="outside lower center", ncols=3)
         return figure
 
 
