@@ -13,6 +13,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evolora_core.errors import PackError
+from evolora_core.evaluation.statistics import MIN_SEEDS
 from evolora_core.pack_folder import OWN, STAMP, check_place, put
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents, same
@@ -70,6 +71,7 @@ def readme(contents: Contents, plots: list[str]) -> str:
         c=contents,
         config=contents.config,
         plots=plots,
+        min_seeds=MIN_SEEDS,
         splits=SPLITS,
         headline=figures.headline(contents),
         signal=signal(contents.config["ecology"]["plasticity"]),

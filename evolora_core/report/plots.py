@@ -216,7 +216,9 @@ def lineage(lives: pd.DataFrame) -> Figure:
             shown.append(Line2D([], [], color=colour, marker="o", markersize=size, label=BORN[origin]))
         parent = "parent; where its line has ended, its copy in the archive"
         shown.append(
-            Line2D([], [], color="#7f7f7f", marker="o", markerfacecolor="white", linestyle="", markersize=5, label=parent)
+            Line2D(
+                [], [], color="#7f7f7f", marker="o", markerfacecolor="white", linestyle="", markersize=5, label=parent
+            )
         )
         figure.legend(handles=shown, loc="outside lower center", ncols=3)
         return figure

@@ -70,3 +70,4 @@ def test_what_practice_found_is_of_its_first_and_last_generation(home: Path) -> 
             assert shown[f"{name}_found"] == pytest.approx(then.groupby("seed")["correct"].mean().mean())
     text = (build(home, SUITE, home / "pack") / "README.md").read_text()
     assert "## Where the gain comes from" in text and "| ecology   | math" in text
+    assert "With fewer than 5 seeds" in text.split("## Comparisons")[0]
