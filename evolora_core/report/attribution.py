@@ -27,8 +27,7 @@ _ORIGINS = """
         FROM lived LEFT JOIN gained USING (condition, seed) GROUP BY ALL
     )
     SELECT condition, count(*) AS seeds, avg(alive) AS alive, avg(learned) AS learned, avg(gain) AS gain,
-        avg(founders) AS founders,
-        avg(mutants) AS mutants, avg(merges) AS merges
+        avg(founders) AS founders, avg(mutants) AS mutants, avg(merges) AS merges
     FROM runs JOIN suites ON suites.suite = $suite
     WHERE list_contains(conditions, 'frozen') GROUP BY condition, conditions
     ORDER BY list_position(conditions, condition)
