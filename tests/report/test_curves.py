@@ -79,7 +79,7 @@ def test_a_pack_shows_its_curves_and_verifies(home: Path, tmp_path: Path) -> Non
     assert {f"curve.{form}" for form in ("csv", "md", "tex")} <= {path.name for path in pack.iterdir()}
     assert {f"curve.{form}" for form in ("csv", "png", "svg")} <= {path.name for path in (pack / "plots").iterdir()}
     text = (pack / "README.md").read_text()
-    assert "plots/curve.png" in text and "| sft    | sft-half  " in text and "`prices` and `curve`" in text
+    assert "plots/curve.png" in text and "| sft    | sft-half  " in text and "`found` and `curve`" in text
     assert verify(home, pack) == []
     (pack / "curve.csv").write_text((pack / "curve.csv").read_text().replace("sft-half,0.5", "sft-half,0.6"))
     assert verify(home, pack) == ["curve.csv: line 3 has `0.6`, the store gives `0.5`"]
