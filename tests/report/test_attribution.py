@@ -3,20 +3,13 @@
 from pathlib import Path
 
 import pytest
-from example_suite import part, write_stage, write_suite
+from example_suite import part, write_stage
 
 from evolora_core.report import build
 from evolora_core.report.attribution import found_frame, origin_frame, origin_table
 from evolora_core.store import frame, record
 
 SUITE = "example-0a1b2c3d"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    for stage in write_suite(tmp_path, SUITE, items=96):
-        record(tmp_path, stage)
-    return tmp_path
 
 
 def test_the_origins_of_answers_sum_to_the_gain(home: Path) -> None:

@@ -13,13 +13,6 @@ from evolora_core.store import frame, record
 SUITE = "example-0a1b2c3d"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    for stage in write_suite(tmp_path, SUITE, items=96):
-        record(tmp_path, stage)
-    return tmp_path
-
-
 def test_prices_are_ratios_to_the_host_of_the_same_seed(home: Path) -> None:
     found = price_frame(home, SUITE).set_index("arm")
     items = frame(home, "SELECT * FROM evaluations WHERE split = 'holdout_id'", [])
