@@ -1,7 +1,6 @@
 """Where a pack stands: what it may replace, and what it leaves alone."""
 
 import fcntl
-import json
 import logging
 import os
 import shutil
@@ -9,8 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from evolora_core.errors import PackError
+from evolora_core.foreign import read_json, read_text
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +38,36 @@ PLOTS = (
     "energy_and_population",
     "lineage",
 )
-OWN = frozenset(
+DATA = "data"  # the folder with the rows that its numbers are computed from
+EXPORTED = frozenset(
+    [f"{table}.{form}" for table in TABLES for form in ("md", "tex")] + [f"plots/{plot}.svg" for plot in PLOTS]
+)  # files that `evolora pack export` adds
+ROWS = (
+    "suite",
+    "items",
+    "stages",
+    "answers",
+    "charges",
+    "practice",
+    "ledger",
+    "compute",
+    "splits",
+    "leaks",
+    "calibration",
+    "generations",
+    "organelles",
+    "lineage",
+    "assimilations",
+    "tuning",
+    "frontier",
+    "accuracies",
+    "comparisons",
+)  # as the store names them
+OWN = EXPORTED | frozenset(
     ["README.md", "summary.json", STAMP]
-    + [f"{table}.{form}" for table in TABLES for form in ("csv", "md", "tex")]
-    + [f"plots/{plot}.{form}" for plot in PLOTS for form in ("png", "svg", "csv")]
+    + [f"{table}.csv" for table in TABLES]
+    + [f"plots/{plot}.{form}" for plot in PLOTS for form in ("png", "csv")]
+    + [f"{DATA}/{file}.parquet" for file in ROWS]
 )  # every file that a pack may have
 
 
@@ -59,7 +86,7 @@ def put(new: Path, out: Path) -> None:
     """Let the finished pack `new`, which is moved, take the place of `out`, whole or not at all.
 
     Files in `out` that no pack has are kept. That it was another suite's is logged, with the command that brings it
-    back. Who puts a pack beside it at the same time waits; what a kill left half done is put right first.
+    back. Another process that puts a pack there waits. What a kill left half done is repaired first.
     """
     with _alone(out.parent):
         for left in sorted(out.parent.glob(f".{out.name}.*/old")):
@@ -102,9 +129,22 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def read_stamp(pack: Path) -> dict[str, Any]:
+    """The provenance of a pack. Raises PackError for a folder that is none, or whose provenance is damaged."""
+    try:
+        stamp = read_json(read_text(pack / STAMP), constants=True)
+        if not isinstance(stamp["suite"], str) or not isinstance(stamp["config"], dict):
+            raise TypeError("its suite is no text, or its config no object")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise PackError(f"{pack}: is not a pack, it has no {STAMP}") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PackError(f"{pack / STAMP}: damaged ({error}); build the pack again") from error
+    return dict(stamp)
+
+
 def suite_of(pack: Path) -> str:
     """The suite id of a pack; "" if that cannot be read."""
     try:
-        return str(json.loads((pack / STAMP).read_text(encoding="utf-8"))["suite"])
+        return str(read_json(read_text(pack / STAMP), constants=True)["suite"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""

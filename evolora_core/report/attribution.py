@@ -1,4 +1,4 @@
-"""Where the gain of those who evolve comes from: whose answers it is, and what practice found."""
+"""Where an ecology's gain comes from: whose answers it is, and what practice found."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ _ORIGINS = """
         WHERE suite = $suite AND split = 'holdout_id' AND arm = condition
     ), lived AS (
         SELECT condition, seed, count(*) FILTER (WHERE died IS NULL) AS alive,
-            count(*) FILTER (WHERE died IS NULL AND delta_norm > 0) AS learned
+            count(*) FILTER (WHERE died IS NULL AND lessons > 0) AS learned
         FROM organelles JOIN complete_seeds USING (suite, seed) WHERE suite = $suite AND condition <> 'tuning'
         GROUP BY ALL
     ), runs AS (
@@ -54,11 +54,11 @@ _FOUND = """
 
 
 def origin_frame(home: Path, suite: str) -> pd.DataFrame:
-    """One row per condition that evolves; empty where the suite has none, or no `frozen` to gain over.
+    """One row per condition with organelles; empty where the suite has none, or no `frozen` to gain over.
 
-    Columns: condition, seeds; alive and learned, the organelles of the end and those of them whose ΔW is not 0; gain,
-    the points over the host's accuracy in distribution under the headline router, and what answers by founders, mutants
-    and merges (sums of learners too) add to it. Means over the complete seeds.
+    Columns: condition, seeds; alive and learned, the organelles of the end and those of them that took a learning step
+    (a copy of a learner did not); gain, the points over the host's accuracy in distribution under the headline router,
+    and what answers by founders, mutants and merges (sums of learners too) add to it. Means over the complete seeds.
     """
     return frame(home, _ORIGINS, {"suite": suite})
 
@@ -68,7 +68,7 @@ def origin_table(suite: str, origins: pd.DataFrame) -> Table:
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("alive at the end", number("alive", "{:.1f}")),
-        Column("of them have learned", number("learned", "{:.1f}")),
+        Column("of them took a learning step", number("learned", "{:.1f}")),
         Column("gain, points", number("gain", "{:+.1f}")),
         Column("by founders", number("founders", "{:+.1f}")),
         Column("by mutants", number("mutants", "{:+.1f}")),
@@ -80,8 +80,8 @@ def origin_table(suite: str, origins: pd.DataFrame) -> Table:
 def found_frame(home: Path, suite: str) -> pd.DataFrame:
     """One row per condition that practises and family: of the items of the first and of the last generation with that
     family, how many there were, and the shares that were right at the first answer and in the end; `asked` is the
-    answers of the whole run, each of which is a call of the verifier. Means over the complete seeds. Empty where nobody
-    practises.
+    answers of the whole run, each of which is a call of the verifier. Means over the complete seeds. Empty where no
+    condition practises.
     """
     return frame(home, _FOUND, {"suite": suite})
 

@@ -27,6 +27,7 @@ class Contents:
 
     home: Path
     suite: str
+    source: str = "the store"  # how a person calls where the numbers are from
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -35,7 +36,8 @@ class Contents:
         if not rows:
             known = ", ".join(name for (name,) in query(self.home, "SELECT suite FROM suites ORDER BY suite").rows)
             raise PackError(f"{self.suite}: the store has no such suite; it has {known or 'none'}")
-        return json.loads(rows[0][0])
+        result: dict[str, Any] = json.loads(rows[0][0])
+        return result
 
     @cached_property
     def seeds(self) -> list[int]:
@@ -198,27 +200,37 @@ class Contents:
             ],
         }
 
-    def recount(self) -> list[str]:
-        """Compute accuracies and comparisons anew from the graded items; returns how the store's tables differ."""
+    def counted(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of the tables `comparisons` and `accuracies`, computed from the graded items. Raises StageError
+        where conditions were not measured alike.
+        """
         items = self.frame(
             "SELECT condition, seed, arm, split, task_id, family, correct FROM evaluations "
             "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite",
             suite=self.suite,
         )
         evaluation = self.config["evaluation"]
+        return {
+            "comparisons": compute_comparisons(items, self.facts, evaluation["comparisons"], evaluation["bootstrap"]),
+            "accuracies": compute_accuracies(items, evaluation["bootstrap"]),
+        }
+
+    def recount(self) -> list[str]:
+        """Compute accuracies and comparisons anew from the graded items; returns how the store's tables differ."""
         try:
-            compared = compute_comparisons(items, self.facts, evaluation["comparisons"], evaluation["bootstrap"])
+            counted = self.counted()
         except StageError as error:
             return [f"comparisons: {error}"]
-        counted = compute_accuracies(items, evaluation["bootstrap"])
         stored = "SELECT arm, split, family, seeds, n, acc, lo, hi FROM accuracies WHERE suite = $suite"
+        key = ("split", "a", "b", "routing")
         return [
-            *_compare_rows("comparisons", ("split", "a", "b", "routing"), self.comparisons, compared),
+            *_compare_rows("comparisons", key, self.comparisons, counted["comparisons"], self.source),
             *_compare_rows(
                 "accuracies",
                 ("arm", "split", "family"),
                 rows_of(self.frame(stored, suite=self.suite)),
-                counted,
+                counted["accuracies"],
+                self.source,
             ),
         ]
 
@@ -236,11 +248,11 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _compare_rows(
-    table: str, key: tuple[str, ...], stored: list[dict[str, Any]], computed: list[dict[str, Any]]
+    table: str, key: tuple[str, ...], stored: list[dict[str, Any]], computed: list[dict[str, Any]], source: str
 ) -> list[str]:
     """Differences between two versions of a table, one line each."""
 
-    def by_key(rows: list[dict[str, Any]]) -> Mapping[tuple, dict[str, Any]]:
+    def by_key(rows: list[dict[str, Any]]) -> Mapping[tuple[Any, ...], dict[str, Any]]:
         return {tuple(row[k] for k in key): row for row in rows}
 
     old, new = by_key(stored), by_key(computed)
@@ -248,11 +260,11 @@ def _compare_rows(
     for place in sorted(old.keys() | new.keys()):
         name = f"{table} {' '.join(place)}"
         if place not in old or place not in new:
-            where = "the store, but not from its items" if place in old else "its items, but not in the store"
+            where = f"{source}, but not from its items" if place in old else f"its items, but not in {source}"
             lines.append(f"{name}: is in {where}")
             continue
         lines += [
-            f"{name}: {column} is {old[place][column]} in the store and {value} from its items"
+            f"{name}: {column} is {old[place][column]} in {source} and {value} from its items"
             for column, value in new[place].items()
             if not same(old[place][column], value)
         ]
@@ -260,4 +272,5 @@ def _compare_rows(
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
-    return row["manifest"].get("identity_document", {})
+    result: dict[str, Any] = row["manifest"].get("identity_document", {})
+    return result

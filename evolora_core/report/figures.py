@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from evolora_core.families import get
 from evolora_core.report import plots, tradeoffs
 from evolora_core.report.contents import Contents
 from evolora_core.report.curves import curves
@@ -21,6 +22,8 @@ DRAW: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "energy_and_population": plots.energy_and_population,
     "lineage": plots.lineage,
 }
+
+BY_FAMILY = ("family", "cell")  # routers that send a family nobody was trained on to the host
 
 _GENERATIONS = """
     SELECT condition, seed, generation, {columns}
@@ -121,10 +124,41 @@ def along_curves(points: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFram
 
 def headline(contents: Contents) -> str:
     """The routing whose accuracies are the headline."""
-    return contents.config["evaluation"]["routings"][0]
+    text: str = contents.config["evaluation"]["routings"][0]
+    return text
 
 
-def draw(data: dict[str, pd.DataFrame], folder: Path) -> None:
-    """PNG and SVG of every plot."""
+def draw(
+    data: Mapping[str, pd.DataFrame], folder: Path, suite: str, config: Mapping[str, Any], form: str = "png"
+) -> None:
+    """Every plot as PNG or SVG; `config` is the resolved suite."""
     for name, table in data.items():
-        plots.save(DRAW[name](table), folder, name)
+        plots.save(figure(name, table, suite, config), folder, name, form)
+
+
+def figure(name: str, table: pd.DataFrame, suite: str, config: Mapping[str, Any]) -> Figure:
+    """One plot under the names of the suite and its host."""
+    shown, note = without_host(name, table, config)
+    drawn = DRAW[name](shown)
+    plots.head(drawn, f"{suite}, host {config['host']}{note}")
+    return drawn
+
+
+def without_host(name: str, table: pd.DataFrame, config: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
+    """The rows of a plot's panels, and a note, without the panels in which every arm is the host by construction: what
+    a router by family answers, or retains, of families that nobody was trained on. All panels, if none would be left.
+    """
+    trained = {get(family).name for family in config["data"]["train_families"]}
+    left_out, column = [], "split"
+    if name == "accuracy_by_family" and config["evaluation"]["routings"][0] in BY_FAMILY:
+        left_out = [split for split, rows in table.groupby("split") if trained.isdisjoint(rows["family"])]
+    elif name == "gain_and_retention":
+        retained = {get(family).name for family in config["data"]["retention_families"]}
+        left_out, column = list(BY_FAMILY) if trained.isdisjoint(retained) else [], "routing"
+    kept = table[~table[column].isin(left_out)] if left_out else table
+    if kept.empty or len(kept) == len(table):
+        return table, ""
+    if column == "routing":
+        return kept, "; routed by family, retention is the host's"
+    words = " and ".join(title for split, title in plots.TITLES.items() if split in left_out)
+    return kept, f"; {words}: the host's, as no arm has these families"

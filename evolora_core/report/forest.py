@@ -1,4 +1,6 @@
-"""The forest plots of the map: one row per regime, differences with intervals, verdicts in words and colours."""
+"""The forest plots of the map: one row for each comparison, differences with intervals, verdicts in words and
+colours.
+"""
 
 import textwrap
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
-from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED
+from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED, holm
 from evolora_core.report.plots import LOOKS, STYLE, TITLES
 from evolora_core.report.tables import difference, p_value, share
 
@@ -33,17 +35,17 @@ QUESTIONS = (
     Question(
         rival="sft",
         file="map",
-        title="Where to evolve, and where to fine-tune",
-        difference="evolved − fine-tuned, points",
-        yes="evolve",
+        title="Where to search from rewards, and where to fine-tune",
+        difference="ecology − fine-tuned, points",
+        yes="search",
         no="fine-tune",
-        better="evolving better",
+        better="search from rewards better",
         worse="fine-tuning better",
-        note="Accuracy of the ecology less that of the fine-tuned arm: mean over seeds, 95 % interval. Equal compute: "
-        "the fine-tuned arm may spend the FLOPs that the ecology of the same seed spent on answers, updates, "
-        "calibration, tests of merges, selection and routing; FLOPs: what it did spend, relative to the ecology. "
-        "Evolve, fine-tune: Holm p < 0.05 within the suite and an interval clear of zero. Undecided does not mean "
-        "equal.",
+        note="Accuracy of the ecology, which searches from rewards, less that of the fine-tuned arm: mean over seeds, "
+        "95 % interval. The fine-tuned arm learns from gold answers and asks no verifier while it learns. It may spend "
+        "the FLOPs that the ecology of the same seed spent on answers, updates, calibration, tests of merges, "
+        "selection and routing; FLOPs: what it did spend, relative to the ecology. Search, fine-tune: Holm p < 0.05 "
+        "within the suite and an interval clear of zero. Undecided does not mean equal.",
     ),
     Question(
         rival="single",
@@ -60,10 +62,11 @@ QUESTIONS = (
         "zero. Undecided does not mean equal.",
     ),
 )
+WITHDRAWN = "withdrawn"
 FEW = f" * Fewer than {MIN_SEEDS} seeds: the verdict is about these runs only."
 BARE = (
     " † One of the two is the bare host in some or all seeds (the table says which): it changed nothing there. Hollow "
-    "where that is who is ahead, which is no merit."
+    "where the bare host is ahead, which is no merit."
 )
 WORDS, PLOT, NUMBERS = 2.75, 3.1, 3.15  # widths in inches: the regimes, the plot, the numbers beside it
 ROW, HEADING, BELOW = 0.42, 0.34, 1.0  # heights in inches; below the plot are its axis and the note
@@ -74,10 +77,11 @@ AT = {"points": 0.1, "Holm p": 1.3, "seeds": 1.8, "FLOPs": 2.2, "verdict": 2.65}
 def forest(places: pd.DataFrame, question: Question) -> Figure:
     """One row per place, grouped by suite, in the order given; the numbers stand beside the plot.
 
-    `places`: suite, host, regime, split, routing, evolved, rival, seeds, diff, lo, hi (shares), p_holm, verdict, bare,
-    evolved_flops, rival_flops. A verdict for an arm that was the bare host is drawn hollow.
+    `places`: suite, host, regime, split, routing, evolved, rival, seeds, diff, lo, hi (shares), p, p_holm, verdict,
+    bare, evolved_flops, rival_flops. A verdict for an arm that was the bare host is drawn hollow.
     """
     looks = {question.yes: LOOKS["ecology"], question.no: LOOKS[question.rival], UNDECIDED: ("#7f7f7f", "s")}
+    looks[WITHDRAWN] = ("#7f7f7f", "x")
     with matplotlib.rc_context(fname=STYLE):
         names = {suite: suite.rpartition("-")[0] for suite in map(str, places["suite"])}
         suites = len(names)
@@ -139,12 +143,24 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
         edge = max(abs(panel.get_xlim()[0]), abs(panel.get_xlim()[1]))
         panel.set_xlim(-edge, edge)  # zero in the middle: which side a row is on is its message
         panel.set_xlabel(f"← {question.worse}      points      {question.better} →", fontsize=9)
-        note = question.note + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
+        note = f"{question.note} {many(places, 'rows here')}" + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
         note += BARE if places["bare"].any() else ""
         figure.text(
             0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
         )
         return figure
+
+
+def many(places: pd.DataFrame, rows: str) -> str:
+    """A sentence about what an adjustment over all these rows would leave of the verdicts, which are of one suite
+    each.
+    """
+    adjusted = holm(places["p"].tolist())
+    left = sum(p < 0.05 for p in adjusted)
+    return (
+        f"Holm p is adjusted within one suite. Adjusted over all {len(places)} {rows}, the smallest would be "
+        f"{p_value(min(adjusted))}, and {left or 'no'} verdict{'s' if left > 1 else ''} would stand."
+    )
 
 
 def _idle(row: dict[Any, Any], question: Question) -> bool:

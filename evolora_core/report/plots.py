@@ -1,9 +1,10 @@
-"""The plots of a pack. Each function draws one figure from tables of the store; `save` writes it as PNG and SVG.
+"""The plots of a pack. Each function draws one figure from tables of the store; `save` writes it.
 
 Lines are means over seeds; bands reach from the lowest to the highest seed. Figures never touch pyplot's global state.
 """
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib
@@ -15,6 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from PIL import Image
+
+from evolora_core.report.png import with_palette
 
 STYLE = Path(__file__).with_name("evolora.mplstyle")
 # A condition keeps its colour and marker in every plot.
@@ -34,13 +38,23 @@ BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5)}  # colour and
 TITLES = {"holdout_id": "in distribution", "holdout_ood": "out of distribution", "retention": "retention"}
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write `name`.png and `name`.svg; equal figures give equal SVG bytes."""
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+def save(figure: Figure, folder: Path, name: str, form: str = "png") -> Path:
+    """Write `name`.png, or `name`.svg; equal figures give equal bytes."""
+    path = folder / f"{name}.{form}"
     with matplotlib.rc_context(fname=STYLE):
-        figure.savefig(paths[0], metadata={"Software": None})
-        figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
-    return paths
+        if form == "svg":
+            figure.savefig(path, metadata={"Date": None, "Creator": None})
+            return path
+        drawn = BytesIO()
+        figure.savefig(drawn, format="png", metadata={"Software": None})
+    with Image.open(drawn) as image:
+        with_palette(image).save(path, optimize=True)
+    return path
+
+
+def head(figure: Figure, text: str) -> None:
+    """Say above a figure what it belongs to, small and left."""
+    figure.suptitle(text, x=0.01, ha="left", fontsize=8, color="#555555", parse_math=False)
 
 
 def net_and_roi(generations: pd.DataFrame) -> Figure:
@@ -55,20 +69,20 @@ def net_and_roi(generations: pd.DataFrame) -> Figure:
         _bands(roi, generations, "mean_roi")
         net.axhline(0, color="#444444", linewidth=0.8, linestyle="--")
         roi.axhline(1, color="#444444", linewidth=0.8, linestyle="--")
-        net.set(title="Net energy per episode", ylabel="units (reward − cost)")
+        net.set(title="Net energy per episode", ylabel="energy units (reward − cost)")
         roi.set(title="Return on investment", ylabel="reward / cost", xlabel="generation")
         _finish_generations(figure, [net, roi], generations)
         return figure
 
 
 def energy_and_population(generations: pd.DataFrame) -> Figure:
-    """What the organelles own together, and how many they are. `generations`: …, energy_total, population."""
+    """The sum of all balances, and the number of living organelles. `generations`: …, energy_total, population."""
     with matplotlib.rc_context(fname=STYLE):
         figure = Figure(figsize=(7.0, 5.2))
         energy, population = figure.subplots(2, 1, sharex=True)
         _bands(energy, generations, "energy_total")
         _bands(population, generations, "population")
-        energy.set(title="Energy of all organelles", ylabel="units")
+        energy.set(title="Energy of all organelles", ylabel="energy units")
         population.set(title="Population", ylabel="organelles", xlabel="generation")
         population.set_ylim(bottom=0)
         population.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -77,7 +91,7 @@ def energy_and_population(generations: pd.DataFrame) -> Figure:
 
 
 def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
-    """What was learned against what was kept: one point per condition and seed, one panel per routing. Conditions of
+    """Gain against retention: one point per condition and seed, one panel per routing. Conditions of
     one learning curve look alike, the larger the more they may spend.
 
     `accuracies`: condition, curve, budget, routing, seed, gain (holdout_id over frozen, same seed), retention; both
@@ -135,7 +149,7 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
             panel.set_yticklabels(list(place))
             panel.set_ylim(len(place) - 0.5, -0.5)
             panel.grid(axis="y", visible=False)
-        panels[-1].set(xlabel="accuracy, %", xlim=(0, 101))
+        panels[-1].set(xlabel="accuracy, % (95 % intervals)", xlim=(0, 101))
         legend_below(figure, conditions, marker=True)
         return figure
 
@@ -164,7 +178,7 @@ def comparisons(declared: pd.DataFrame) -> Figure:
         panel.set_yticks(range(len(labels)), labels, fontsize=8)
         panel.set_ylim(len(labels) - 0.5, -0.5)
         panel.grid(axis="y", visible=False)
-        panel.set(xlabel="difference in accuracy, points (filled: verdict; open: undecided)")
+        panel.set(xlabel="difference in accuracy, points, with 95 % intervals\n(filled: verdict; open: undecided)")
         return figure
 
 

@@ -93,6 +93,11 @@ def paper_table(home: Path, suite: str) -> Table:
     data = frame(home, "FROM paper_table WHERE suite = ?", [suite])
     if data.empty:
         raise PackError(f"{suite}: no seed is complete in every condition; see `evolora status`, then `evolora retry`")
+    return shown_paper(suite, data)
+
+
+def shown_paper(suite: str, data: pd.DataFrame) -> Table:
+    """The headline of raw data."""
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("seeds", lambda r: str(r["seeds"])),
@@ -130,6 +135,11 @@ def comparison_table(home: Path, suite: str) -> Table:
         "list_position(conditions, b), routing",
         [suite],
     )
+    return shown_comparisons(suite, data)
+
+
+def shown_comparisons(suite: str, data: pd.DataFrame) -> Table:
+    """The comparisons of raw data."""
     columns = [
         Column("split", lambda r: SPLITS[r["split"]], left=True),
         Column("a", lambda r: r["a"], left=True),
@@ -160,6 +170,11 @@ def family_table(home: Path, suite: str) -> Table:
         "ORDER BY split, family, list_position(conditions, condition)",
         [suite],
     )
+    return shown_families(suite, data)
+
+
+def shown_families(suite: str, data: pd.DataFrame) -> Table:
+    """Accuracy by family of raw data."""
     conditions = list(dict.fromkeys(data["condition"]))
     by_cell = {(r["split"], r["family"], r["condition"]): r for r in rows_of(data)}
 
@@ -186,6 +201,11 @@ def routing_table(home: Path, suite: str) -> Table:
         "WHERE suite = ? AND family = '*' ORDER BY list_position(conditions, condition), arm <> condition, arm, split",
         [suite],
     )
+    return shown_routings(suite, data)
+
+
+def shown_routings(suite: str, data: pd.DataFrame) -> Table:
+    """Accuracy by routing of raw data."""
     by_cell = {(r["arm"], r["split"]): r for r in rows_of(data)}
 
     def cell(split: str) -> Callable[[dict[str, Any]], str]:
@@ -216,7 +236,11 @@ def compute_table(home: Path, suite: str) -> Table:
     """Budget FLOPs by condition and purpose: means over the runs of a condition, those without the purpose too. Of
     conditions, the complete seeds; `shared` and `tuning` have all.
     """
-    data = frame(home, _COMPUTE, {"suite": suite})
+    return shown_compute(suite, frame(home, _COMPUTE, {"suite": suite}))
+
+
+def shown_compute(suite: str, data: pd.DataFrame) -> Table:
+    """Compute of raw data."""
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("purpose", lambda r: r["purpose"], left=True),

@@ -1,4 +1,4 @@
-"""Plots of what is bought and at which price: accuracy for FLOPs, gain for retention."""
+"""Plots of trade-offs: accuracy against FLOPs, gain against retention."""
 
 import matplotlib
 import numpy as np
@@ -40,7 +40,7 @@ def curve(points: pd.DataFrame) -> Figure:
                 panel.axhspan(100 * host[f"{what}_lo"], 100 * host[f"{what}_hi"], color=grey, alpha=0.15, linewidth=0)
             panel.set_title(titles[what])
             _flops_axis(panel, trained["total_flops"])
-        panels[0].set_ylabel("accuracy, %")
+        panels[0].set_ylabel("accuracy, % (95 % intervals)")
         level = Line2D([], [], color=LOOKS[FROZEN][0], label=FROZEN)
         legend_below(figure, list(dict.fromkeys(trained["curve"])), line=True, marker=True, more=[level])
         return figure
@@ -115,7 +115,8 @@ def pareto_front(points: np.ndarray) -> np.ndarray:
     """
     points = np.unique(points, axis=0)
     at_least = (points[None] >= points[:, None]).all(axis=2)  # [i, j]: j is nowhere worse than i
-    return points[at_least.sum(axis=1) == 1]  # each is nowhere worse than itself
+    result: np.ndarray = points[at_least.sum(axis=1) == 1]  # each is nowhere worse than itself
+    return result
 
 
 def _flops_axis(panel: Axes, flops: pd.Series) -> None:

@@ -4,23 +4,33 @@ It is a copy: the truth is the Parquet tables in the run folders, from which `re
 """
 
 from evolora_core.store.benchmarks import record_benchmark
+from evolora_core.store.carried import FILES, carry, read, unpacked
 from evolora_core.store.connection import store_path
 from evolora_core.store.fingerprints import fingerprints
-from evolora_core.store.query import Result, frame, query
+from evolora_core.store.query import Result, bounded, frame, query
 from evolora_core.store.rebuild import Rebuilt, rebuild
 from evolora_core.store.record import forget, record
+from evolora_core.store.shards import Merged, merge, write_shard
 from evolora_core.store.slices import Slice
 
 __all__ = [
+    "FILES",
+    "Merged",
     "Rebuilt",
     "Result",
     "Slice",
+    "bounded",
+    "carry",
     "fingerprints",
     "forget",
     "frame",
+    "merge",
     "query",
+    "read",
     "rebuild",
     "record",
     "record_benchmark",
     "store_path",
+    "unpacked",
+    "write_shard",
 ]

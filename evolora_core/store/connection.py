@@ -1,4 +1,4 @@
-"""Opening the DuckDB file: wait for whoever holds it, bring its schema up to date, refuse what is newer.
+"""Opening the DuckDB file: wait for the process that holds it, bring its schema up to date, refuse what is newer.
 
 While one process writes, no other can open the file, not even to read, and DuckDB itself does not wait. So
 connections live for a statement or two, and everybody waits here with jitter.
@@ -54,7 +54,20 @@ def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the store at its current schema. Waits up to `wait` seconds for a lock; raises StoreError."""
+    """A connection to the store at its current schema. Waits up to `wait` seconds for a lock; raises StoreError, and
+    KeyboardInterrupt where a signal ended a query.
+    """
+    try:
+        with _opened(path, read_only, wait) as connection:
+            yield connection
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":  # DuckDB raises this in place of what the signal's handler raised
+            raise
+        raise KeyboardInterrupt from error
+
+
+@contextmanager
+def _opened(path: Path, read_only: bool, wait: float) -> Iterator[duckdb.DuckDBPyConnection]:
     if read_only:
         if not path.exists():
             raise StoreError(

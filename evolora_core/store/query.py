@@ -1,12 +1,15 @@
 """Read-only questions to the store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 
 from evolora_core.errors import StoreError
+from evolora_core.foreign import Unfit
+from evolora_core.foreign.documents import check_text
+from evolora_core.foreign.guard import Begin, guarded
 from evolora_core.store.connection import one_line, opened, store_path
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ class Result(NamedTuple):
     """The answer to a query."""
 
     columns: list[str]
-    rows: list[tuple]
+    rows: list[tuple[Any, ...]]
 
     def records(self) -> list[dict[str, Any]]:
         """The rows as flat objects."""
@@ -29,9 +32,7 @@ class Result(NamedTuple):
 def query(home: Path, sql: str, parameters: Parameters = ()) -> Result:
     """Run one SQL statement that only reads: it can change neither the store nor any file. Raises StoreError."""
     with opened(store_path(home), read_only=True) as connection:
-        cursor = _execute(connection, sql, parameters)
-        columns = _distinct([column[0] for column in cursor.description or []])
-        return Result(columns, cursor.fetchall() if columns else [])
+        return _taken(_execute(connection, sql, parameters))
 
 
 def frame(home: Path, sql: str, parameters: Parameters = ()) -> "pd.DataFrame":
@@ -40,18 +41,63 @@ def frame(home: Path, sql: str, parameters: Parameters = ()) -> "pd.DataFrame":
         return _execute(connection, sql, parameters).df()
 
 
+def bounded(
+    home: Path,
+    sql: str,
+    tell: "Callable[[Result], str] | Callable[[pd.DataFrame], str]",
+    *,
+    table: bool,
+    seconds: float,
+    memory: int,
+) -> str:
+    """What `tell` says of the answer (a pandas table if `table`), within so many seconds and bytes of memory.
+
+    The statement may be anybody's: it runs in a process that is ended when it takes more. StoreError then too.
+    """
+
+    def work(begin: Begin) -> str:
+        with opened(store_path(home), read_only=True) as connection:
+            begin()
+            connection.execute("SET max_temp_directory_size = '0B'")  # what is killed leaves no files
+            connection.execute(f"SET memory_limit = '{memory * 3 // 4}B'")
+            cursor = _execute(connection, sql, ())
+            try:
+                said = cursor.df() if table else _taken(cursor)
+            except duckdb.Error as error:
+                raise StoreError(f"SQL: {one_line(error)}") from error
+            except (ValueError, OverflowError, TypeError) as error:  # a value that Python has none for
+                raise StoreError(f"SQL: the answer has no form here ({one_line(error)}); cast it to text") from error
+            return tell(said)  # type: ignore[arg-type]
+
+    try:
+        return guarded(work, seconds=seconds, memory=memory)
+    except Unfit as error:
+        raise StoreError(f"SQL: {error}; ask for less, or set --seconds and --memory") from error
+
+
+def _taken(cursor: duckdb.DuckDBPyConnection) -> Result:
+    """All rows of a cursor."""
+    columns = _distinct([column[0] for column in cursor.description or []])
+    return Result(columns, cursor.fetchall() if columns else [])
+
+
 def _distinct(names: list[str]) -> list[str]:
     """The second `acc` of a join is `acc_1`, as in a data frame of DuckDB's."""
     return [f"{name}_{names[:n].count(name)}" if name in names[:n] else name for n, name in enumerate(names)]
 
 
 def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:
+    if not sql.isascii():
+        try:
+            check_text(sql)
+        except Unfit as error:
+            raise StoreError(f"SQL: is no text in UTF-8 ({error})") from error
     try:
         statements = connection.extract_statements(sql)
         if not statements:
             raise StoreError("SQL: no statement; ask something like `FROM paper_table`")
         if len(statements) > 1:
-            raise StoreError("SQL: one statement at a time; nobody would see what the others answer")
+            raise StoreError("SQL: give one statement at a time; only the last one's rows would be shown")
         return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
     except duckdb.Error as error:
         raise StoreError(f"SQL: {one_line(error)}") from error

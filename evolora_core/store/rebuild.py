@@ -1,13 +1,17 @@
-"""Make the store anew from the run folders: the recovery, and the migration of last resort."""
+"""Make the store anew from the run folders and the shards that were merged: the recovery, and the migration of last
+resort.
+"""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from evolora_core.errors import StageError
+from evolora_core.errors import StageError, StoreError
 from evolora_core.store.benchmarks import insert_benchmark
+from evolora_core.store.carried import read
 from evolora_core.store.connection import held, opened, store_path
 from evolora_core.store.record import write
+from evolora_core.store.shards import insert_shard, kept_shards
 from evolora_core.store.slices import Slice, finished_slices, read_artefact
 
 
@@ -41,6 +45,15 @@ def rebuild(home: Path) -> Rebuilt:
                     result.left_out.append((part, str(error)))
                 else:
                     result.recorded.append(part)
+            for folder in kept_shards(home):
+                connection.execute("BEGIN")
+                try:
+                    insert_shard(connection, folder, read(folder))
+                    connection.execute("COMMIT")
+                except StoreError as error:
+                    connection.execute("ROLLBACK")
+                    suite = folder.parent.name
+                    result.left_out.append((Slice(suite, suite, "", 0, f"shard {folder.name}", folder), str(error)))
             for file in sorted((home / "bench").glob("*.json")):
                 insert_benchmark(connection, file)
         # The log of a damaged store must not be replayed on the new one.

@@ -46,7 +46,7 @@ def write(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> dict[str
         rows = {table: _load(connection, table, file, part) for table, file in artefact.tables.items()}
         _insert_stage(connection, artefact)
         if artefact.config is not None:
-            _replace_suite(connection, part.suite, artefact.config)
+            replace_suite(connection, part.suite, artefact.config)
         _check_headline(connection, part)
         connection.execute("COMMIT")
     except BaseException:
@@ -70,7 +70,8 @@ def _load(connection: duckdb.DuckDBPyConnection, table: str, file: Path, part: S
         ).fetchall()
     except (duckdb.BinderException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
         raise StageError(f"{file}: does not fit the table `{table}` of the store: {one_line(error)}") from error
-    return inserted[0][0]
+    count: int = inserted[0][0]
+    return count
 
 
 def _insert_stage(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> None:
@@ -84,7 +85,8 @@ def _insert_stage(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> 
     )
 
 
-def _replace_suite(connection: duckdb.DuckDBPyConnection, suite: str, config: dict[str, Any]) -> None:
+def replace_suite(connection: duckdb.DuckDBPyConnection, suite: str, config: dict[str, Any]) -> None:
+    """Write a suite's resolved configuration in the place of what an open store has of it."""
     connection.execute("DELETE FROM data.suites WHERE suite = ?", [suite])
     connection.execute(
         "INSERT INTO data.suites (suite, name, host, seeds, conditions, config) VALUES (?, ?, ?, ?, ?, ?)",

@@ -1,7 +1,8 @@
 """The schema: numbered migrations, each applied once, and the views, replaced whenever their text changes."""
 
 import hashlib
-import re
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -19,13 +20,17 @@ def migrations(folder: Path | None = None) -> list[str]:
     return [f.read_text() for f in files]
 
 
-def tables(folder: Path | None = None) -> list[str]:
-    """Names of the tables that a stage may fill: those with the slice columns."""
-    found: dict[str, bool] = {}
-    for script in migrations(folder):
-        for name, body in re.findall(r"CREATE TABLE data\.(\w+) \((.*?)\n\);", script, flags=re.DOTALL):
-            found[name] = "run_id" in body
-    return [name for name, sliced in found.items() if sliced and name != "stages"]
+@cache
+def tables() -> list[str]:
+    """Names of the tables that a stage may fill: those with the slice columns. An empty store in memory knows them."""
+    with closing(duckdb.connect(":memory:")) as connection:
+        for script in migrations():
+            connection.execute(script)
+        found = connection.execute(
+            "SELECT table_name FROM information_schema.columns "
+            "WHERE table_schema = 'data' AND column_name = 'run_id' AND table_name <> 'stages' ORDER BY table_name"
+        ).fetchall()
+    return [name for (name,) in found]
 
 
 def is_current(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:

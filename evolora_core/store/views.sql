@@ -173,6 +173,7 @@ FROM lives AS l JOIN own USING (run_id, organelle) LEFT JOIN before USING (run_i
 
 -- Whose answers brought the gain over the bare host: points of a whole split, by the origin of the organelle that was asked
 -- (founder, merge, mutation; host where a router asked none). The points of an arm add up to its accuracy less the host's.
+-- Mutation has 0 points where learners live, by construction: the router is offered the learner of a niche and no mutant.
 CREATE OR REPLACE VIEW gain_by_origin AS
 WITH host AS (SELECT suite, seed, split, task_id, correct FROM data.evaluations WHERE arm = 'frozen'),
 compared AS (
@@ -260,7 +261,14 @@ CREATE OR REPLACE VIEW leaks AS FROM data.leaks;
 CREATE OR REPLACE VIEW calibration AS FROM data.calibration;
 CREATE OR REPLACE VIEW episodes AS FROM data.episodes;
 CREATE OR REPLACE VIEW generations AS FROM data.generations;
-CREATE OR REPLACE VIEW organelles AS FROM data.organelles;
+-- `lessons`: generations in which the organelle took learning steps, from the updates that it paid for. delta_norm does not
+-- say who learned: a child by mutation copies the weights of its parent.
+CREATE OR REPLACE VIEW organelles AS
+WITH taught AS (
+    SELECT run_id, TRY_CAST(account AS BIGINT) AS organelle, count(DISTINCT generation) AS lessons
+    FROM data.ledger WHERE entry = 'update' AND amount < 0 GROUP BY ALL
+)
+SELECT o.*, coalesce(t.lessons, 0) AS lessons FROM data.organelles AS o LEFT JOIN taught AS t USING (run_id, organelle);
 CREATE OR REPLACE VIEW ledger AS FROM data.ledger;
 CREATE OR REPLACE VIEW assimilations AS FROM data.assimilations;
 CREATE OR REPLACE VIEW archive AS FROM data.archive;

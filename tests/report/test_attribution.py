@@ -39,16 +39,26 @@ def test_the_origins_of_answers_sum_to_the_gain(home: Path) -> None:
     ]
 
 
-def test_who_never_learned_is_alive_and_no_learner(home: Path) -> None:
-    columns = {"suite", "run_id", "condition", "seed", "stage"}
-    members = frame(home, "SELECT * FROM organelles WHERE condition = 'ecology' AND seed = 1", [])
-    idle = members.drop(columns=[c for c in columns if c in members]).assign(delta_norm=0.0)
+def test_who_took_no_learning_step_has_not_learned_whatever_its_weights(home: Path) -> None:
+    """In the example suite organelle 0 of each run pays for an update, and every ΔW is not zero, as a copy's is."""
+    members = frame(home, "SELECT * FROM organelles WHERE condition = 'ecology'", [])
+    assert (members["delta_norm"] > 0).all()
+    assert set(members.loc[members["lessons"] > 0, "organelle"]) == {0}
     before = origin_frame(home, SUITE).set_index("condition")
-    made = part(SUITE, "ecology", 1, "evolve")
-    record(home, write_stage(home, made, {"organelles": idle.to_dict("records")}))
+    assert before.loc["ecology", "learned"] == 1 < before.loc["ecology", "alive"]
+    columns = ["suite", "run_id", "condition", "seed", "stage", "lessons"]
+    own = members[members["seed"] == 1].drop(columns=columns).assign(died=None)
+    steps = [
+        {"generation": generation, "entry": "update", "account": account, "amount": amount}
+        for generation, account in [(0, "3"), (1, "3"), (1, "4")]
+        for account, amount in [(account, -5), ("sink", 5)]
+    ]
+    tables = {"organelles": own.to_dict("records"), "ledger": steps}
+    record(home, write_stage(home, part(SUITE, "ecology", 1, "evolve"), tables))
+    lessons = frame(home, "SELECT organelle, lessons FROM organelles WHERE condition = 'ecology' AND seed = 1", [])
+    assert dict(lessons[lessons["lessons"] > 0].values.tolist()) == {3: 2, 4: 1}
     after = origin_frame(home, SUITE).set_index("condition")
-    assert after.loc["ecology", "alive"] == before.loc["ecology", "alive"]
-    assert after.loc["ecology", "learned"] == pytest.approx(2 / 3 * before.loc["ecology", "learned"])
+    assert after.loc["ecology", "learned"] == pytest.approx((1 + 2 + 1) / 3)
 
 
 def test_what_practice_found_is_of_its_first_and_last_generation(home: Path) -> None:

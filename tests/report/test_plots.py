@@ -115,7 +115,7 @@ def test_every_plot_draws_and_is_reproducible(name: str, tmp_path: Path) -> None
     written = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
-        written.append(plots.save(figures.DRAW[name](DATA[name]()), folder, name))
+        written.append([plots.save(figures.DRAW[name](DATA[name]()), folder, name, form) for form in ("png", "svg")])
     (png, svg), (_, again) = written
     assert svg.read_bytes() == again.read_bytes()
     pixels = np.asarray(Image.open(png).convert("L"))
@@ -178,3 +178,34 @@ def test_budgets_of_a_curve_look_alike_and_differ_in_size() -> None:
 def test_twenty_conditions_look_different() -> None:
     looks = plots.looks_of([*plots.LOOKS, *(f"own-{i}" for i in range(16))])
     assert len(set(looks.values())) == len({colour for colour, _ in looks.values()}) == 20
+
+
+def _suite(routing: str, train: list[str]) -> dict[str, object]:
+    families = {"train_families": train, "retention_families": ["word.count"]}
+    return {"host": "nano", "data": families, "evaluation": {"routings": [routing, "single"]}}
+
+
+@pytest.mark.parametrize(
+    ("routing", "train", "splits", "routings", "note"),
+    [
+        ("family", ["math"], ["holdout_id"], ["single"], "; retention: the host's, as no arm has these families"),
+        ("cell", ["math", "word.count"], ["holdout_id", "retention"], ["family", "single"], ""),
+        ("single", ["math"], ["holdout_id", "retention"], ["single"], ""),
+        ("family", ["string.sort"], ["holdout_id", "retention"], ["single"], ""),  # an empty plot says less
+    ],
+)
+def test_panels_that_are_the_host_by_construction_are_left_out(
+    routing: str, train: list[str], splits: list[str], routings: list[str], note: str
+) -> None:
+    shown, said = figures.without_host("accuracy_by_family", _families(), _suite(routing, train))
+    assert (list(dict.fromkeys(shown["split"])), said) == (splits, note)
+    shown, _ = figures.without_host("gain_and_retention", _gains(), _suite(routing, train))
+    assert list(dict.fromkeys(shown["routing"])) == routings
+    everything = _lives()
+    assert figures.without_host("lineage", everything, _suite(routing, train)) == (everything, "")
+
+
+@pytest.mark.parametrize("name", figures.DRAW)
+def test_every_plot_names_its_suite_and_host(name: str) -> None:
+    figure = figures.figure(name, DATA[name](), "mine-0a1b2c3d", _suite("family", ["math"]))
+    assert figure.get_suptitle().startswith("mine-0a1b2c3d, host nano")

@@ -12,8 +12,8 @@ from PIL import Image
 
 from evolora_core.errors import PackError
 from evolora_core.report import build
-from evolora_core.report.forest import QUESTIONS, forest
-from evolora_core.report.regime_map import COLUMNS, build_map, places
+from evolora_core.report.forest import QUESTIONS, forest, many
+from evolora_core.report.regime_map import COLUMNS, WITHDRAWALS, build_map, places
 from evolora_core.store import record
 
 SUITE = "example-0a1b2c3d"
@@ -82,12 +82,12 @@ def test_differences_are_evolved_less_fine_tuned_whichever_was_declared_first(pa
     pd.testing.assert_series_equal(places(pack).iloc[0], before)
 
 
-def test_the_map_is_written_in_its_four_forms_and_again_alike(pack: Path, tmp_path: Path) -> None:
+def test_the_map_is_written_and_again_alike(pack: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(pack, tmp_path / "other"))
     rewrite(other, suite="other-11111111", drop=("regime",))
     first, second = (build_map([pack, other], tmp_path / name) for name in ("first", "second"))
-    assert {path.name for path in first.iterdir()} == {"map.csv", "map.md", "map.png", "map.svg"}
-    for name in ("map.csv", "map.md", "map.svg"):
+    assert {path.name for path in first.iterdir()} == {"map.csv", "map.md", "map.png"}
+    for name in ("map.csv", "map.md", "map.png"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
     rows = pd.read_csv(first / "map.csv")
     assert rows["suite"].tolist() == [*[SUITE] * 3, *["other-11111111"] * 3]
@@ -163,3 +163,28 @@ def test_what_the_population_adds_is_a_question_of_its_own(pack: Path, tmp_path:
     out = build_map([pack], tmp_path / "out")
     assert {path.stem for path in out.iterdir()} == {"map", "population"}
     assert "| population" in (out / "map.md").read_text()
+
+
+def test_a_withdrawn_verdict_is_no_verdict_on_the_map(pack: Path, tmp_path: Path) -> None:
+    reason = "unequal generations"
+    (pack / WITHDRAWALS).write_text(json.dumps([{"a": "ecology", "b": "sft", "reason": reason}]))
+    found = places(pack)
+    decided = pd.read_csv(pack / "comparisons.csv").query("b == 'sft' and verdict != 'undecided'")
+    assert 0 < (found["verdict"] == "withdrawn").sum() == len(decided)
+    assert set(found.loc[found["verdict"] == "withdrawn", "note"]) == {reason}
+    text = (build_map([pack], tmp_path / "out") / "map.md").read_text()
+    assert f"| withdrawn | {reason}" in text
+    (pack / WITHDRAWALS).write_text("[{}]")
+    with pytest.raises(PackError, match="damaged or not whole"):
+        places(pack)
+
+
+def test_the_map_says_what_an_adjustment_over_all_its_rows_would_leave(built: Path) -> None:
+    found = pd.concat([places(built)] * 11, ignore_index=True).assign(p=2 / 2**8)
+    assert many(found, "rows") == (
+        "Holm p is adjusted within one suite. Adjusted over all 33 rows, the smallest would be 0.258, and no verdict "
+        "would stand."
+    )
+    assert many(found.assign(p=1e-5), "rows").endswith("and 33 verdicts would stand.")
+    shown = " ".join(text.get_text().replace("\n", " ") for text in forest(places(built), QUESTIONS[0]).texts)
+    assert "Adjusted over all 3 rows here" in shown

@@ -226,3 +226,13 @@ def test_queries_can_write_nothing(recorded: Path, tmp_path: Path) -> None:
     twice = query(recorded, "SELECT 1 AS acc, 2 AS acc, 3 AS n, 4 AS acc").records()
     assert twice == [{"acc": 1, "acc_1": 2, "n": 3, "acc_2": 4}]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_ends_a_query_as_an_interrupt(recorded: Path) -> None:
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            query(recorded, "SELECT count(*) FROM range(1000000000000)")
+    finally:
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,166 @@
+"""Whether every number of a pack follows from the rows that it carries, and these from a store that has them."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from evolora_core.errors import PackError, StoreError
+from evolora_core.pack_folder import DATA, EXPORTED, OWN, read_stamp
+from evolora_core.report import figures
+from evolora_core.report.contents import Contents, same
+from evolora_core.report.other_forms import write_tables
+from evolora_core.report.pack import hashes, write_numbers
+from evolora_core.store import carry, query, read, store_path, unpacked
+
+CLOCK = {"seconds", "manifest"}  # columns that differ from run to run; of a manifest, the identity says what counts
+SHOWN = 3  # rows of a file that are named
+
+
+def verify(home: Path, folder: Path) -> list[str]:
+    """Compute every number of a pack anew; returns the differences, one line each (none: it verifies).
+
+    From the rows that the pack carries, and if the store has the suite, these are compared with the store's. A pack
+    without rows, of before packs had them, is computed from the store. Comparisons and intervals are computed from the
+    graded items. Raises PackError where there is neither.
+    """
+    folder = Path(folder)
+    suite = str(read_stamp(folder)["suite"])
+    carried, stored = (folder / DATA).is_dir(), _has(home, suite)
+    if not carried and not stored:
+        raise PackError(
+            f"{folder}: cannot be verified: it carries no rows ({DATA}/), as packs of before did, and the store in "
+            f"{home} does not have {suite}; run its suite again"
+        )
+    differences: list[str] = []
+    trusted = False
+    if carried:
+        try:
+            rows = read(folder / DATA)
+            with unpacked(rows) as own:
+                differences += _check(Contents(own, suite, "its rows"), folder, hashes(folder / DATA))
+            if stored:
+                strange = list(_other_rows(rows, home, suite))
+                trusted = not strange
+                differences += strange
+        except StoreError as error:
+            differences.append(str(error).removeprefix(f"{folder}/"))
+    if stored and not trusted:
+        differences += _check(Contents(Path(home), suite), folder, hashes(folder / DATA) if carried else None)
+    return list(dict.fromkeys(differences))
+
+
+def _has(home: Path, suite: str) -> bool:
+    """Whether a store is there and has the suite."""
+    return store_path(home).exists() and bool(query(home, "SELECT 1 FROM suites WHERE suite = ?", [suite]).rows)
+
+
+def _check(contents: Contents, folder: Path, data: Mapping[str, str] | None) -> list[str]:
+    """How a pack differs from what its source gives."""
+    differences = contents.recount()
+    plotted = figures.read(contents)
+    source = contents.source
+    with tempfile.TemporaryDirectory() as work:
+        fresh = Path(work) / "pack"
+        write_numbers(contents, plotted, fresh, data)
+        write_tables(contents.tables, fresh, ("latex", "md"))
+        given = [path.relative_to(fresh).as_posix() for path in sorted(fresh.rglob("*")) if path.is_file()]
+        for name in map(Path, given):
+            if not (folder / name).is_file():
+                if name.as_posix() not in EXPORTED:
+                    differences.append(f"{name}: is missing")
+                continue
+            try:
+                text, now = ((path / name).read_text(encoding="utf-8") for path in (folder, fresh))
+            except ValueError:
+                differences.append(f"{name}: is not text")
+                continue
+            differences += [f"{name}: {line}" for line in _differences(name.suffix, text, now, source)]
+    images = [f"plots/{plot}.png" for plot in plotted]
+    differences += [f"{image}: is missing" for image in images if not (folder / image).is_file()]
+    expected = {*images, *given, *(f"plots/{plot}.svg" for plot in plotted), *(f"{DATA}/{name}" for name in data or ())}
+    strange = {name for name in OWN if (folder / name).is_file()} - expected
+    return differences + [f"{name}: does not follow from {source}" for name in sorted(strange)]
+
+
+def _other_rows(rows: Mapping[str, pa.Table], home: Path, suite: str) -> Iterator[str]:
+    """Where the rows of a pack are not those of the store, times left out."""
+    with tempfile.TemporaryDirectory() as work:
+        carry(Path(home), suite, Path(work))
+        now = read(Path(work))
+    for name in sorted(rows.keys() | now.keys()):
+        file = f"{DATA}/{name}.parquet"
+        if name not in rows or name not in now:
+            yield f"{file}: {'the pack' if name in now else 'the store'} has no such rows"
+            continue
+        old, new = (_comparable(name, tables[name]) for tables in (rows, now))
+        if len(old) != len(new) or list(old) != list(new):
+            shapes = [f"{len(data)} rows of {len(data.columns)} columns" for data in (old, new)]
+            yield f"{file}: has {shapes[0]}, the store {shapes[1]}"
+            continue
+        unlike = ~((old == new) | (old.isna() & new.isna()))
+        where = unlike.any(axis=1)
+        for place in where[where].index[:SHOWN]:
+            column = unlike.columns[unlike.loc[place]][0]
+            key = " ".join(str(old.loc[place, k]) for k in ("condition", "seed", "stage", "arm", "split") if k in old)
+            yield (
+                f"{file}: row {place + 1} ({key}) has {column} {_word(old.loc[place, column])}, the store gives "
+                f"{_word(new.loc[place, column])}" + (f" ({where.sum()} rows differ)" if where.sum() > 1 else "")
+            )
+
+
+def _comparable(name: str, table: pa.Table) -> pd.DataFrame:
+    """A table without times, its slices in a fixed order."""
+    data = table.drop_columns([column for column in table.column_names if column in CLOCK]).to_pandas()
+    if name == "calibration":
+        data = data[data["key"] != "answers_per_second"]
+    result: pd.DataFrame = data.reset_index(drop=True)
+    return result
+
+
+def _word(value: Any) -> str:
+    return str(value.item() if hasattr(value, "item") else value)
+
+
+def _differences(suffix: str, text: str, now: str, source: str) -> Iterator[str]:
+    """Where a file of the pack and what its source gives now are not the same."""
+    if text == now:
+        return
+    if suffix == ".json":
+        try:
+            yield from _json_differences("", json.loads(text), json.loads(now), source)
+        except (ValueError, RecursionError) as error:
+            yield f"is not JSON ({error})"
+        return
+    old, new = text.splitlines(), now.splitlines()
+    if len(old) != len(new):
+        yield f"has {len(old)} lines, {source} gives {len(new)}"
+    for number, (left, right) in enumerate(zip(old, new, strict=False), start=1):
+        cells = [line.split(",") if suffix == ".csv" else [line] for line in (left, right)]
+        if len(cells[0]) != len(cells[1]):
+            yield f"line {number} has {len(cells[0])} cells, {source} gives {len(cells[1])}"
+        for was, is_now in zip(*cells, strict=False):
+            if not same(_number(was), _number(is_now)):
+                yield f"line {number} has `{was.strip()}`, {source} gives `{is_now.strip()}`"
+
+
+def _json_differences(place: str, old: Any, new: Any, source: str) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _json_differences(f"{place}.{key}".lstrip("."), old.get(key), new.get(key), source)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for i, (left, right) in enumerate(zip(old, new, strict=True)):
+            yield from _json_differences(f"{place}[{i}]", left, right, source)
+    elif not same(old, new):
+        yield f"{place} is {json.dumps(old)}, {source} gives {json.dumps(new)}"
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,262 @@
+"""The rows of a suite as a few small Parquet files: what a pack or a shard carries, so that a store with the same
+numbers can be made where no run folders are.
+
+Left out is what no number of a report needs: texts of prompts and answers, single postings and episodes, the steps of
+training, elites. What the files hold is said at `_SQL`; `load` turns it back into rows of the store's own tables.
+"""
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evolora_core.errors import StoreError
+from evolora_core.store.connection import one_line, opened, store_path
+from evolora_core.store.record import replace_suite
+
+Run = tuple[str, int]  # condition and seed
+
+# Tables that are carried as they are, without the names of suite and run.
+_WHOLE = (
+    "compute",
+    "splits",
+    "leaks",
+    "calibration",
+    "generations",
+    "organelles",
+    "lineage",
+    "assimilations",
+    "tuning",
+    "frontier",
+    "accuracies",
+    "comparisons",
+)
+_UNNEEDED = {"splits": ", sha256"}  # columns
+_LEFT_OUT = ("files", "started", "finished", "warnings", "lineage")  # of a manifest
+
+# Every item of a seed, numbered in the order in which it was asked; `rank` is its place by task_id, in which arms are
+# paired.
+_ITEMS = """
+    CREATE TEMP TABLE items AS
+    WITH asked AS (
+        SELECT seed, split, task_id, family, depth, prompt,
+            row_number() OVER (PARTITION BY run_id, stage, arm, split ORDER BY e.rowid) AS place
+        FROM data.evaluations AS e SEMI JOIN chosen USING (run_id, stage)
+    ), once AS (
+        SELECT seed, split, task_id, any_value(family) AS family, any_value(depth) AS depth,
+            any_value(coalesce(prompt, task_id)) AS prompt, min(place) AS place
+        FROM asked GROUP BY ALL
+    )
+    SELECT *, row_number() OVER (PARTITION BY seed, split ORDER BY place, task_id) - 1 AS item,
+        row_number() OVER (PARTITION BY seed, split ORDER BY task_id) - 1 AS rank
+    FROM once
+"""
+_SLICE = "condition, seed, stage"
+_SQL = {
+    "stages": f"SELECT {_SLICE}, identity, seconds, flops, manifest FROM data.stages "
+    "SEMI JOIN chosen USING (run_id, stage) ORDER BY ALL",
+    # Right or wrong, a bit for each item, arm and run, and which organelle was asked (-1: the bare host).
+    "answers": "SELECT e.condition, e.seed, e.stage, arm, split, item, organelle, correct "
+    "FROM data.evaluations AS e JOIN items USING (seed, split, task_id) SEMI JOIN chosen USING (run_id, stage) "
+    "ORDER BY e.condition, e.seed, e.stage, arm, split, e.rowid",
+    # What the answers of an arm to a split cost together.
+    "charges": f"SELECT {_SLICE}, arm, split, sum(flops)::BIGINT AS flops "
+    "FROM data.evaluations SEMI JOIN chosen USING (run_id, stage) GROUP BY ALL ORDER BY ALL",
+    # What practice found: one row for each item that an organelle was given in a generation.
+    "practice": "SELECT * EXCLUDE task_id FROM (SELECT e.condition, e.seed, e.stage, generation, family, organelle, "
+    "task_id, coalesce(bool_or(correct AND sample = 0), false) AS at_once, "
+    "coalesce(bool_or(correct), false) AS solved, count(*) AS answers "
+    "FROM data.episodes AS e SEMI JOIN chosen USING (run_id, stage) GROUP BY ALL) ORDER BY ALL",
+    # Sums of the ledger; of organelles only who paid for updates is told apart.
+    "ledger": f"SELECT {_SLICE}, generation, entry, "
+    "CASE WHEN entry = 'update' OR TRY_CAST(account AS BIGINT) IS NULL THEN account ELSE 'organelles' END AS account, "
+    "sum(amount)::BIGINT AS amount FROM data.ledger SEMI JOIN chosen USING (run_id, stage) GROUP BY ALL ORDER BY ALL",
+} | {
+    table: f"SELECT * EXCLUDE (suite, run_id{_UNNEEDED.get(table, '')}) FROM data.{table} AS t "
+    "SEMI JOIN chosen USING (run_id, stage) ORDER BY condition, seed, stage, t.rowid"
+    for table in _WHOLE
+}
+# In a pack, task ids and prompts are numbers: the rank, and the first place of a prompt in its split.
+_NUMBERED = """
+    WITH first AS (SELECT split, prompt, min((seed, item)) AS place FROM items GROUP BY ALL),
+    numbered AS (SELECT split, prompt, row_number() OVER (PARTITION BY split ORDER BY place) - 1 AS number FROM first)
+    SELECT seed, split, family, depth, item, rank AS task, number AS prompt
+    FROM items JOIN numbered USING (split, prompt) ORDER BY split, seed, item
+"""
+# In a shard they must mean the same in every shard.
+_NAMED = """
+    SELECT seed, split, family, depth, item, task_id AS task,
+        CASE WHEN regexp_full_match(prompt, '[0-9a-f]{16}') THEN prompt -- it came from a shard
+            ELSE substr(sha256(prompt), 1, 16) END AS prompt
+    FROM items ORDER BY split, seed, item
+"""
+
+FILES = ("suite", "items", *_SQL)  # what a folder of rows has, without `.parquet`; those without rows are left out
+
+
+def carry(home: Path, suite: str, folder: Path, *, shard: bool = False, runs: Collection[Run] | None = None) -> None:
+    """Write the rows of a suite id to Parquet files in `folder`, which is made. Raises StoreError if there are none.
+
+    A shard has the names of its items, so that it can be joined with others, and leaves out what is of the whole suite
+    (comparisons); `runs` are those that it has, all by default.
+    """
+    with opened(store_path(home), read_only=True) as connection:
+        config = connection.execute("SELECT config FROM data.suites WHERE suite = ?", [suite]).fetchall()
+        if not config:
+            raise StoreError(f"{suite}: the store has no such suite")
+        connection.execute(
+            "CREATE TEMP TABLE chosen AS SELECT run_id, stage, condition, seed FROM data.stages "
+            "WHERE suite = $suite AND NOT (condition = 'suite' AND ($shard OR stage = 'pack'))",
+            {"suite": suite, "shard": shard},
+        )
+        if runs is not None:
+            for condition, seed in connection.execute("SELECT DISTINCT condition, seed FROM chosen").fetchall():
+                if (condition, seed) not in runs:
+                    connection.execute("DELETE FROM chosen WHERE condition = ? AND seed = ?", [condition, seed])
+        connection.execute(_ITEMS)
+        found = {name: _arrow(connection, sql) for name, sql in _SQL.items()}
+        found["items"] = _arrow(connection, _NAMED if shard else _NUMBERED)
+    if not found["stages"].num_rows:
+        raise StoreError(f"{suite}: the store has no stage of these runs; `evolora status {suite}` lists them")
+    found["stages"] = _without(found["stages"])
+    found["suite"] = pa.table({"suite": [suite], "config": [config[0][0]]})
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in found.items():
+        if table.num_rows:
+            _write(table, folder / f"{name}.parquet")
+
+
+def read(folder: Path) -> dict[str, pa.Table]:
+    """The files of a folder of rows. Raises StoreError that names one which is damaged, strange or missing."""
+    tables = {}
+    for file in sorted(folder.glob("*.parquet")):
+        if file.stem not in FILES:
+            raise StoreError(f"{file}: no file of a pack or shard; they have {', '.join(FILES)}")
+        try:
+            tables[file.stem] = pq.ParquetFile(file, page_checksum_verification=True).read()
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise StoreError(f"{file}: damaged ({one_line(error)})") from error
+    if missing := {"suite", "stages"} - tables.keys():
+        raise StoreError(f"{folder}: has no {min(missing)}.parquet, so it holds no rows of a suite")
+    return tables
+
+
+def suite_in(tables: dict[str, pa.Table]) -> tuple[str, dict[str, Any]]:
+    """Id and resolved configuration of the suite of which the rows are."""
+    row = tables["suite"].to_pylist()[0]
+    return row["suite"], json.loads(row["config"])
+
+
+def load(connection: duckdb.DuckDBPyConnection, tables: dict[str, pa.Table]) -> int:
+    """Insert the rows of one folder into an open store, which has no rows of these stages; returns how many.
+
+    Raises StoreError for rows that do not fit. The caller looks after the transaction.
+    """
+    suite, config = suite_in(tables)
+    whole = {name: table for name, table in tables.items() if name in _WHOLE}
+    try:
+        for name, table in tables.items():
+            connection.register(f"carried_{name}", table)
+        rows = sum(_insert(connection, suite, name, f"SELECT * FROM carried_{name}") for name in whole)
+        rows += _insert(connection, suite, "stages", "SELECT *, '' AS folder FROM carried_stages")
+        for name, files, sql in (
+            ("ledger", ("ledger",), "SELECT * FROM carried_ledger"),
+            ("episodes", ("practice",), _EPISODES),
+            ("evaluations", ("answers", "items", "charges"), _EVALUATIONS),
+        ):
+            if all(file in tables for file in files):
+                rows += _insert(connection, suite, name, sql)
+        replace_suite(connection, suite, config)
+    except duckdb.Error as error:
+        raise StoreError(f"rows of {suite} do not fit the store ({one_line(error)})") from error
+    finally:
+        for name in tables:
+            connection.unregister(f"carried_{name}")
+    return rows
+
+
+# As many answers as the item had: the first right or not, the last right if any was.
+_EPISODES = """
+    WITH asked AS (SELECT *, row_number() OVER () - 1 AS task FROM carried_practice),
+    answered AS (SELECT *, unnest(range(answers)) AS number FROM asked)
+    SELECT condition, seed, stage, generation, family, organelle, printf('%07d', task) AS task_id,
+        row_number() OVER (ORDER BY task, number) - 1 AS episode,
+        number + (solved AND NOT at_once AND answers = 1)::BIGINT AS sample,
+        CASE WHEN at_once THEN number = 0 ELSE solved AND number = answers - 1 END AS correct
+    FROM answered ORDER BY task, number
+"""
+# The cost of a split is spread evenly over its answers.
+_EVALUATIONS = """
+    WITH numbered AS (
+        SELECT *, row_number() OVER () AS place, row_number() OVER own AS number, count(*) OVER everything AS n
+        FROM carried_answers
+        WINDOW own AS (PARTITION BY condition, seed, stage, arm, split),
+            everything AS (PARTITION BY condition, seed, stage, arm, split)
+    )
+    SELECT a.condition, a.seed, a.stage, a.split, a.arm, a.organelle, a.correct, i.family, i.depth,
+        CASE typeof(i.task) WHEN 'BIGINT' THEN printf('%07d', TRY_CAST(i.task AS BIGINT))
+            ELSE i.task::VARCHAR END AS task_id,
+        i.prompt::VARCHAR AS prompt, c.flops // a.n + (a.number <= c.flops % a.n)::BIGINT AS flops
+    FROM numbered AS a JOIN carried_items AS i USING (seed, split, item)
+        JOIN carried_charges AS c USING (condition, seed, stage, arm, split)
+    ORDER BY place
+"""
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, suite: str, table: str, sql: str) -> int:
+    inserted = connection.execute(
+        f"INSERT INTO data.{table} BY NAME "
+        f"SELECT $suite AS suite, $suite || '.' || condition || '.s' || seed AS run_id, * FROM ({sql})",
+        {"suite": suite},
+    ).fetchall()
+    return int(inserted[0][0])
+
+
+@contextmanager
+def unpacked(tables: dict[str, pa.Table]) -> Iterator[Path]:
+    """A home of its own, gone afterwards, whose store has the rows of one folder and nothing else."""
+    with TemporaryDirectory(prefix="evolora-rows-") as work:
+        with opened(store_path(Path(work))) as connection:
+            connection.execute("BEGIN")
+            load(connection, tables)
+            connection.execute("COMMIT")
+        yield Path(work)
+
+
+def _arrow(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    return connection.sql(sql).to_arrow_table()
+
+
+def _without(stages: pa.Table) -> pa.Table:
+    """Stages whose manifests lack what is of files and times."""
+    manifests = [json.loads(text) for text in stages["manifest"].to_pylist()]
+    kept = [json.dumps({k: v for k, v in own.items() if k not in _LEFT_OUT}, sort_keys=True) for own in manifests]
+    return stages.set_column(stages.schema.get_field_index("manifest"), "manifest", pa.array(kept, pa.string()))
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    """As small as Parquet gets: running numbers as differences, all else by dictionary, and zstd over it."""
+    running = [
+        name
+        for name in ("item", "prompt", "task")
+        if name in table.schema.names and pa.types.is_integer(table.schema.field(name).type)
+    ]
+    words = [field.name for field in table.schema if field.name not in running and not pa.types.is_boolean(field.type)]
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=words,
+        column_encoding=dict.fromkeys(running, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        store_schema=False,
+        write_page_checksum=True,
+        row_group_size=max(1, table.num_rows),
+    )

@@ -1,0 +1,178 @@
+"""Shards: a part of a suite that ran somewhere, as a folder of rows; and how shards of one suite become one store.
+
+What merges must have been made alike: by the same code, libraries, host and settings. Times may differ.
+"""
+
+import json
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from evolora_core.artifacts import sha256
+from evolora_core.errors import StoreError
+from evolora_core.identity import digest
+from evolora_core.run_index import SuiteId, read_suite, write_suite
+from evolora_core.store.carried import Run, carry, load, read, suite_in
+from evolora_core.store.connection import opened, store_path
+
+FACTS = ("host", "tokenizer", "template", "dtype", "decoding")  # of an evaluation; its data set is its seed's
+Key = tuple[str, int, str]  # condition, seed and stage
+
+
+@dataclass
+class Merged:
+    """What a merge did: suites, stages that came, and stages that were there already."""
+
+    suites: list[str] = field(default_factory=list)
+    stages: int = 0
+    known: int = 0
+
+
+def write_shard(home: Path, suite: str, out: Path, runs: Collection[Run] | None = None) -> list[Run]:
+    """Write what the store has of a suite id, or of some of its runs and what they share, into the folder `out`;
+    returns the runs. Raises StoreError if there is nothing, or if `out` holds something else.
+    """
+    if out.exists() and (not out.is_dir() or any(file.suffix != ".parquet" for file in out.iterdir())):
+        raise StoreError(f"{out}: holds something that is not a shard; choose another folder")
+    wanted = None if runs is None else {*runs, *_shared(home, suite, runs)}
+    if out.exists():
+        shutil.rmtree(out)
+    carry(home, suite, out, shard=True, runs=wanted)
+    stages = read(out)["stages"].to_pylist()
+    return sorted({(row["condition"], row["seed"]) for row in stages})
+
+
+def merge(home: Path, folders: Sequence[Path]) -> Merged:
+    """Load shards into the store of `home`, all or none, and keep copies there, so that `rebuild` has them too.
+
+    Raises StoreError that names what differs where a shard was not made as what is there, or as another one.
+    """
+    found = [(Path(folder), read(Path(folder))) for folder in folders]
+    merged = Merged()
+    with opened(store_path(home)) as connection:
+        connection.execute("BEGIN")
+        try:
+            for folder, tables in found:
+                came, known = insert_shard(connection, folder, tables)
+                merged.stages, merged.known = merged.stages + came, merged.known + known
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    for folder, tables in found:
+        suite, config = suite_in(tables)
+        name, _, hashed = suite.rpartition("-")
+        if read_suite(home, SuiteId(name, hashed)) is None:
+            write_suite(home, SuiteId(name, hashed), config)
+        files = {file.name: sha256(file) for file in sorted(folder.glob("*.parquet"))}
+        copy = home / "shards" / suite / digest(files)
+        if not copy.exists():
+            shutil.copytree(folder, copy, ignore=lambda _, names: [n for n in names if not n.endswith(".parquet")])
+        if suite not in merged.suites:
+            merged.suites.append(suite)
+    return merged
+
+
+def kept_shards(home: Path) -> list[Path]:
+    """The copies of shards that were merged into a home."""
+    return sorted(path for path in (home / "shards").glob("*/*") if path.is_dir())
+
+
+def insert_shard(connection: duckdb.DuckDBPyConnection, folder: Path, tables: dict[str, pa.Table]) -> tuple[int, int]:
+    """Load the stages of a shard that an open store lacks; returns how many came, and how many were there.
+
+    Raises StoreError that names the first difference in identity.
+    """
+    suite, config = suite_in(tables)
+    rows = connection.execute(
+        "SELECT condition, seed, stage, manifest FROM data.stages WHERE suite = ? AND condition <> 'suite'", [suite]
+    ).fetchall()
+    there: dict[Key, dict[str, Any]] = {(c, s, stage): json.loads(text) for c, s, stage, text in rows}
+    stored = connection.execute("SELECT config FROM data.suites WHERE suite = ?", [suite]).fetchall()
+    if stored and (unlike := _difference(json.loads(stored[0][0]), config)):
+        raise StoreError(f"{folder}: {suite} has another configuration there: {unlike}")
+    new: dict[Key, dict[str, Any]] = {
+        (row["condition"], row["seed"], row["stage"]): json.loads(row["manifest"])
+        for row in tables["stages"].to_pylist()
+    }
+    _refuse_unlike(folder, there, new)
+    known = new.keys() & there.keys()
+    load(connection, {name: _without(table, known) for name, table in tables.items()})
+    return len(new) - len(known), len(known)
+
+
+def _shared(home: Path, suite: str, runs: Collection[Run]) -> list[Run]:
+    """What runs need: the data of their seeds, and the tuning."""
+    with opened(store_path(home), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT condition, seed FROM data.stages WHERE suite = ? AND condition IN ('shared', 'tuning')",
+            [suite],
+        ).fetchall()
+    tuned = {seed for condition, seed in rows if condition == "tuning"}
+    return [(condition, seed) for condition, seed in rows if seed in tuned | {seed for _, seed in runs}]
+
+
+def _refuse_unlike(folder: Path, there: Mapping[Key, dict[str, Any]], new: Mapping[Key, dict[str, Any]]) -> None:
+    for key, manifest in new.items():
+        if (known := there.get(key)) is None:
+            continue
+        judged = ("summary",) if key[2] in ("evaluate", "choose") else ()  # those of others may hold times
+        for part in ("identity_document", "identity", "flops", *judged):
+            if unlike := _difference(known.get(part), manifest.get(part)):
+                what = "was made otherwise" if part.startswith("identity") else "has other results"
+                raise StoreError(f"{folder}: {_label(key)} {what} there: {part} {unlike} here")
+    made: dict[str, dict[str, Key]] = {}  # fact -> value -> a stage of which it holds
+    for key, manifest in there.items():
+        for fact, value in _facts(manifest):
+            made.setdefault(fact, {}).setdefault(value, key)
+    for key, manifest in new.items():
+        for fact, value in _facts(manifest):
+            if fact in made and value not in made[fact]:
+                other, stage = next(iter(made[fact].items()))
+                raise StoreError(
+                    f"{folder}: {_label(key)} differs in {fact}: {value} here, {other} in {_label(stage)} there; "
+                    "shards of one suite must be made alike"
+                )
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What must be the same in all stages, each fact by name with its value as text."""
+    document = manifest.get("identity_document", {})
+    if code := document.get("code"):
+        yield f"the code of {document.get('entry', manifest.get('stage'))}", str(code)
+    for name, version in document.get("libraries", {}).items():
+        yield f"the library {name}", str(version)
+    for name, value in (document.get("host") or {}).items():
+        yield f"the host's {name}", json.dumps(value, sort_keys=True)
+    for name, value in manifest.get("summary", {}).get("comparable", {}).items():
+        if name in FACTS:
+            yield f"the {name} of evaluations", json.dumps(value, sort_keys=True)
+
+
+def _difference(there: Any, here: Any, place: str = "") -> str:
+    """The first place where two documents differ, with both values; empty if none does."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        parts = (_difference(there.get(k), here.get(k), f"{place}.{k}") for k in sorted(there.keys() | here.keys()))
+        return next(filter(None, parts), "")
+    if there == here:
+        return ""
+    left, right = (json.dumps(value, sort_keys=True) for value in (there, here))
+    return f"{place.lstrip('.')} {left:.60}, and {right:.60}".strip()
+
+
+def _label(key: Key) -> str:
+    condition, seed, stage = key
+    return f"{stage} of {condition} s{seed}"
+
+
+def _without(table: pa.Table, known: Collection[Key]) -> pa.Table:
+    """A table without the rows of these stages; one that no stage has for itself is as it was."""
+    if not known or "stage" not in table.column_names:
+        return table
+    columns = (table[name].to_pylist() for name in ("condition", "seed", "stage"))
+    return table.filter(pa.array([key not in known for key in zip(*columns, strict=True)], pa.bool_()))

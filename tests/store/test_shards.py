@@ -1,0 +1,152 @@
+"""Shards: parts of a suite from different homes give the pack of the whole; what was made otherwise is named."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from example_suite import write_suite
+
+from evolora_core.errors import StoreError
+from evolora_core.report import build, verify
+from evolora_core.store import fingerprints, merge, query, rebuild, record, store_path, write_shard
+from flows.cli import main
+
+SUITE = "example-0a1b2c3d"
+SEEDS = (0, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that ran everything."""
+    home = tmp_path_factory.mktemp("whole")
+    for stage in write_suite(home, SUITE, SEEDS, items=48):
+        record(home, stage)
+    return home
+
+
+@pytest.fixture(scope="module")
+def shards(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """What homes that ran a seed or two, or some conditions, would leave."""
+    folder = tmp_path_factory.mktemp("shards")
+    conditions = ("frozen", "single", "ecology", "sft")
+    first = [(condition, seed) for seed in (0, 1) for condition in conditions[:2]]
+    second = [(condition, seed) for seed in (0, 1) for condition in conditions[2:]]
+    third = [(condition, 2) for condition in conditions]
+    found = []
+    for number, runs in enumerate((first, second, third)):
+        assert write_shard(whole, SUITE, folder / str(number), [*runs, *(("data", seed) for _, seed in runs)])
+        found.append(folder / str(number))
+    return found
+
+
+def _copy(shard: Path, to: Path, change: str, by: str) -> Path:
+    """A shard in whose manifests a text is replaced."""
+    shutil.copytree(shard, to)
+    table = pq.read_table(to / "stages.parquet")
+    assert any(change in text for text in table["manifest"].to_pylist())
+    manifests = pa.array([text.replace(change, by) for text in table["manifest"].to_pylist()])
+    pq.write_table(
+        table.set_column(table.schema.get_field_index("manifest"), "manifest", manifests), to / "stages.parquet"
+    )
+    return to
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    printed = capsys.readouterr()
+    assert end.value.code == 0, printed.err
+    return printed.out
+
+
+def test_shards_give_the_pack_of_the_whole(
+    whole: Path, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("EVOLORA_HOME", str(home))
+    assert "no seed is complete in every condition yet" in _run(capsys, "store", "merge", str(shards[0]))
+    assert "0 stages came" in _run(capsys, "store", "merge", str(shards[0]))
+    done = _run(capsys, "store", "merge", *map(str, shards[1:]))
+    assert f"{SUITE}: seeds 0, 1, 2 are complete; `evolora pack {SUITE}` packs them" in done
+    _run(capsys, "pack", "example", "--out", str(tmp_path / "joined"))
+    packs = build(whole, SUITE, tmp_path / "one"), tmp_path / "joined"
+    for file in sorted(packs[0].rglob("*")):
+        other = packs[1] / file.relative_to(packs[0])
+        if file.suffix in (".csv", ".md", ".png") or file.name in ("summary.json", "answers.parquet", "items.parquet"):
+            assert file.read_bytes() == other.read_bytes(), file.name
+    before, now = (json.loads((pack / "provenance.json").read_text()) for pack in packs)
+    assert before["measured_with"] == now["measured_with"] and before["config"] == now["config"]
+    assert [row for row in before["stages"] if row["stage"] != "compare"] == [
+        row for row in now["stages"] if row["stage"] != "compare"
+    ]
+    assert verify(home, tmp_path / "joined") == []
+
+    found = fingerprints(home, SUITE)
+    store_path(home).unlink()
+    assert rebuild(home).left_out == []
+    assert fingerprints(home, SUITE) == found
+
+
+def test_a_seed_can_be_written_by_name(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EVOLORA_HOME", str(whole))
+    _run(capsys, "store", "shard", "example", "--only", "s2", "--out", str(tmp_path / "s2"))
+    stages = pq.read_table(tmp_path / "s2" / "stages.parquet")
+    assert set(stages["seed"].to_pylist()) == {2} and stages.num_rows == 7
+    with pytest.raises(SystemExit):
+        main(["store", "shard", "example", "--only", "s9", "--out", str(tmp_path / "s9")])
+    assert "s9: example has no such seed; it has 0, 1, 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "by", "named"),
+    [
+        ('"torch": "2.13.0"', '"torch": "2.12.0"', "differs in the library torch: 2.12.0 here, 2.13.0 in evaluate of"),
+        ('"code": "cccccccccccccccc"', '"code": "d"', "differs in the code of evaluate: d here, cccccccccccccccc in"),
+        (
+            '"dtype": "float32"',
+            '"dtype": "bfloat16"',
+            'differs in the dtype of evaluations: "bfloat16" here, "float32"',
+        ),
+        ('"threads": 1', '"threads": 8', "differs in the host's threads: 8 here, 1 in"),
+    ],
+)
+def test_what_was_made_otherwise_is_refused_in_a_line(
+    shards: list[Path], tmp_path: Path, change: str, by: str, named: str
+) -> None:
+    other = _copy(shards[2], tmp_path / "other", change, by)
+    with pytest.raises(StoreError) as error:
+        merge(tmp_path, [shards[0], other])
+    assert named in str(error.value) and str(other) in str(error.value) and "\n" not in str(error.value)
+    assert query(tmp_path, "SELECT count(*) FROM stages").rows == [(0,)]  # all or none
+    assert not (tmp_path / "shards").exists()
+
+
+def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path: Path) -> None:
+    merge(tmp_path, [shards[1]])
+    other = _copy(
+        shards[1], tmp_path / "other", '"identity_document": {"code"', '"identity_document": {"seed": 7, "code"'
+    )
+    with pytest.raises(
+        StoreError, match=r"evaluate of .* was made otherwise there: identity_document seed null, and 7 here"
+    ):
+        merge(tmp_path, [other])
+    settings = Path(shutil.copytree(shards[0], tmp_path / "settings"))
+    suite = pq.read_table(settings / "suite.parquet").to_pylist()[0]
+    config = json.loads(suite["config"])
+    config["ecology"]["generations"] = 99
+    pq.write_table(pa.Table.from_pylist([suite | {"config": json.dumps(config)}]), settings / "suite.parquet")
+    with pytest.raises(StoreError, match=r"another configuration there: ecology.generations \d+, and 99"):
+        merge(tmp_path, [settings])
+
+
+def test_what_is_no_shard_is_told(whole: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="has no stages.parquet, so it holds no rows of a suite"):
+        merge(tmp_path, [tmp_path])
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(StoreError, match="holds something that is not a shard"):
+        write_shard(whole, SUITE, tmp_path)
