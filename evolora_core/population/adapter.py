@@ -33,7 +33,8 @@ class Adapter:
     def norm(self) -> float:
         """Frobenius norm of ΔW over all modules, computed from the factors."""
         total = sum(squared_norms(self.A[name], self.B[name]).item() for name in self.A)
-        return abs(self.scale) * total**0.5
+        value: float = abs(self.scale) * total**0.5
+        return value
 
     def shape(self, name: str) -> tuple[int, int]:
         """(out features, in features) of one module."""

@@ -6,6 +6,8 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
+from evolora_core.probes import reached
+
 
 class RoomyLayer(DynamicLayer):
     """A full-attention layer with room for new keys and values, where `DynamicLayer` copies all of them each step."""
@@ -50,6 +52,7 @@ def cache_for(model: PreTrainedModel, part: DynamicCache, rows: int, length: int
 
     `room` more tokens can be appended without copying what is there.
     """
+    reached("cache", rows=rows)
     cache = DynamicCache(config=model.config)
     for number, (layer, sample) in enumerate(zip(_layers(cache), _layers(part), strict=True)):
         window = layer.sliding_window if isinstance(layer, DynamicSlidingWindowLayer) else 0

@@ -6,7 +6,7 @@ gradient of the answer's log-likelihood at its output. Tokens count as so many s
 2023, arXiv 2311.00636). It is the empirical Fisher: the answers are given, not drawn from the model.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -61,7 +61,7 @@ def _fishers(host: Host, population: Population, batch: Batch) -> list[Fisher]:
         # A row's last token is no input to a prediction: its gradient is zero, and padding's too.
         reads = (torch.arange(int(lengths[rows].max()), device=device) < lengths[rows, None] - 1)[:, :, None]
 
-        def hook_of(name: str):  # noqa: ANN202
+        def hook_of(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
             def hook(layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
                 with torch.no_grad():
                     squares = _by_slot(torch.where(reads, args[0].float(), 0.0), of_slot)

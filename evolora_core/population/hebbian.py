@@ -10,7 +10,7 @@ carried back through the LM head's weights. Modules that do not write to the res
 them, that is a gradient; they stay as they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -105,7 +105,8 @@ def hebbian_flops(host: Host, model: FlopModel, batch: Batch, ranks: np.ndarray)
     layers = adapted_layers(host.model)
     written = sum(layers[name].in_features + layers[name].out_features for name in writers(host))
     answers = batch.answer_lengths
-    return model.score_flops(batch.lengths, answers, ranks) + 2 * answers * (model.head + ranks * written)
+    result: np.ndarray = model.score_flops(batch.lengths, answers, ranks) + 2 * answers * (model.head + ranks * written)
+    return result
 
 
 def writers(host: Host) -> list[str]:
@@ -119,7 +120,8 @@ def writers(host: Host) -> list[str]:
 def _errors(host: Host, logits: Tensor, tokens: Tensor) -> Tensor:
     """The sampled tokens less what the policy expects, carried back to the hidden state, `[tokens, hidden]`."""
     error = functional.one_hot(tokens, logits.shape[1]) - torch.softmax(logits, dim=1)
-    return error @ host.model.get_output_embeddings().weight.float()
+    result: Tensor = error @ host.model.get_output_embeddings().weight.float()
+    return result
 
 
 def _trace(pre: Tensor, decay: float) -> Tensor:
@@ -135,7 +137,7 @@ def _inputs(host: Host) -> Iterator[dict[str, Tensor]]:
     """What went into each writing module in the last pass `[rows, T, in]`, by name."""
     layers, known = adapted_layers(host.model), {}
 
-    def keep(name: str):  # noqa: ANN202
+    def keep(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
         def hook(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
             known[name] = args[0]
 

@@ -6,12 +6,15 @@ Works on any Hugging Face causal language model whose projections are `nn.Linear
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import PreTrainedModel
 
+from evolora_core.population import dense
 from evolora_core.population.adapter import adapted_layers
 from evolora_core.population.low_rank import LowRank, add_low_rank
 from evolora_core.population.stack import Factors, Population
@@ -60,6 +63,10 @@ class Layout:
         take[back] = np.arange(len(group))
         return cls(*known, tensor(take), tensor(back))
 
+    def dense(self, tokens: int, rank: int) -> bool:
+        """Whether so many tokens in these groups are better served by W + ΔW. No row may be bare or out of place."""
+        return self.rows is None and not self.bare and dense.worthwhile(len(self.present), tokens, rank)
+
     def add(self, x: Tensor, y: Tensor, A: Tensor, B: Tensor, scale: float) -> Tensor:
         """y + scale · (x Aᵀ) Bᵀ, each row with its slot's factors; bare rows keep y, bit for bit. May change y in
         place.
@@ -81,7 +88,8 @@ class Layout:
         if self.take is None or self.back is None or long or torch.is_grad_enabled():
             cuts = None if self.take is None else [cut * length for cut in self.cuts]
             if torch.is_grad_enabled():
-                return LowRank.apply(y, x, A, B, scale, cuts)
+                result: Tensor = LowRank.apply(y, x, A, B, scale, cuts)
+                return result
             add_low_rank(y, x, A, B, scale, cuts)
             return y
         # Packing moves `length` tokens a place, gathering `rank` rows and columns of the factors a row.
@@ -102,6 +110,7 @@ class Attachment:
         self._device = model.device
         self._layout: Layout | None = None
         self._factors: Factors = {}
+        self._rows = 0
         self.rank = 0  # of the factors in use: the highest among the slots of the rows
 
     def rows(self, slots: np.ndarray | Tensor, weights: Tensor | None = None) -> Tensor:
@@ -113,6 +122,7 @@ class Attachment:
         if self._population is None and (slots != BARE).any():
             raise ValueError(f"slot {int(slots.max())} was asked for, but there is no population")
         layout = Layout.of(slots.astype(np.int64), self._device)
+        self._rows = len(slots)
         self._layout = layout if len(layout.present) else None
         self._factors, self.rank = {}, 0
         if self._layout is not None:
@@ -134,12 +144,21 @@ class Attachment:
             for name, (A, B) in population.factors(weights).items()
         }
 
-    def hook(self, name: str, x: Tensor, y: Tensor) -> Tensor:
-        """What the layer `name` gives for x, when the host alone gives y."""
+    def linear(self, name: str, layer: nn.Linear, x: Tensor) -> Tensor:
+        """What the layer `name` gives for x, `[rows, T, in]`, or `[1, T, in]` where each token is a row."""
         if self._layout is None or self._population is None:
-            return y
+            return functional.linear(x, layer.weight, layer.bias)
         A, B = self._factors[name]
-        return self._layout.add(x, y, A, B, self._population.scale)
+        scale, layout = self._population.scale, self._layout
+        own = x.view(self._rows, -1, x.shape[-1])
+        length = own.shape[1]
+        if layout.dense(self._rows * length, self.rank) and self._dtype == torch.float32 and torch.is_grad_enabled():
+            cuts = [cut * length for cut in layout.cuts]
+            y = dense.Dense.apply(own, layer.weight, layer.bias, A, B, scale, cuts)
+        else:
+            y = layout.add(own, functional.linear(own, layer.weight, layer.bias), A, B, scale)
+        result: Tensor = y.view(*x.shape[:-1], -1)
+        return result
 
 
 @contextmanager
@@ -149,18 +168,14 @@ def attached(model: PreTrainedModel, population: Population | None) -> Iterator[
     Until `rows` is called the model is the bare host.
     """
     attachment = Attachment(model, population)
-
-    def hook_of(name: str):  # noqa: ANN202
-        def hook(layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            return attachment.hook(name, args[0], output)
-
-        return hook
-
-    handles = []
-    if population is not None:
-        handles = [layer.register_forward_hook(hook_of(name)) for name, layer in adapted_layers(model).items()]
+    layers = adapted_layers(model) if population is not None else {}
+    before = {name: layer.__dict__.get("forward") for name, layer in layers.items()}
+    for name, layer in layers.items():
+        layer.__dict__["forward"] = partial(attachment.linear, name, layer)
     try:
         yield attachment
     finally:
-        for handle in handles:
-            handle.remove()
+        for name, layer in layers.items():
+            del layer.__dict__["forward"]
+            if before[name] is not None:
+                layer.__dict__["forward"] = before[name]

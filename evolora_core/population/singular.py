@@ -61,7 +61,8 @@ def truncate(left: Tensor, right: Tensor, rank: int, draw: np.random.Generator) 
 
 def squared_values(left: Tensor, right: Tensor) -> Tensor:
     """Squares of the singular values of left `[m, out, R]` @ right `[m, R, in]`, `[m, R]`, the largest first."""
-    return torch.linalg.eigvalsh(_core(left, right)[1]).flip(dims=[1]).clamp(min=0)
+    result: Tensor = torch.linalg.eigvalsh(_core(left, right)[1]).flip(dims=[1]).clamp(min=0)
+    return result
 
 
 def _core(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,9 +19,11 @@ from torch.utils.checkpoint import checkpoint
 from evolora_core.errors import AdapterError
 from evolora_core.hosts import Host
 from evolora_core.population.lora import attached
+from evolora_core.population.packed import Packing, packed, packs
 from evolora_core.population.passes import in_room, pass_tokens, passes
 from evolora_core.population.stack import Population
 from evolora_core.population.surrogate import Surrogate
+from evolora_core.probes import reached
 
 IGNORED = -100  # label of positions that are not trained on
 CPU_BLOCK = 2**17  # elements that the optimizer works on at once
@@ -190,14 +192,18 @@ def gradients_of(host: Host, population: Population, batch: Batch) -> tuple[Tens
     Rows go through the model in passes of like length, whose gradients add up: little padding, and bounded memory.
     When memory runs out all the same, it is done again with less of it (`make_room`).
     """
-    return in_room(host, batch.lengths, lambda: watched_gradients(host, population, batch, lambda rows: nullcontext()))
+    return in_room(host, batch.lengths, lambda: watched_gradients(host, population, batch))
 
 
 def watched_gradients(
-    host: Host, population: Population, batch: Batch, watch: Callable[[Tensor], AbstractContextManager[None]]
+    host: Host,
+    population: Population,
+    batch: Batch,
+    watch: Callable[[Tensor], AbstractContextManager[None]] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`gradients_of` in the memory that there is. `watch` is entered for each pass, forward and backward, with the
-    numbers of its rows, when the adapters are attached: hooks of the host's layers then see their whole output.
+    numbers of its rows, when the adapters are attached: hooks of the host's layers then see their whole output, of
+    padded rows. Without it rows are packed where the host allows it.
     """
     if int(batch.slots.min()) < 0:
         raise ValueError("the bare host (slot -1) does not learn")
@@ -210,10 +216,12 @@ def watched_gradients(
         for rows in passes(batch.lengths, batch.slots.cpu().numpy(), pass_tokens(host)):
             chosen = torch.from_numpy(rows).to(leaf.device)
             own, place = torch.unique(group[chosen], return_inverse=True)
-            adapters.rows(batch.slots[chosen], leaf if len(own) == len(leaf) else leaf[own])
+            packing = Packing.of(batch.lengths[rows], leaf.device) if watch is None and packs(host.model) else None
+            slots = batch.slots[chosen]
+            adapters.rows(packing.spread(slots) if packing else slots, leaf if len(own) == len(leaf) else leaf[own])
             width = int(batch.lengths[rows].max())
-            with watch(chosen):
-                tokens, row = _token_losses(host, batch, chosen, width)
+            with nullcontext() if watch is None else watch(chosen), packed(host.model, packing):
+                tokens, row = _token_losses(host, batch, chosen, width, packing)
                 partial = _by_group(share[chosen][row] * tokens, place[row], len(own))
                 gradients += torch.autograd.grad(partial.sum(), leaf)[0]
             losses[own] += partial.detach()
@@ -239,37 +247,48 @@ def _recomputing(host: Host) -> Iterator[None]:
                 layer.forward = forward
 
 
-def _token_losses(host: Host, batch: Batch, chosen: Tensor, width: int) -> tuple[Tensor, Tensor]:
+def _token_losses(
+    host: Host, batch: Batch, chosen: Tensor, width: int, packing: Packing | None
+) -> tuple[Tensor, Tensor]:
     """Loss of every labelled token of some rows, which are at most so wide, and its row's number among them."""
     surrogate = batch.surrogate
     heat = None if surrogate is None else surrogate.temperatures[chosen]
-    losses, row, column = surprisals(host, batch.ids[chosen, :width], batch.labels[chosen, :width], heat)
+    ids, labels = batch.ids[chosen, :width], batch.labels[chosen, :width]
+    losses, row, column = surprisals(host, ids, labels, heat, packing)
     return (losses if surrogate is None else surrogate.losses(-losses, chosen[row], column)), row
 
 
-def surprisals(host: Host, ids: Tensor, labels: Tensor, heat: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def surprisals(
+    host: Host, ids: Tensor, labels: Tensor, heat: Tensor | None = None, packing: Packing | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Negative log-likelihood of every labelled token, its row and its column `[tokens]`. `heat` `[rows]` are
-    temperatures by which logits are divided.
+    temperatures by which logits are divided. With a packing the rows go through the host packed.
     """
-    logits, row, column = answer_logits(host, ids, labels)
+    logits, row, column = answer_logits(host, ids, labels, packing)
     if heat is not None:
         logits = logits / heat[row][:, None]
+    reached("training pass", tokens=ids.numel())
     return functional.cross_entropy(logits, labels[row, column], reduction="none"), row, column
 
 
-def answer_logits(host: Host, ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def answer_logits(
+    host: Host, ids: Tensor, labels: Tensor, packing: Packing | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Logits `[tokens, vocabulary]` that predict every labelled token, its row and its column `[tokens]`; the LM head
-    runs for these only.
+    runs for these only. With a packing the rows go through the host packed, for whose attention the caller cares.
     """
+    row, column = (labels[:, 1:] != IGNORED).nonzero(as_tuple=True)
     # Right padding needs no attention mask: a causal model's real tokens never see what comes after them.
-    kept = labels[:, 1:] != IGNORED
+    given, place = {"input_ids": ids}, row * ids.shape[1] + column
+    if packing is not None:
+        given = {"input_ids": packing.pack(ids), "position_ids": packing.positions}
+        place = packing.starts[row] + column
     head = host.model.get_output_embeddings()
-    narrowed = head.register_forward_pre_hook(lambda _, args: (args[0][:, :-1][kept][None],))
+    narrowed = head.register_forward_pre_hook(lambda _, args: (args[0].flatten(0, 1).index_select(0, place)[None],))
     try:
-        logits = host.model(input_ids=ids, use_cache=False).logits[0].float()
+        logits = host.model(**given, use_cache=False).logits[0].float()
     finally:
         narrowed.remove()
-    row, column = kept.nonzero(as_tuple=True)
     return logits, row, column + 1
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from evolora_core.hosts import Host
 from evolora_core.population.merge import add_up
@@ -12,7 +13,7 @@ from evolora_core.population.stack import Population
 FILE = "candidates.json"
 
 
-def write_candidates(folder: Path, names: Sequence[str], strengths: Sequence[float]) -> list[dict]:
+def write_candidates(folder: Path, names: Sequence[str], strengths: Sequence[float]) -> list[dict[str, Any]]:
     """Say which slot is which: every adapter `folder/NAME/adapter` with its ΔW times each strength. Returns the rows
     {slot, adapter, strength}.
     """
@@ -43,10 +44,10 @@ def load_candidates(host: Host, folder: Path) -> Population:
     return population
 
 
-def _read(folder: Path) -> list[dict]:
-    rows: list[dict] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+def _read(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((folder / FILE).read_text(encoding="utf-8"))
     return rows
 
 
-def _write(folder: Path, rows: Sequence[dict]) -> None:
+def _write(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

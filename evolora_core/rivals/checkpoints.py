@@ -63,7 +63,8 @@ def question_costs(host: Host, items: Sequence[Item], *, rank: int) -> np.ndarra
     model = FlopModel.from_model(host.model)
     prompts = host.encode_prompts([item.prompt for item in items])
     answers = host.encode_answers([gold(item) for item in items])
-    return model.generate_flops([len(ids) for ids in prompts], [len(ids) for ids in answers], rank)
+    result: np.ndarray = model.generate_flops([len(ids) for ids in prompts], [len(ids) for ids in answers], rank)
+    return result
 
 
 def choose_checkpoint(

@@ -40,4 +40,5 @@ def loss_with_divergence(model: Any, inputs: dict[str, Tensor], coefficient: flo
     model.train(learning)
     logits = model(**given).logits[:, :-1][wanted]
     unlikely = functional.cross_entropy(logits.float(), labels, reduction="sum")
-    return (unlikely + coefficient * divergence(host_logits, logits).sum()) / tokens
+    result: Tensor = (unlikely + coefficient * divergence(host_logits, logits).sum()) / tokens
+    return result

@@ -57,7 +57,7 @@ def train_es(
     progress: Progress | None = None,
 ) -> EsResult:
     """Steps until another could overspend `budget_flops`. A killed run goes on from its last commit in `folder/work`;
-    whoever does not need that removes it. Raises StageError if the budget does not pay for one step.
+    remove it if you want a fresh run. Raises StageError if the budget does not pay for one step.
     """
     first = _dearest(host, _asked(items, config, seed, 0), config, decoding)
     if first > budget_flops:

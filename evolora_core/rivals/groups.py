@@ -47,4 +47,5 @@ def group_flops(
     """
     whole = np.asarray(prompts) + answers
     each = model.generate_flops(prompts, answers, rank) + model.train_flops(whole, answers, rank)
-    return samples * (each + (model.score_flops(whole, answers) if reference else 0))
+    result: np.ndarray = samples * (each + (model.score_flops(whole, answers) if reference else 0))
+    return result

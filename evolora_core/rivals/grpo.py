@@ -97,9 +97,9 @@ def train_grpo(
 ) -> GrpoResult:
     """Steps until another could overspend `budget_flops`; the adapter of the last is the result.
 
-    A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended goes
-    on from its last commit. Whoever needs neither removes that folder. Raises StageError if
-    the budget does not pay for one step, DataError if no item fits.
+    A killed run resumes from `folder/work` and ends bit for bit as an undisturbed one. A finished run goes on from its
+    last commit. Remove that folder if you want a fresh run. Raises StageError if the budget does not pay for one step,
+    DataError if no item fits.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
@@ -272,7 +272,7 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
         """TRL's sampling, from the step's own stream; every answer is charged up to its end."""
         started = time.perf_counter()
         torch.manual_seed(rng.key(self._groups.seed, self.state.global_step, 0, "grpo answers") % 2**63)
-        answers, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **options)
+        answers, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **options)  # type: ignore[no-untyped-call]
         made = max(map(len, answers))  # padded rows of stop strings are as long as the longest
         answers = self._ended(answers)
         prompts, new = np.array([*map(len, prompt_ids)]), np.array([*map(len, answers)])

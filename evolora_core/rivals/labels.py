@@ -1,4 +1,4 @@
-"""What a supervised rival gets to see: how many gold answers, and how many of them wrong."""
+"""The gold answers that a supervised rival sees: how many, and how many of them wrong."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -70,7 +70,8 @@ def last_checkpoint(work: Path, run: str, meter: Meter) -> str | None:
 
 def _marker(checkpoint: Path) -> dict[str, Any] | None:
     try:
-        return json.loads((checkpoint / MARKER).read_text(encoding="utf-8"))
+        result: dict[str, Any] | None = json.loads((checkpoint / MARKER).read_text(encoding="utf-8"))
+        return result
     except (OSError, ValueError):
         return None
 

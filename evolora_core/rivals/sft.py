@@ -35,6 +35,7 @@ from evolora_core.evaluation.grading import Decoding
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.population.passes import out_of_memory
+from evolora_core.probes import reached
 from evolora_core.rivals import resume
 from evolora_core.rivals.checkpoints import (
     Checkpoint,
@@ -45,6 +46,7 @@ from evolora_core.rivals.checkpoints import (
 )
 from evolora_core.rivals.distance import loss_with_divergence
 from evolora_core.rivals.isolation import isolated
+from evolora_core.rivals.layers import quicken_layers
 from evolora_core.rivals.plan import Plan, make_plan
 from evolora_core.rivals.rows import TrainingRows, tokenise
 from evolora_core.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
@@ -197,6 +199,7 @@ def _fit(
             peft_config=lora(config.rank, config.scale),
             kl=config.kl,
         )
+        quicken_layers(trainer.model)
         if start is not None:
             set_peft_model_state_dict(trainer.model, load_file(start / "adapter_model.safetensors"))
         _check_rows(trainer.train_dataset, rows)
@@ -259,8 +262,8 @@ class _PlannedTrainer(AdapterOnly, SFTTrainer):
 
         def factor(step: int) -> float:
             if step < warmup:
-                return (step + 1) / (warmup + 1)
-            return max(0, num_training_steps - step) / (num_training_steps - warmup)
+                return float((step + 1) / (warmup + 1))
+            return float(max(0, num_training_steps - step) / (num_training_steps - warmup))
 
         self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer or self.optimizer, factor)  # type: ignore[arg-type]
         self._created_lr_scheduler = True
@@ -270,8 +273,9 @@ class _PlannedTrainer(AdapterOnly, SFTTrainer):
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         """TRL's loss, or ours where the divergence from the host is part of it."""
+        reached("examples", rows=len(inputs["input_ids"]), inputs=inputs)
         if not self._kl:
-            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)  # type: ignore[no-untyped-call]
         return loss_with_divergence(model, inputs, self._kl, num_items_in_batch)
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:

@@ -62,7 +62,7 @@ class InOrder(Sampler[int]):
 
 
 class AdapterOnly:
-    """Mixed into a TRL trainer: saves adapters and nothing else, and tells nobody."""
+    """Mixed into a TRL trainer: saves adapters and nothing else, and reports to no service."""
 
     model: Any
     args: Any

@@ -16,6 +16,7 @@ from evolora_core.families import Item, gold
 from evolora_core.population.lora import attached
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population
+from evolora_core.probes import probe
 from evolora_core.rivals import plan, resume, sft
 from evolora_core.rivals.rows import tokenise
 
@@ -28,16 +29,14 @@ def equal(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_the_loss_is_on_the_completion_and_its_end(host, train_items, tmp_path, monkeypatch):
+def test_the_loss_is_on_the_completion_and_its_end(host, train_items, tmp_path):
     seen = []
-    original = sft._PlannedTrainer.compute_loss
 
-    def spy(self, model, inputs, *arguments, **options):
+    def look(rows, inputs):
         seen.append({name: inputs[name].clone() for name in ("input_ids", "labels", "attention_mask")})
-        return original(self, model, inputs, *arguments, **options)
 
-    monkeypatch.setattr(sft._PlannedTrainer, "compute_loss", spy)
-    train(host, train_items, tmp_path, steps=3.5)
+    with probe("examples", look):
+        train(host, train_items, tmp_path, steps=3.5)
     rows = {
         (tuple(prompt), tuple(answer))
         for prompt, answer in zip(
@@ -260,18 +259,16 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(host, train_items, tmp_path, m
     assert equal(weights(whole), weights(resumed)) and whole.steps == resumed.steps
 
 
-def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, train_items, tmp_path, monkeypatch, caplog):
+def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, train_items, tmp_path, caplog):
     whole = train(host, train_items, tmp_path / "whole")
     parts = sft.micro_batches(CONFIG.batch_rows)
 
-    def full(trainer, model, inputs, *arguments, **options):
-        if len(inputs["input_ids"]) > CONFIG.batch_rows // parts // 2:
+    def full(rows, inputs):
+        if rows > CONFIG.batch_rows // parts // 2:
             torch.empty(2**60)  # more than any machine has
-        return compute_loss(trainer, model, inputs, *arguments, **options)
 
-    compute_loss = sft.SFTTrainer.compute_loss
-    monkeypatch.setattr(sft.SFTTrainer, "compute_loss", full)
-    small = train(host, train_items, tmp_path / "small")
+    with probe("examples", full):
+        small = train(host, train_items, tmp_path / "small")
     assert f"out of memory: going on with batches in {2 * parts} parts" in caplog.text
     assert [row["loss"] for row in small.steps] == pytest.approx([row["loss"] for row in whole.steps], rel=1e-4)
     assert small.meter.total() == whole.meter.total()
