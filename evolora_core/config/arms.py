@@ -1,26 +1,30 @@
 """Arms: conditions that are another with some settings changed, and the trials by which each arm is tuned."""
 
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from evolora_core.config.strict import Strict, explain_fault
+from evolora_core.config.strict import Changes, Strict, explain_fault
 
 Section = TypeVar("Section", bound=BaseModel)
-Changes = dict[str, Any]
 
 
 class ArmConfig(Strict):
     """A condition that is another one with some settings changed."""
 
-    like: Literal["single", "ecology", "sft", "es", "grpo"] = Field(description="condition that it is otherwise like")
+    like: Literal["single", "ecology", "sft", "es", "grpo"] = Field(
+        description="condition whose settings this one starts from"
+    )
     budget: float = Field(
-        1.0, gt=0, description="FLOPs that it may spend, relative to the condition `ecology` with the same seed"
+        1.0,
+        gt=0,
+        le=1000,
+        description="FLOPs that it may spend, relative to the condition `ecology` of the same seed",
     )
     changes: Changes = Field(
         {},
-        description="settings that differ from the section `ecology` (for `like` ecology or single), `sft`, `es` or "
-        "`grpo`, nested as there",
+        description="settings that differ from the section `ecology` (for `like: ecology` and `like: single`), "
+        "`sft`, `es` or `grpo`, nested as there",
     )
 
 

@@ -1,10 +1,10 @@
-"""Settings of the ecology: who lives, how they learn, what things cost, when a merge is accepted."""
+"""Settings of the ecology: population, learning, prices, births, and when a merge is accepted."""
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from evolora_core.config.strict import Strict
+from evolora_core.config.strict import Changes, Strict
 
 
 class PlasticityConfig(Strict):
@@ -12,64 +12,86 @@ class PlasticityConfig(Strict):
 
     rule: Literal["none", "reinforce", "search", "grpo", "hebbian", "es", "gold"] = Field(
         "search",
-        description="`none`: weights change by variation alone; `reinforce`: own verified samples, rewards only; "
-        "`search`: own verified answers, found by best-first search over token alternatives, rewards only; "
-        "`grpo`: clipped policy gradient on all of a generation's own samples, right and wrong, relative to their "
-        "group, rewards only; `hebbian`: three-factor updates without gradients, rewards only; "
-        "`es`: evolution strategies, the answers of perturbed copies, rewards only; "
-        "`gold`: supervised steps on gold targets (labelled as such)",
+        description="`none`: no learning; `reinforce`: rehearse own samples that the verifier accepted; `search`: "
+        "rehearse own answers that a best-first search over next tokens found and the verifier "
+        "accepted; `grpo`: clipped policy gradient on all samples of a generation, each relative to "
+        "the others of its item; `hebbian`: three-factor updates without gradients; `es`: evolution "
+        "strategies, from the answers of perturbed copies; `gold`: rehearse gold answers. All but "
+        "`gold` see only whether an answer is right",
     )
-    calls: int = Field(8, ge=1, description="verifier calls that `search` may spend on one item")
+    calls: int = Field(8, ge=1, le=10_000, description="verifier calls that `search` may make for one item")
     partial_credit: float = Field(
         0.0,
         ge=0,
-        description="with `search`, nats that the verifier's score in [0, 1] of a wrong answer is worth to the "
-        "alternatives that depart from it; 0: the verifier says right or wrong, and no more",
+        le=1000,
+        description="with `search`: nats by which a wrong answer's score in [0, 1] moves the alternatives that "
+        "branch off it to the front; 0: the search hears right or wrong and nothing else",
     )
     learning_rate: float = Field(
         1e-3,
         gt=0,
-        description="AdamW learning rate of a run's first generation, where tuning does not choose one",
+        le=10,
+        description="AdamW learning rate of the first generation; a trial may replace it",
     )
     half_life: float = Field(
         16.0,
         gt=0,
-        description="generations after which the learning rate has halved, times the budget of an arm that has another",
+        le=1e6,
+        description="generations after which the learning rate has halved; an arm's budget multiplies it",
     )
     cooldown: float = Field(
         0.2,
         ge=0,
         le=1,
-        description="steps after the last generation, in which the learning rate falls to zero, relative to those "
-        "before it; a rule on policy has none, as it keeps nothing to rehearse",
+        description="learning steps after the last generation, as a share of those before it; their learning rate "
+        "falls to zero. Rules that keep no answers (`grpo`, `hebbian`, `es`) have none",
     )
-    steps: int = Field(20, ge=0, description="steps of the learners in a generation")
+    steps: int = Field(20, ge=0, le=100_000, description="learning steps of each learner in a generation")
     batch_rows: int = Field(
-        24, ge=1, description="answers in one step, over all learners; with `es` the items that each copy answers"
+        24,
+        ge=1,
+        le=65_536,
+        description="answers in one learning step, over all learners; with `es`, items that each copy answers",
     )
     single_batch_rows: int = Field(
-        24, ge=1, description="rows of one step of `single`; its steps are scaled so that both see equally many rows"
+        24,
+        ge=1,
+        le=65_536,
+        description="answers in one learning step of `single`, which makes as many more or fewer steps, so that "
+        "it learns as many rows",
     )
-    buffer: int = Field(2048, ge=1, description="verified answers that an organelle remembers (the newest stay)")
+    buffer: int = Field(
+        2048,
+        ge=1,
+        le=10_000_000,
+        description="verified answers that an organelle remembers; it forgets the oldest first",
+    )
     clip_ratio: float = Field(
-        0.2, gt=0, lt=1, description="with `grpo`, how far a token's probability ratio to when it was sampled counts"
+        0.2,
+        gt=0,
+        lt=1,
+        description="with `grpo`: bound on how far a token's probability may move from when it was sampled, as a ratio",
     )
     kl: float = Field(
         0.0,
         ge=0,
-        description="with `grpo`, weight of the KL divergence from the bare host; above 0 the host reads every answer",
+        le=1000,
+        description="with `grpo`: weight of the KL divergence from the bare host; above 0 the host reads every "
+        "answer, which is charged",
     )
-    hebbian_rate: float = Field(3.0, gt=0, description="with `hebbian`, the learning rate of a run's first generation")
+    hebbian_rate: float = Field(3.0, gt=0, le=1e6, description="with `hebbian`: learning rate of the first generation")
     trace_decay: float = Field(
-        0.5, ge=0, lt=1, description="with `hebbian`, what is left of a token's eligibility at the next token"
+        0.5, ge=0, lt=1, description="with `hebbian`: share of a token's eligibility that is left at the next token"
     )
-    pairs: int = Field(8, ge=2, description="with `es`, mirrored pairs of perturbed copies of a learner in one step")
+    pairs: int = Field(
+        8, ge=2, le=4096, description="with `es`: mirrored pairs of perturbed copies of a learner in one step"
+    )
     sigma: float = Field(
-        0.02, gt=0, description="with `es`, standard deviation of a perturbation of the adapter's factors"
+        0.02, gt=0, le=10, description="with `es`: standard deviation of a perturbation of the adapter's factors"
     )
-    weight_decay: float = Field(0.0, ge=0, description="AdamW weight decay")
+    weight_decay: float = Field(0.0, ge=0, le=10, description="AdamW weight decay")
     max_grad_norm: float = Field(
-        1.0, gt=0, description="bound of the norm of a gradient or Hebbian update, per organelle"
+        1.0, gt=0, le=1e6, description="largest norm of one organelle's gradient or Hebbian update"
     )
 
 
@@ -77,19 +99,33 @@ class EconomyConfig(Strict):
     """Energy. One unit is the FLOPs of one mean answer of the bare host."""
 
     break_even_accuracy: float = Field(
-        0.01, gt=0, le=1, description="accuracy at which the bare host's rewards pay for its answers; sets ρ"
+        0.01, gt=0, le=1, description="accuracy at which rewards pay exactly for the bare host's answers; sets ρ"
     )
-    ticket: float = Field(4.0, ge=0, description="units that an organelle pays to take part in a generation")
-    endowment: float = Field(200.0, gt=0, description="units that a founder gets from the sun and a child from parents")
+    ticket: float = Field(4.0, ge=0, le=1e9, description="units that an organelle pays to take part in a generation")
+    endowment: float = Field(
+        200.0,
+        gt=0,
+        le=1e9,
+        description="units that an organelle gets at birth: a founder from the account `sun`, a child from its parents",
+    )
     answer_price: float = Field(
-        2.0, ge=0, description="units that a verified answer costs the others of its niche, who may learn from it too"
+        2.0,
+        ge=0,
+        le=1e9,
+        description="units for which an organelle sells a verified answer to another of its niche",
     )
     allocation: Literal["merit", "uniform"] = Field(
         "merit",
-        description="who gets items and training rows: by energy and promise (`merit`), or all alike (`uniform`, the "
-        "control without an economy; prices are still paid); learners are asked more often in both",
+        description="`merit`: organelles with more energy and more gain over the host get more items and training "
+        "rows; `uniform`: all get equally many, and cells are drawn evenly, without learning "
+        "progress. Prices and tickets stay. Learners get more items in both",
     )
-    strikes: int = Field(3, ge=1, description="generations in a row without the ticket after which one retires")
+    strikes: int = Field(
+        3,
+        ge=1,
+        le=1_000_000,
+        description="strikes (generations in a row without the ticket) after which an organelle retires",
+    )
 
     @property
     def rho(self) -> float:
@@ -101,28 +137,37 @@ class CurriculumConfig(Strict):
     """Which cells are practised."""
 
     smoothing: float = Field(0.2, gt=0, le=1, description="weight of the newest generation in the success averages")
-    focus: float = Field(1.0, ge=0, le=1, description="share of an organelle's episodes in the family of its niche")
+    focus: float = Field(1.0, ge=0, le=1, description="share of an organelle's items that are of its niche")
     uniform: float = Field(
-        0.2, ge=0, le=1, description="share of cells drawn uniformly instead of by learning progress"
+        0.2, ge=0, le=1, description="share of the cells that are drawn evenly; learning progress draws the others"
     )
 
 
 class VariationConfig(Strict):
-    """Births by mutation."""
+    """Children by mutation. In this version no child takes a living learner's place, nor answers at the end."""
 
-    births: int = Field(4, ge=0, description="mutated children per generation, at most")
-    sigma: float = Field(0.05, ge=0, description="norm of a weight mutation relative to the parent's ΔW")
+    births: int = Field(4, ge=0, le=4096, description="children by mutation in a generation, at most")
+    sigma: float = Field(
+        0.05, ge=0, le=10, description="norm of a mutation of the weights, relative to the norm of the parent's ΔW"
+    )
     directions: Literal["isotropic", "singular"] = Field(
         "isotropic",
-        description="where a weight mutation points: `isotropic`: anywhere that the rank allows; `singular`: along the "
-        "parent's own singular directions, whose weights and turns change",
+        description="directions of a mutation of the weights; `isotropic`: any that the rank allows; `singular`: "
+        "within the parent's own singular directions",
     )
-    trait_sigma: float = Field(0.1, ge=0, description="standard deviation of log learning rate and log temperature")
-    rank_change: float = Field(0.2, ge=0, le=1, description="probability that a child's rank doubles or halves")
+    trait_sigma: float = Field(
+        0.1,
+        ge=0,
+        le=10,
+        description="standard deviation of a child's log learning rate and log temperature around its parent's",
+    )
+    rank_change: float = Field(
+        0.2, ge=0, le=1, description="probability that a child's rank differs from its parent's: it doubles or halves"
+    )
     rank_change_by: Literal["chance", "use"] = Field(
         "chance",
-        description="what decides between them: `chance`: a coin; `use`: double where the smaller half of the singular "
-        "values carries more than an eighth of ‖ΔW‖², else halve",
+        description="what decides whether the rank doubles or halves; `chance`: a coin; `use`: it doubles if the "
+        "smaller half of the singular values carries more than an eighth of ‖ΔW‖²",
     )
 
 
@@ -132,69 +177,101 @@ class AssimilationConfig(Strict):
     sum_weight: float = Field(
         0.85,
         ge=0,
-        description="at the end the updates of the learners that are better than the host are added up, each times "
-        "this, as the candidate that answers everything; 0: none is made. Where pairs were merged during the run, the "
-        "youngest child that lives is that candidate instead",
+        le=10,
+        description="factor of each proven learner's ΔW in the sum that is made at the end of a run, as the "
+        "candidate that answers everything; 0: no sum. A run that merged pairs has its youngest "
+        "living merged child as that candidate",
     )
-    every: int = Field(4, ge=1, description="generations between rounds of merging in pairs")
-    attempts: int = Field(0, ge=0, description="pairs tried in one round; their tests are a part of the budget")
+    every: int = Field(4, ge=1, le=1_000_000, description="generations between two rounds of merging pairs")
+    attempts: int = Field(0, ge=0, le=10_000, description="pairs that one round tries; their tests are charged")
     methods: list[Literal["weighted", "ties", "dare", "fisher"]] = Field(
-        ["weighted"], min_length=1, description="merge forms, one of which is drawn for each merge"
+        ["weighted"], min_length=1, description="ways to merge; each merge draws one"
     )
     fisher_rows: int = Field(
-        64, ge=1, description="remembered answers of each parent that `fisher` takes its information from, at most"
+        64,
+        ge=1,
+        le=1_000_000,
+        description="remembered answers of each parent, at most, from which `fisher` takes its information",
     )
-    gains: list[float] = Field(
+    gains: list[Annotated[float, Field(gt=0, le=10)]] = Field(
         [1.2],
         min_length=1,
-        description="sums of the two merge weights to draw from: 1 averages the parents' updates, 2 adds them up",
+        max_length=100,
+        description="sum of the two merge weights; each merge draws one. 1 averages the parents' ΔW, 2 adds them up",
     )
-    alpha: float = Field(0.05, gt=0, lt=0.5, description="false-accept rate of one attempt, spent over the looks")
-    power: float = Field(0.8, gt=0.5, lt=1, description="power at the uplift below; sets the largest sample")
+    alpha: float = Field(
+        0.05,
+        gt=0,
+        lt=0.5,
+        description="chance that the test of one pair accepts a child that is no better, over all looks together",
+    )
+    power: float = Field(
+        0.8, gt=0.5, lt=1, description="chance that the test finds a gain of `uplift`; sets the largest sample"
+    )
     uplift: float = Field(0.04, gt=0, lt=1, description="gain in accuracy that the test is built to find")
     discordance: float = Field(
-        0.15, gt=0, le=1, description="share of items on which child and parent are expected to differ; sets the sample"
+        0.15,
+        gt=0,
+        le=1,
+        description="share of the items on which child and parent are expected to differ; sets the largest sample",
     )
-    looks: int = Field(4, ge=1, le=8, description="interim analyses, each on twice the sample of the one before")
-    margin: float = Field(0.1, gt=0, lt=1, description="largest loss tolerated on the union of the parents' cells")
+    looks: int = Field(
+        4, ge=1, le=8, description="looks of the test at its sample; the sample doubles from look to look"
+    )
+    margin: float = Field(0.1, gt=0, lt=1, description="accuracy that a child may lose on the cells of its parents")
 
 
 class EcologyConfig(Strict):
     """One ecology run."""
 
-    population: int = Field(16, ge=2, description="organelles that live at most, and founders")
-    ranks: list[int] = Field(
+    population: int = Field(
+        16, ge=2, le=4096, description="founders, and organelles that live after a generation at most"
+    )
+    ranks: list[Annotated[int, Field(ge=1, le=1024)]] = Field(
         [2, 4, 8],
         min_length=1,
-        description="adapter ranks, dealt to the founders of each family in turn, the largest first",
+        max_length=1024,
+        description="adapter ranks; the founders of each family get them in turn, the largest first",
     )
-    scale: float = Field(2.0, gt=0, description="ΔW = scale · B A")
-    generations: int = Field(10, ge=1, description="rounds of the ecology")
-    trials: list[dict[str, Any]] = Field(
+    scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A")
+    generations: int = Field(10, ge=1, le=1_000_000, description="generations of a run")
+    trials: list[Changes] = Field(
         [{"plasticity": {"learning_rate": rate}} for rate in (5e-4, 1e-3, 2e-3)],
-        description="settings that tuning tries, nested as here; the best of them is used. []: no tuning",
+        max_length=100,
+        description="settings that tuning tries, nested as here; the best trial's are used. []: nothing is tuned",
     )
-    episodes: int = Field(1024, ge=1, description="answers per generation, over all organelles; with `search` at most")
+    episodes: int = Field(
+        1024,
+        ge=1,
+        le=10_000_000,
+        description="answers of all organelles in one generation; with `search`, at most so many",
+    )
     samples: int = Field(
         4,
         ge=1,
-        description="answers of one organelle to one item, each an episode; with `search` the mean over items",
+        le=4096,
+        description="answers of an organelle to one item, each an episode; with `search`, the mean over items",
     )
     temperature: float = Field(
-        0.8, gt=0, description="sampling temperature of the founders; a search decodes greedily and has no use for it"
+        0.8,
+        gt=0,
+        le=100,
+        description="sampling temperature of the founders; `search` decodes greedily and does not use it",
     )
     verifier_error: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="probability that a verifier is wrong about an answer, in practice and in tests of merges, never "
-        "in selection and holdouts",
+        description="probability that the verifier is wrong about an answer, in practice and in tests of pairs; "
+        "selection and holdouts are graded truly",
     )
     plasticity: PlasticityConfig = Field(PlasticityConfig(), description="how organelles learn")
     economy: EconomyConfig = Field(EconomyConfig(), description="prices")
     curriculum: CurriculumConfig = Field(CurriculumConfig(), description="which cells are practised")
-    variation: VariationConfig = Field(VariationConfig(), description="births by mutation")
-    assimilation: AssimilationConfig = Field(AssimilationConfig(), description="births by merging")
+    variation: VariationConfig = Field(VariationConfig(), description="children by mutation")
+    assimilation: AssimilationConfig = Field(
+        AssimilationConfig(), description="children by merging, and the sum at the end"
+    )
 
     @property
     def practice_temperature(self) -> float:
@@ -203,8 +280,6 @@ class EcologyConfig(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> "EcologyConfig":
-        if min(self.ranks) < 1:
-            raise ValueError("ranks: every rank must be at least 1")
         if self.episodes < self.population * self.samples:
             raise ValueError("episodes must be at least population × samples, or some organelle never answers")
         if "fisher" in self.assimilation.methods and self.plasticity.rule in ("none", "grpo", "hebbian", "es"):

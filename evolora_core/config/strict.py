@@ -1,25 +1,49 @@
-"""The base of every configuration model, and YAML files that answer for their lines."""
+"""The base of every configuration model, and the reader of YAML files, whose errors name file, line and key."""
 
 import difflib
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from evolora_core.errors import ConfigError
+from evolora_core.foreign import one_line, read_json, read_text, read_yaml
+from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain
+
+LONGEST_FILE = 200 * 1024  # bytes; the largest suite of ours has four thousand
+LONGEST_OVERRIDE = 10_000  # characters
 
 
 class Strict(BaseModel):
-    """An immutable model in which an unknown key is an error."""
+    """An immutable model in which an unknown key is an error, and true, false, NaN and infinity are no numbers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_boolean_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        kinds = _kinds(field.annotation)
+        if _has_boolean(value) and kinds & {int, float} and not kinds & {bool, Any}:
+            raise ValueError("true and false are no numbers")
+        return value
 
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    check_plain(value)
+    return value
+
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what the store's columns hold
+Changes = Annotated[dict[str, Any], AfterValidator(_plain)]  # settings, nested as in their section
 
 
 class _Loader(yaml.SafeLoader):
@@ -31,11 +55,16 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _yaml(text: str) -> Any:
-    try:
-        return _Loader(text).get_single_data()
-    except ValueError as error:  # a date that no calendar has
-        raise yaml.YAMLError(str(error)) from error
+def _has_boolean(value: Any) -> bool:
+    """Whether a value is true or false, or a list or mapping with one of them."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, bool) or any(map(_has_boolean, inner))
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The plain types that an annotation is made of."""
+    inner = get_args(annotation)
+    return set().union(*map(_kinds, inner)) if inner else ({annotation} if annotation.__hash__ else set())
 
 
 def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, ...] = ()) -> Model:
@@ -43,23 +72,22 @@ def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, 
 
     Raises ConfigError with the file, the line, the key and the nearest valid key or the reason.
     """
+    # What we wrote ourselves is JSON, which YAML reads otherwise where text is escaped.
+    written = Path(path).suffix == ".json"
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(Path(path), LONGEST_FILE)
+        values, node = (read_json(text), None) if written else read_yaml(text, _Loader)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); name an existing YAML file") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is no text in UTF-8; name a YAML file") from error
-    try:
-        # What we wrote ourselves is JSON, which YAML reads otherwise where text is escaped.
-        written = Path(path).suffix == ".json"
-        node = None if written else yaml.compose(text, Loader=yaml.SafeLoader)
-        values = json.loads(text) if written else _yaml(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); run the suite's file again") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
-        raise ConfigError(f"{path}:{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
+        reason = one_line(getattr(error, "problem", None) or error, 200)
+        raise ConfigError(f"{path}:{line}: not valid YAML ({reason})") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}:1: expected a mapping of keys at the top of the file")
     try:
@@ -68,6 +96,10 @@ def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, 
         raise ConfigError(f"{path}:{error}") from None
     for override in overrides:
         _apply(values, override)
+    try:
+        check_depth(values)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -84,14 +116,18 @@ def _apply(values: dict[str, Any], override: str) -> None:
     """Set one dotted key of nested `values` in place."""
     name, equals, text = override.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(f"--set {override}: expected KEY=VALUE, for example ecology.generations=4")
+        raise ConfigError(f"--set {_short(override)}: expected KEY=VALUE, for example ecology.generations=4")
     *parents, last = name.strip().split(".")
+    if len(override) > LONGEST_OVERRIDE or len(parents) > DEEPEST:
+        raise ConfigError(f"--set {_short(override)}: is too long; write it into the suite's file")
     for parent in parents:
-        values = values.setdefault(parent, {})
-        if not isinstance(values, dict):
+        inner = values.get(parent, {})
+        if not isinstance(inner, dict):
             raise ConfigError(f"--set {override}: '{parent}' is a value and has no keys below it")
+        values[parent] = dict(inner)  # an alias of it stays as it was
+        values = values[parent]
     try:
-        values[last] = _yaml(text)
+        values[last] = read_yaml(text, _Loader)[0]
     except yaml.YAMLError as error:
         raise ConfigError(f"--set {override}: the value is not valid YAML") from error
 
@@ -101,7 +137,7 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
     found: dict[tuple[str, ...], int] = {}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            here = (*path, str(key.value))
+            here = (*path, str(key.value)[:200])
             if here in found:
                 raise ConfigError(f"{key.start_mark.line + 1}: key '{'.'.join(here)}' stands twice; keep one")
             found[here] = key.start_mark.line + 1
@@ -114,7 +150,13 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
     return found
 
 
-def _explain(error: ValidationError, model: type[BaseModel], file: str, lines: dict, overrides) -> str:
+def _explain(
+    error: ValidationError,
+    model: type[BaseModel],
+    file: str,
+    lines: dict[tuple[str, ...], int],
+    overrides: Sequence[str],
+) -> str:
     """The first fault of a validation as one line with its place."""
     fault = _first(error)
     path = tuple(str(part) for part in fault["loc"])
@@ -132,7 +174,7 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     name = ".".join(path)
     if fault["type"] == "extra_forbidden":
         valid = _keys_at(model, path[:-1])
-        near = difflib.get_close_matches(path[-1], valid, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(path[-1][:200], valid, n=1, cutoff=0.4)
         mend = f"did you mean '{near[0]}'?" if near else f"valid keys: {', '.join(valid)}"
         return f"unknown key '{name}'; {mend}"
     if fault["type"] == "missing":
@@ -150,7 +192,10 @@ def _first(error: ValidationError) -> Any:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = value if isinstance(value, str) and len(value) > 1000 else repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits
+        return f"a very long {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

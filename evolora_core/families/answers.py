@@ -93,6 +93,22 @@ def extract_word(answer: str) -> str | None:
     return word.strip(_PUNCTUATION) or None
 
 
+def extract_snippet(answer: str) -> list[str]:
+    """The lines of an answer that is code: those of the last fenced block, else of the whole text, which may be in a
+    pair of back-ticks. Steps 2 to 4 do not apply: `answer = 3` may be a line of the code.
+    """
+    fences = _FENCE.findall(answer)
+    inline = _INLINE_CODE.fullmatch(answer.strip())
+    return snippet_lines(fences[-1] if fences else inline[1] if inline else answer)
+
+
+def snippet_lines(code: str) -> list[str]:
+    """Lines of code without the blanks at their ends and the empty lines around them."""
+    lines = [line.rstrip() for line in code.split("\n")]
+    filled = [number for number, line in enumerate(lines) if line]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
+
+
 def extract_letters(answer: str) -> str | None:
     """A string of letters, written together or apart (`a a b` or `a, a, b` is `aab`): a first line of nothing else;
     else, in the last line, the letters that stand apart at its end, or its last word."""

@@ -2,6 +2,9 @@
 
 At medium and long a quarter of the names end in an acronym (`HTTP`), which is one word. The score is the fraction of
 words that are right in their place.
+
+Published rows may have code as their target: anything with a blank or a line break in it. The score is then the
+fraction of lines that are right in their place, indentation included.
 """
 
 import re
@@ -10,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evolora_core.families.answers import extract_word
+from evolora_core.families.answers import extract_snippet, extract_word, snippet_lines
 from evolora_core.families.base import CORRECT, DEPTHS, NO_ANSWER, Family, Grade, Item, wrong
 from evolora_core.families.verdicts import verify_sequence
 
@@ -37,13 +40,16 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, str]:
 
 
 def verify(item: Item, answer: str) -> Grade:
-    """The name exactly, small letters and all."""
-    found = extract_word(answer)
+    """The name exactly, small letters and all; of code every line exactly, but for blanks at its end."""
+    if len(item.target.split()) > 1:
+        lines = extract_snippet(answer)
+        return verify_sequence(lines, snippet_lines(item.target), eq) if lines else NO_ANSWER
+    found, name = extract_word(answer), item.target.strip()
     if found is None:
         return NO_ANSWER
-    if found == item.target:
+    if found == name:
         return CORRECT
-    partial = verify_sequence(found.split("_"), item.target.split("_"), eq)
+    partial = verify_sequence(found.split("_"), name.split("_"), eq)
     return wrong(partial.score)
 
 
@@ -54,9 +60,7 @@ def solve(prompt: str) -> str:
 
 def complaint(target: Any) -> str | None:
     """What is wrong with a target."""
-    return (
-        None if isinstance(target, str) and len(target.split()) == 1 else "must be one name, as a string without blanks"
-    )
+    return None if isinstance(target, str) and target.strip() else "must be a name or code, as text"
 
 
 FAMILY = Family("code.format", DEPTHS, draw, str, verify, solve, complaint)

@@ -7,6 +7,7 @@ from typing import Any
 from evolora_core.families.answers import extract_boolean, extract_number
 from evolora_core.families.base import CORRECT, NO_ANSWER, Grade, Item, wrong
 
+LARGEST_EXPONENT = 1500  # of ten: beyond, a few characters stand for more digits than a memory holds
 _BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -18,7 +19,7 @@ def number_of(target: Any) -> Decimal | None:
         value = Decimal(str(target).strip())
     except InvalidOperation:
         return None
-    return value if value.is_finite() else None
+    return value if value.is_finite() and abs(value.adjusted()) <= LARGEST_EXPONENT else None
 
 
 def boolean_of(target: Any) -> bool | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evolora_core.errors import HostError
-from evolora_core.hosts.progress import bars_on_terminals_only
+from evolora_core.hosts.progress import bars_on_terminals_only, quiet
 
 if TYPE_CHECKING:
     import torch
@@ -19,11 +19,9 @@ def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "Pre
 
     if find_spec("gguf") is None:
         raise HostError(f"host {path}: reading GGUF needs the package gguf; run `pip install -e .[gguf]`")
-    with path.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise HostError(f"host {path}: not a GGUF file (it does not begin with 'GGUF'); fetch it anew")
+    check_magic(path)
     try:
-        with bars_on_terminals_only():
+        with bars_on_terminals_only(), quiet():
             tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
             model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=dtype)
     except Exception as error:  # transformers raises whatever its reader meets: KeyError, ValueError, struct.error …
@@ -37,6 +35,13 @@ def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "Pre
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     return model, tokenizer
+
+
+def check_magic(path: Path) -> None:
+    """Raise HostError unless a file begins as GGUF files do."""
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise HostError(f"host {path}: not a GGUF file (it does not begin with 'GGUF'); name one, or a folder")
 
 
 def convert_gguf(path: Path, folder: Path) -> None:

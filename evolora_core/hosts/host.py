@@ -4,14 +4,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evolora_core.errors import HostError
+from evolora_core.errors import DataError, HostError
+from evolora_core.foreign import Unfit, one_line
+from evolora_core.foreign.documents import check_text
 from evolora_core.hosts.allocator import keep_freed_memory
 from evolora_core.hosts.arithmetic import AUTO, settled_dtype
 from evolora_core.hosts.catalog import find_host
 from evolora_core.hosts.fetch import fetch_host
+from evolora_core.hosts.folder import load_folder, weight_files
 from evolora_core.hosts.gguf import load_gguf
 from evolora_core.hosts.identity import sha256_of_tokenizer, sha256_of_weights
-from evolora_core.hosts.progress import bars_on_terminals_only
+from evolora_core.hosts.rehearsal import check_answers, check_context, check_ids, rehearse
 from evolora_core.hosts.template import PromptTemplate, ending_id
 
 if TYPE_CHECKING:
@@ -56,17 +59,36 @@ class Host:
 
     def encode_prompts(self, prompts: list[str]) -> list[list[int]]:
         """Token ids of each prompt in the model's template, up to where the answer begins."""
-        return self.template.encode_prompts(prompts)
+        for prompt in prompts:
+            if not prompt.isascii():
+                _check_text(prompt)
+        return self._known(self.template.encode_prompts(prompts))
 
     def encode_answers(self, answers: list[str]) -> list[list[int]]:
         """Token ids of each answer, the ending id appended: what training targets look like."""
-        return self.template.encode_answers(answers)
+        return self._known(self.template.encode_answers(answers))
+
+    def _known(self, rows: list[list[int]]) -> list[list[int]]:
+        """The rows. HostError where one is empty or has a token that the model has no embedding of."""
+        if not all(rows):
+            raise HostError(f"host {self.name!r}: its template makes nothing of a prompt; mend the template")
+        embeddings: Any = self.model.get_input_embeddings()
+        if rows and max(map(max, rows)) >= embeddings.num_embeddings:
+            raise HostError(f"host {self.name!r}: its tokenizer has more tokens than the model; save both anew")
+        return rows
 
     def decode(self, ids: list[int]) -> str:
         """The text of an answer's ids; special tokens are dropped, white space is kept."""
         kept = [token for token in ids if token not in self._special]
-        text: Any = self.tokenizer.decode(kept, clean_up_tokenization_spaces=False)
+        text: str = self.tokenizer.decode(kept, clean_up_tokenization_spaces=False)  # type: ignore[assignment]
         return text
+
+
+def _check_text(prompt: str) -> None:
+    try:
+        check_text(prompt)
+    except Unfit as error:
+        raise DataError(f"prompt {one_line(prompt, 40)!r}: {error}; write whole characters") from error
 
 
 def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32") -> Host:
@@ -76,6 +98,8 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
     language model, no linear layers, an unknown device or dtype.
     """
     import torch
+
+    from evolora_core.hosts.norms import quicken_norms
 
     if dtype not in DTYPES:
         raise HostError(f"host {name_or_path!r}: dtype {dtype!r} is unknown; use one of {', '.join(DTYPES)}")
@@ -90,13 +114,20 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
         model, tokenizer = load_gguf(gguf, kind)
         weights = [gguf]
     else:
-        model, tokenizer, weights = _load_folder(path, kind)
+        if place.foreign:
+            weight_files(path)
+            rehearse(path)
+        model, tokenizer, weights = load_folder(path, kind)
     if not any(isinstance(module, torch.nn.Linear) and "lm_head" not in name for name, module in model.named_modules()):
         raise HostError(
             f"host {path}: config.json: {type(model).__name__} has no linear layers to adapt; name a decoder model"
         )
     model = model.eval().requires_grad_(False).to(torch.device(device))
-    return _assemble(place.name, model, tokenizer, place.plain, weights, device, kind)
+    quicken_norms(model)
+    host = _assemble(place.name, model, tokenizer, place.plain, weights, device, kind)
+    if place.foreign:
+        check_answers(place.name, model, host.encode_prompts(["1 + 1"])[0])
+    return host
 
 
 def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[Path], device: str, dtype: Any) -> Host:
@@ -107,6 +138,9 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
         raise HostError(
             f"host {name!r}: neither generation_config.json nor the tokenizer names an EOS token; add eos_token"
         )
+    vocabulary = model.get_input_embeddings().num_embeddings
+    pad = tokenizer.pad_token_id
+    check_ids(name, [*eos_ids, *([pad] if pad is not None else [])], vocabulary)
     if not plain.chat:
         tokenizer.chat_template = None
     end = ending_id(tokenizer, eos_ids)
@@ -129,8 +163,8 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
         device=device,
         dtype=dtype,
         eos_ids=eos_ids,
-        pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else end,
-        max_context=int(model.config.get_text_config().max_position_embeddings),
+        pad_id=pad if pad is not None else end,
+        max_context=check_context(name, getattr(model.config.get_text_config(), "max_position_embeddings", None)),
         _special=frozenset(tokenizer.all_special_ids),
     )
 
@@ -149,7 +183,11 @@ def check_device(name: str, device: str) -> None:
     try:
         kind = torch.device(device).type
     except RuntimeError:
-        raise HostError(f"host {name!r}: device {device!r} is unknown; use cpu, cuda or cuda:0") from None
+        kind = ""
+    if kind not in ("cpu", "cuda", "mps") or (kind == "cpu" and device != "cpu"):  # `meta` holds no numbers
+        raise HostError(f"host {name!r}: device {device!r} is unknown; use cpu, mps, cuda or cuda:0")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise HostError(f"host {name!r}: device {device!r}: no Apple GPU is in reach; use device cpu")
     if kind == "cuda" and not torch.cuda.is_available():
         raise HostError(f"host {name!r}: device {device!r}: no CUDA device is in reach; use device cpu")
     if kind == "cuda" and (torch.device(device).index or 0) >= torch.cuda.device_count():
@@ -167,48 +205,3 @@ def _gguf_in(path: Path) -> Path | None:
     if len(files) > 1:
         raise HostError(f"host {path}: {len(files)} GGUF files; name one of them, such as {files[0]}")
     return files[0]
-
-
-def _load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path]]:
-    """Model, tokenizer and weight files of a folder in Hugging Face's form."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
-
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        pickles = sorted([*folder.glob("*.bin"), *folder.glob("*.pt")])
-        found = f"only {pickles[0].name}, which is never unpickled" if pickles else "none found"
-        raise HostError(f"host {folder}: no weights (*.safetensors or *.gguf, {found}); save them with save_pretrained")
-    if not (folder / "config.json").is_file():
-        raise HostError(f"host {folder}: config.json is missing; save the model with save_pretrained")
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise HostError(f"host {folder}: tokenizer.json is missing; save the tokenizer with save_pretrained")
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except Exception as error:
-        raise HostError(
-            f"host {folder}: config.json: {_one_line(error)}; name a model that transformers knows"
-        ) from error
-    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise HostError(
-            f"host {folder}: config.json: model_type {config.model_type!r} is not a causal language model; "
-            "name one such as qwen3, llama or gemma3_text"
-        )
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except Exception as error:
-        raise HostError(f"host {folder}: tokenizer.json: {_one_line(error)}; save the tokenizer anew") from error
-    try:
-        with bars_on_terminals_only():
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=dtype, local_files_only=True, use_safetensors=True
-            )
-    except Exception as error:
-        raise HostError(
-            f"host {folder}: {weights[0].name}: {_one_line(error)}; fetch or save the weights anew"
-        ) from error
-    return model, tokenizer, weights
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"

@@ -1,4 +1,4 @@
-"""Who a host is: hashes of what decides its answers."""
+"""The identity of a host: hashes of everything that decides its answers."""
 
 from hashlib import sha256
 from pathlib import Path

@@ -6,5 +6,5 @@ from difflib import get_close_matches
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` (did you mean 'x'?)`, or an empty string where nothing is near."""
-    near = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    near = get_close_matches(word[:100], list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -152,7 +152,7 @@ def build_model(shape: Architecture, seed: int) -> "Qwen3ForCausalLM":
         bos_token_id=None,
     )
     with torch.random.fork_rng(devices=[]):  # its own initial values, all replaced, come from the global state
-        model = Qwen3ForCausalLM(config).float()
+        model: Qwen3ForCausalLM = Qwen3ForCausalLM(config).float()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() < 2:

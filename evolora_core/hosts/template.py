@@ -2,8 +2,10 @@
 does not set that aside), else a plain one."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from evolora_core.errors import HostError
+from evolora_core.foreign import one_line
 from evolora_core.hosts.description import TemplateDescription
 from evolora_core.hosts.identity import sha256_of_text
 
@@ -30,11 +32,10 @@ class PromptTemplate:
             return []
         if self.tokenizer.chat_template:
             chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
-            ids: Any = self.tokenizer.apply_chat_template(
-                chats, add_generation_prompt=True, enable_thinking=False, return_dict=False
-            )
-            return ids
-        return self.tokenizer([self.plain.prompt.replace("{prompt}", prompt) for prompt in prompts])["input_ids"]
+            ids: Any = _rendered(self.tokenizer, chats, add_generation_prompt=True, enable_thinking=False)
+        else:
+            ids = self.tokenizer([self.plain.prompt.replace("{prompt}", prompt) for prompt in prompts])["input_ids"]
+        return cast(list[list[int]], ids)
 
     def encode_answers(self, answers: list[str]) -> list[list[int]]:
         """Ids of the answers, the ending id appended. Text that looks like a special token stays text."""
@@ -46,6 +47,15 @@ class PromptTemplate:
         return [[*row, self.end] for row in ids]
 
 
+def _rendered(tokenizer: "PreTrainedTokenizerBase", chats: Any, **options: Any) -> Any:
+    """Token ids by the chat template. HostError where the template fails, whatever it raises: it is a program."""
+    try:
+        return tokenizer.apply_chat_template(chats, return_dict=False, **options)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {one_line(error, 160)}"
+        raise HostError(f"host: its chat template cannot render a prompt ({reason}); mend the template") from error
+
+
 def ending_id(tokenizer: "PreTrainedTokenizerBase", eos_ids: tuple[int, ...]) -> int:
     """The id that ends an answer: the one of `eos_ids` that the chat template puts after an assistant's text, else EOS.
 
@@ -53,7 +63,7 @@ def ending_id(tokenizer: "PreTrainedTokenizerBase", eos_ids: tuple[int, ...]) ->
     """
     if tokenizer.chat_template:
         chat = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
-        closing = [token for token in tokenizer.apply_chat_template(chat, return_dict=False) if token in eos_ids]
+        closing: list[int] = [token for token in _rendered(tokenizer, chat) if token in eos_ids]
         if closing:
             return closing[-1]
     return tokenizer.eos_token_id if tokenizer.eos_token_id is not None else eos_ids[0]

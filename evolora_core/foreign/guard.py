@@ -1,0 +1,95 @@
+"""Work of others that may never end or grow without bound: done in a copy of this process, which can be killed.
+
+Neither a timer nor an exception ends a function of C that computes for an hour; the kernel ends a process at once.
+"""
+
+import json
+import os
+import select
+import signal
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+import psutil
+
+from evolora_core import errors
+from evolora_core.foreign.files import MIB, Unfit
+
+_LOOK = 0.02  # seconds between two looks at the memory
+Begin = Callable[[], None]
+
+
+def guarded(work: Callable[[Begin], str], *, seconds: float, memory: int) -> str:
+    """What `work` returns. It gets a function that it calls when its seconds begin to count.
+
+    Raises the EvoloraError that it raises, and Unfit where it took more than `seconds`, or more than `memory` bytes
+    beside what this process has already. Nothing else that it does is seen here, as it is done in another process.
+    """
+    reading, writing = os.pipe()
+    own = psutil.Process().memory_info().rss
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _work(work, seconds, writing)
+    os.close(writing)
+    try:
+        said = _listen(reading, child, own + memory)
+    finally:
+        os.close(reading)
+        os.kill(child, signal.SIGKILL)  # it is a zombie by now, or has to go: its number is not free before we wait
+        _, status = os.waitpid(child, 0)
+    if said is None:
+        raise Unfit(f"took more than {memory // MIB} MB of memory")
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        raise Unfit(f"took more than {seconds:g} s")
+    kind, text = said[:1], said[1:].decode("utf-8", "surrogatepass")
+    if kind == b"=":
+        return text
+    if kind == b"!":
+        name, message = json.loads(text)
+        raise getattr(errors, name)(message)
+    if kind == b"?":
+        raise RuntimeError(text)
+    raise Unfit("ended without an answer; it may have taken more memory than there is")
+
+
+def _work(work: Callable[[Begin], str], seconds: float, pipe: int) -> NoReturn:
+    """The copy's life."""
+    for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+    def begin() -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    try:
+        said = b"=" + work(begin).encode("utf-8", "surrogatepass")
+    except errors.EvoloraError as error:
+        known = next(kind.__name__ for kind in type(error).__mro__ if getattr(errors, kind.__name__, None) is kind)
+        said = b"!" + json.dumps([known, str(error)]).encode()
+    except MemoryError:
+        said = b""
+    except BaseException:
+        said = b"?" + traceback.format_exc().encode("utf-8", "backslashreplace")
+    try:
+        with os.fdopen(pipe, "wb") as out:
+            out.write(said)
+    finally:
+        os._exit(0)
+
+
+def _listen(pipe: int, child: int, memory: int) -> bytes | None:
+    """All that the copy says until it ends; None if it has more than `memory` bytes."""
+    parts: list[bytes] = []
+    process = psutil.Process(child)
+    while True:
+        if select.select([pipe], [], [], _LOOK)[0]:
+            part = os.read(pipe, 1 << 20)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+        try:
+            if process.memory_info().rss > memory:
+                return None
+        except psutil.Error:  # it has just ended
+            pass

@@ -1,0 +1,45 @@
+"""What every kind of hostile input has to meet: it is accepted, or refused by one line, within time and memory."""
+
+import os
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from evolora_core.errors import EvoloraError
+from evolora_core.foreign import one_line
+
+EXAMPLES = int(os.environ.get("EVOLORA_HOSTILE_EXAMPLES", "300"))  # of each kind; `make test-hostile` tries 10,000
+SECONDS, GIB = 20.0, 2**30
+
+tried = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+
+
+def accepted_or_refused(work: Callable[[], Any]) -> Any:
+    """What `work` returns, or None where it refused its input; any other end is a failure of the test."""
+    start = time.monotonic()
+    try:
+        return work()
+    except EvoloraError as error:
+        line = one_line(error)
+        assert line and line.isprintable()
+        return None
+    finally:
+        assert time.monotonic() - start < SECONDS
+
+
+@pytest.fixture(autouse=True)
+def little_memory():
+    """No example takes two gigabytes beside what the process has."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < 2 * GIB

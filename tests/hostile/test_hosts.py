@@ -1,0 +1,149 @@
+"""Host folders, and prompts to a host."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hostile.conftest import accepted_or_refused, tried
+from hostile.values import ANY, WORDS, as_json, garbled, spoilt
+from hypothesis import given
+from hypothesis import strategies as st
+from random_host import random_host
+from safetensors.torch import load_file, save_file
+
+from evolora_core.config import DecodingConfig
+from evolora_core.errors import DataError
+from evolora_core.evaluation.grading import answer_items
+from evolora_core.families.base import Item
+from evolora_core.hosts import find_host, load_host
+
+TEXTS = ("config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", "tokenizer.json")
+TEMPLATES = st.one_of(
+    st.sampled_from(
+        [
+            "",
+            "{{",
+            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+            "{{ 'a' * 10 ** 10 }}",
+            "{{ x.y.z }}",
+        ]
+        + [
+            "{{ raise_exception('\x1b[31mno') }}",
+            "{{ messages[9].content }}",
+            "{{ messages | tojson }}",
+            "{% include 'x' %}",
+            "\ud800",
+            "é",
+        ]
+        + [
+            "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+            "{{ ().__class__.__mro__ }}",
+            "{% set x = [1] %}{{ x.append(x) }}{{ x }}",
+        ]
+        + [
+            "{{ 1 / 0 }}",
+            "{{ messages[0]['content'] * 100000 }}",
+            "{% generation %}",
+            "{{ '%s' % 5 % 6 }}",
+            "{{ none + 1 }}",
+            "<|end|>",
+        ]
+    ),
+    st.text("{}%|.[]()'a0*+ \n", max_size=30).map(lambda text: "{{ messages[0]['content'] }}" + text),
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A good folder: its files, and where spoilt ones are put; the host that it holds."""
+    good, bad = tmp_path_factory.mktemp("host"), tmp_path_factory.mktemp("spoilt")
+    host = random_host(good)
+    files = {path.name: path.read_bytes() for path in good.iterdir()}
+    return SimpleNamespace(host=host, files=files, folder=bad, tensors=load_file(good / "model.safetensors"))
+
+
+@tried
+@given(data=st.data())
+def test_a_host_folder(made, data):
+    shutil.rmtree(made.folder)
+    made.folder.mkdir()
+    for name, content in made.files.items():
+        (made.folder / name).write_bytes(content)
+    how = data.draw(
+        st.sampled_from(["document", "document", "document", "text", "template", "weights", "bytes", "gone", "kind"])
+    )
+    name = data.draw(st.sampled_from(sorted(made.files)))
+    path = made.folder / name
+    if how == "document":
+        path = made.folder / data.draw(st.sampled_from(TEXTS[:3] * 3 + TEXTS[4:]))
+        path.write_text(as_json(data.draw(spoilt(json.loads(made.files[path.name])))))
+    elif how == "text":
+        path = made.folder / data.draw(st.sampled_from(TEXTS))
+        garble = garbled(made.files[path.name].decode(), '[]{}":,\\u0-9 %')
+        path.write_bytes(data.draw(garble).encode("utf-8", "surrogatepass"))
+    elif how == "template":
+        template = data.draw(TEMPLATES)
+        (made.folder / "chat_template.jinja").write_bytes(template.encode("utf-8", "surrogatepass"))
+    elif how == "weights":
+        tensor = data.draw(st.sampled_from(sorted(made.tensors)))
+        old = made.tensors[tensor]
+        new = data.draw(
+            st.sampled_from(
+                [None, old * float("nan"), old[:-1], old.half(), old.long(), old[None], torch.zeros(0), -old]
+            )
+        )
+        rest = {key: value for key, value in made.tensors.items() if key != tensor}
+        put = {} if new is None else {data.draw(st.sampled_from([tensor, "x", tensor + ".x"])): new.contiguous()}
+        save_file(rest | put, made.folder / "model.safetensors", metadata={"format": "pt"})
+    elif how == "bytes":
+        raw, at = made.files[name], data.draw(st.integers(0, 400))
+        path.write_bytes(raw[:at] + data.draw(st.binary(max_size=12)) + raw[at + data.draw(st.integers(0, 12)) :])
+    elif how == "kind":
+        kind = data.draw(
+            st.sampled_from(
+                ["llama", "bert", "t5", "gpt2", "gemma3_text", "whisper", "qwen3_moe", "mamba", "x", "clip", "gpt_neo"]
+            )
+        )
+        (made.folder / "config.json").write_text(as_json(json.loads(made.files["config.json"]) | {"model_type": kind}))
+    else:
+        path.unlink()
+
+    def use() -> list[str]:
+        host = load_host(str(made.folder))
+        return [outcome.answer for outcome in ask(host, ["1 + 1", "a" * 30])]
+
+    accepted_or_refused(use)
+
+
+def ask(host, prompts):
+    """Short answers to prompts."""
+    items = [Item(prompt, 2, "math", "short", str(number)) for number, prompt in enumerate(prompts)]
+    return answer_items(host, None, items, [-1] * len(items), decoding=DecodingConfig(max_new_tokens=2))
+
+
+@tried
+@given(
+    prompts=st.lists(
+        st.one_of(WORDS, st.text(), st.text(st.characters(codec=None), max_size=30)), min_size=1, max_size=3
+    )
+)
+def test_prompts(made, prompts):
+    answers = accepted_or_refused(lambda: ask(made.host, prompts))
+    halves = any(0xD800 <= ord(c) <= 0xDFFF for prompt in prompts for c in prompt)
+    assert (answers is None) == halves
+    for answer in answers or ():
+        assert answer.grade.reason
+
+
+@tried
+@given(word=st.one_of(WORDS, st.text(), ANY.map(str)))
+def test_a_host_by_name(word):
+    if word not in ("/", "..", "."):
+        accepted_or_refused(lambda: find_host(word))
+
+
+def test_halves_of_characters_are_data_errors(made):
+    with pytest.raises(DataError, match="half a character"):
+        made.host.encode_prompts(["\ud800"])
