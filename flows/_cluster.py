@@ -20,16 +20,16 @@ def cluster_runner(workers: str, processes: int) -> TaskRunner[Any]:
         if kind in ("dask", "tcp", "tls"):
             from prefect_dask import DaskTaskRunner
 
-            if place:
-                return DaskTaskRunner(address=workers if kind != "dask" else f"tcp://{place}")
             local = {"n_workers": processes, "threads_per_worker": 1, "dashboard_address": None}
-            return DaskTaskRunner(cluster_kwargs=local)
+            address = workers if kind != "dask" else f"tcp://{place}"
+            dask: TaskRunner[Any] = DaskTaskRunner(address=address) if place else DaskTaskRunner(cluster_kwargs=local)
+            return dask
         if kind == "ray":
             from prefect_ray import RayTaskRunner
 
-            if place:
-                return RayTaskRunner(address=workers)
-            return RayTaskRunner(init_kwargs={"num_cpus": processes, "include_dashboard": False})
+            local = {"num_cpus": processes, "include_dashboard": False}
+            ray: TaskRunner[Any] = RayTaskRunner(address=workers) if place else RayTaskRunner(init_kwargs=local)
+            return ray
     except ModuleNotFoundError as error:
         extra = "ray" if kind == "ray" else "dask"
         raise ConfigError(

@@ -134,7 +134,7 @@ class Running:
 
     request: StageRequest
     runner: Runner
-    future: PrefectFuture
+    future: PrefectFuture[Any]
 
 
 def execute(plan: Sequence[Step], pool: Pool, done: Callable[[StageResult], None]) -> Outcome:

@@ -10,6 +10,7 @@ from typing import Any
 from evolora_core.config import SuiteConfig, config_hash, load_suite
 from evolora_core.home import home_path
 from evolora_core.hosts import check_device, fetch_host, find_host, load_host, settled_dtype
+from evolora_core.hosts.rehearsal import rehearse
 from evolora_core.identity import host_files_hash
 from evolora_core.pack_folder import check_place
 from evolora_core.run_index import SuiteId, suites
@@ -63,6 +64,8 @@ def identify_host(config: SuiteConfig) -> tuple[dict[str, Any], dict[str, Any]]:
     loading = {"word": config.host, "device": config.device, "dtype": dtype, "threads": config.threads}
     if not path.is_file() and not any(any(path.glob(pattern)) for pattern in ("*.safetensors", "*.gguf")):
         load_host(config.host, device=config.device, dtype=dtype)  # says best what is missing
+    elif path.is_dir() and place.foreign:
+        rehearse(path)
     identity = {
         "files": host_files_hash(path),
         "template": place.plain.model_dump(mode="json"),

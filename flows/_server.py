@@ -125,7 +125,7 @@ def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
         _end(servers[-1])
 
 
-def _spawn(port: int, log_file: Path, private: bool) -> subprocess.Popen:
+def _spawn(port: int, log_file: Path, private: bool) -> subprocess.Popen[bytes]:
     with open(log_file, "a") as output:
         return subprocess.Popen(
             [sys.executable, "-m", "flows._server", str(port), "private" if private else "shared"],
@@ -137,7 +137,7 @@ def _spawn(port: int, log_file: Path, private: bool) -> subprocess.Popen:
         )
 
 
-def _end(server: subprocess.Popen) -> None:
+def _end(server: subprocess.Popen[bytes]) -> None:
     """Close the pipe that a server watches, and wait for it."""
     if server.stdin:
         server.stdin.close()
@@ -165,7 +165,7 @@ def _healthy(url: str, seconds: float = 5.0) -> bool:
         return False
 
 
-def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
+def _wait_until_healthy(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         if _healthy(url):

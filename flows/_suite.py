@@ -1,25 +1,32 @@
 """From a suite file to a paper pack: what the flows of suites share. They differ in name and default file."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from prefect import Flow, flow
-from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
+from prefect.task_runners import TaskRunner
 from pydantic import Field
 
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
-from evolora_core.run_index import SuiteId, entries, forget_entry, write_packs, write_plan, write_suite
+from evolora_core.run_index import SuiteId, begin, entries, forget_entry, write_plan
+from flows._artifacts import show_pack
 from flows._crashed import name_process, report_killed
-from flows._execute import ClusterPool, Outcome, Pool, execute
-from flows._plan import COMPARISON, PACK, closing, complete_seeds, plan, wanted
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, identify_host, suite_id
+from flows._runner import StageFuture, StageRunner, stage_runner
+from flows._steps import COMPARISON, PACK, Outcome, Step, follow, name, submit, wanted
+from flows._workers import workers_of
 from tasks import pack
 from tasks._stage import StageResult, Suite
 from tasks.record import record
+
+log = logging.getLogger("evolora_core.stages")
 
 
 def run_name() -> str:
@@ -31,14 +38,22 @@ def run_name() -> str:
         return str(given["suite"])
 
 
-def suite_flow(name: str, module: str) -> Flow[..., dict[str, str]]:
+@dataclass(frozen=True)
+class Chain:
+    """The stages of a suite, in the order of urgency, and those that close it, once the complete seeds are known."""
+
+    stages: Callable[[Suite], list[Step]]
+    closing: Callable[[Suite, Sequence[int], Sequence[Step], dict[str, StageResult]], list[Step]]
+
+
+def suite_flow(flow_name: str, module: str, chain: Chain) -> Flow[..., dict[str, str]]:
     """The flow of that name, which runs the suite file of that name unless told otherwise; `module` is where it stands.
 
     Prefect reads names, defaults and descriptions of the parameters from the function.
     """
 
     def run(
-        suite: str = SUITES[name],
+        suite: str = SUITES[flow_name],
         overrides: list[Annotated[str, Field(pattern=OVERRIDE)]] = [],  # noqa: B006  # Prefect shows it as the default
         host: str = "",
         seeds: list[Annotated[int, Field(ge=0)]] = [],  # noqa: B006
@@ -58,15 +73,16 @@ def suite_flow(name: str, module: str) -> Flow[..., dict[str, str]]:
                 pack is left as it is. All of them, and the pack, if empty.
             packs: The folder that gets the pack.
         """
-        return run_suite(suite, overrides, host, seeds, only, packs)
+        return run_suite(chain, suite, overrides, host, seeds, only, packs)
 
-    run.__name__ = run.__qualname__ = name.replace("-", "_")
+    run.__name__ = run.__qualname__ = flow_name.replace("-", "_")
     run.__module__ = module
-    return flow(name=name, flow_run_name=run_name)(run)
+    runner: TaskRunner[Any] = StageRunner()
+    return flow(name=flow_name, flow_run_name=run_name, task_runner=runner)(run)
 
 
 def run_suite(
-    suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
+    chain: Chain, suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
 ) -> dict[str, str]:
     """Run what is not done yet of a suite, in the flow that calls this; returns the suite's id and the folder of its
     pack.
@@ -79,38 +95,66 @@ def run_suite(
     out = Path(packs) / config.name
     check_machine(config)
     check_suite(config, out)
-    host_words, host_identity = identify_host(config)
-    made = Suite(config, suite_id(config), host_words, host_identity)
-    steps = plan(made)
-    write_suite(home_path(), made.id, config.model_dump(mode="json"))
-    write_packs(home_path(), made.id, Path(packs))
-    write_plan(home_path(), made.id, [*(step.name for step in steps), COMPARISON, PACK])
-    before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), made.id)]
-    compared = recorded(made.id)  # answers of which the store's comparisons may be
-
-    def load(result: StageResult) -> None:
-        own = f"{result.condition}.s{result.seed}.{result.stage}"
-        if result.stage == "evaluate" and compared and compared.get(own) != result.identity:
-            forget(made.id, [COMPARISON, PACK])  # they are of other answers
-            compared.clear()
-        record(str(made.id), result)
-
-    with pool_of(config) as pool:
-        chosen = wanted(steps, only, made)
-        outcome = execute(chosen, pool, load)
+    own = suite_id(config)
+    begin(home_path(), own, config.model_dump(mode="json"), Path(packs))
+    made = Suite(config, own, *identify_host(config))
+    steps = chain.stages(made)
+    chosen = wanted(steps, only, made)
+    write_plan(home_path(), own, [*(step.name for step in steps), COMPARISON, PACK])
+    records = Records(own)
+    with stage_runner().working(workers_of(config)) as runner:
+        outcome = Outcome(len(chosen) + 2 * (len(chosen) == len(steps)))
+        futures = submit(chosen)
+        follow(runner, futures, outcome, records.keep)
         complete: list[int] = []
         if len(chosen) == len(steps):  # a comparison of a few runs would take the place of that of all
-            # What stands from an earlier run may be of other code, and must not be mixed with this one.
-            stale = {*before, *(step.name for step in steps)} - {*outcome.results, COMPARISON, PACK}
-            forget(made.id, [*sorted(stale), COMPARISON, PACK] if stale else [])
+            records.forget_others({step.name for step in steps}, outcome.results)
             complete = complete_seeds(config, outcome.results)
-        closed = execute(closing(made, complete, outcome.results), pool, load) if complete else Outcome()
-    if PACK in closed.results:
-        pack.publish(closed.results[PACK], out)
-        show_table(str(made.id), out)
-    if failures := outcome.failures | closed.failures:
-        raise StageError(why(failures, config, complete))
-    return {"suite": str(made.id), "pack": str(out) if PACK in closed.results else ""}
+        for step in chain.closing(made, complete, steps, dict(outcome.results)) if complete else []:
+            # What closes a suite is made from the store, and so of all that was recorded before.
+            futures = submit([replace(step, wait_for=list(records.states))], futures)
+            follow(runner, futures, outcome, records.keep)
+    if outcome.reused:
+        log.info("%d of %d stages were done before and are reused", outcome.reused, outcome.planned)
+    if packed := outcome.results.get(PACK):
+        pack.publish(packed, out)
+        show_pack(str(own), out)
+    if outcome.failures:
+        raise StageError(why(outcome.failures, config, complete))
+    return {"suite": str(own), "pack": str(out) if packed else ""}
+
+
+class Records:
+    """What a flow run tells the store: the slice of every stage as it ends, and that of none that is of other code."""
+
+    def __init__(self, suite: SuiteId) -> None:
+        self.suite = suite
+        self.states: list[State[Any]] = []  # of the task runs `record`
+        self._before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), suite)]
+        self._compared = recorded(suite)  # answers of which the store's comparisons may be
+
+    def keep(self, future: StageFuture) -> None:
+        """Load what a stage left. Raises what the store raises."""
+        result = future.result()
+        own = name(result.condition, result.seed, result.stage)
+        if result.stage == "evaluate" and self._compared and self._compared.get(own) != result.identity:
+            forget(self.suite, [COMPARISON, PACK])  # they are of other answers
+            self._compared.clear()
+        state = record(str(self.suite), result, wait_for=[future], return_state=True)
+        state.result()
+        self.states.append(state)
+
+    def forget_others(self, planned: set[str], results: Mapping[str, StageResult]) -> None:
+        """Forget what stands from an earlier run and was not made or reused now: it may be of other code, and must not
+        be mixed with this one's.
+        """
+        stale = {*self._before, *planned} - {*results, COMPARISON, PACK}
+        forget(self.suite, [*sorted(stale), COMPARISON, PACK] if stale else [])
+
+
+def complete_seeds(config: SuiteConfig, results: Mapping[str, StageResult]) -> list[int]:
+    """Seeds that were evaluated in every condition."""
+    return [seed for seed in config.seeds if all(name(own, seed, "evaluate") in results for own in config.conditions)]
 
 
 def recorded(suite: SuiteId) -> dict[str, str]:
@@ -135,27 +179,10 @@ def forget(suite: SuiteId, names: Sequence[str]) -> None:
         forget_entry(home_path(), suite, condition, seed, stage)
 
 
-def pool_of(config: SuiteConfig) -> Pool:
-    """The processes of this machine, or the cluster that the suite names."""
-    if config.workers == "processes":
-        return Pool(config.processes, config.threads)
-    from flows._cluster import cluster_runner
-
-    return ClusterPool(config.processes, config.threads, cluster_runner(config.workers, config.processes))
-
-
-def show_table(suite: str, out: Path) -> None:
-    """The paper table and the place of the pack as an artifact of the flow run."""
-    from evolora_core.report.tables import paper_table
-
-    rows = paper_table(home_path(), suite).records()
-    create_table_artifact(rows, key="paper-table", description=f"Paper table of {suite}; pack: {out.absolute()}")
-
-
 def why(failures: dict[str, str], config: SuiteConfig, complete: Sequence[int]) -> str:
     """One line: the first failure, how many there are, and which seeds the pack is without."""
-    name, reason = next(iter(failures.items()))
+    first, reason = next(iter(failures.items()))
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     missing = [str(seed) for seed in config.seeds if seed not in complete]
     without = f"; the pack is without seed {', '.join(missing)}" if complete and missing else ""
-    return f"{name}: {reason}{more}{without}; `evolora status` shows all, `evolora retry` makes what is missing"
+    return f"{first}: {reason}{more}{without}; `evolora status` shows all, `evolora retry` makes what is missing"

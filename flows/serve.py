@@ -1,6 +1,7 @@
 """The deployments of this project, and how they are served."""
 
 import warnings
+from typing import Any
 
 from prefect import serve
 from prefect.deployments.runner import RunnerDeployment
@@ -12,7 +13,7 @@ from flows.ood_suite import ood_suite
 from flows.paper_suite import paper_suite
 from flows.pretrain_host import pretrain_host_flow
 
-FLOWS: tuple[Flow, ...] = (paper_suite, evo_vs_sft, ood_suite, pretrain_host_flow)
+FLOWS: tuple[Flow[..., Any], ...] = (paper_suite, evo_vs_sft, ood_suite, pretrain_host_flow)
 NIGHTLY = "0 2 * * *"
 
 

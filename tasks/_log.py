@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
 from evolora_core.errors import EvoloraError
+from evolora_core.foreign.text import printable_lines
 
 LOG = "log.jsonl"
 _said_by: ContextVar[str] = ContextVar("stage whose log this is", default="")
@@ -39,17 +41,18 @@ def run_log(folder: Path, stage: str, label: str) -> Iterator[list[str]]:
         handler.close()
 
 
-class Console(logging.StreamHandler):
+class Console(logging.StreamHandler[TextIO]):
     """The project's log on stderr: time, stage if one runs here, message. `before` goes before every line."""
 
     def __init__(self, before: str = "") -> None:
         super().__init__()
-        self.setFormatter(logging.Formatter(before + "%(asctime)s %(said_by)s%(message)s", datefmt="%H:%M:%S"))
+        self.before = before
+        self.setFormatter(logging.Formatter("%(asctime)s %(said_by)s%(message)s", datefmt="%H:%M:%S"))
 
     def format(self, record: logging.LogRecord) -> str:
         """A line that says which stage speaks."""
         record.said_by = _said_by.get()
-        return super().format(record)
+        return self.before + printable_lines(super().format(record))
 
 
 class _Json(logging.FileHandler):

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 log = logging.getLogger("evolora_core.stages")
@@ -48,7 +48,7 @@ def _bar(label: str) -> Iterator[Report]:
     from tqdm import tqdm
 
     worker = multiprocessing.current_process()._identity  # each process of a pool has a line of its own
-    bar: tqdm | None = None
+    bar: tqdm[Any] | None = None
 
     def report(done: float, total: float, text: str = "") -> None:
         nonlocal bar
@@ -72,6 +72,8 @@ def _artifact(label: str) -> Callable[[float, float], None]:
 
     def publish(done: float, total: float) -> None:
         nonlocal last, known
+        if "prefect" not in sys.modules:  # its import takes seconds; where no flow was started, no task runs
+            return
         from prefect.artifacts import create_progress_artifact, update_progress_artifact
         from prefect.context import TaskRunContext
 

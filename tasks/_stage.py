@@ -5,6 +5,7 @@ A stage body sees the work it is given and nothing else: its part of the configu
 seed and host. That is what its identity hashes, so it cannot depend on anything outside of it.
 """
 
+import inspect
 import logging
 import os
 import platform
@@ -12,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from filelock import FileLock
 from prefect import Task, task
 from prefect.cache_policies import CachePolicy
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.context import TaskRunContext
 from pydantic import BaseModel, ConfigDict
 
 from evolora_core import artifacts
@@ -89,6 +92,7 @@ class StageRequest(BaseModel):
     identity_document: dict[str, Any]
     lineage: str  # identity without the horizon
     identity: str
+    refusal: str = ""  # why it is not to be made; what was made before is handed on all the same
 
     @property
     def label(self) -> str:
@@ -122,6 +126,13 @@ class Suite:
     id: SuiteId
     host: dict[str, Any]  # word, device, dtype, threads
     host_identity: dict[str, Any]  # files, template, device kind, dtype, threads
+
+    def trial(self, arm: str, choice: StageResult | None) -> int | None:
+        """The number of the trial that was chosen for an arm; None if there are no trials."""
+        if choice:
+            chosen: int = choice.summary[arm]
+            return chosen
+        return 0 if self.config.trials else None
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,7 @@ class Made:
 
 
 Body = Callable[[Work], Made]
-StageTask = Task[[StageRequest], StageResult]
+StageTask = Task[..., StageResult]
 
 
 def stage_request(
@@ -172,6 +183,7 @@ def stage_request(
     inputs: Mapping[str, StageResult],
     horizon: Mapping[str, Any] | None = None,
     uses_host: bool = True,
+    refusal: str = "",
 ) -> StageRequest:
     """Say what a stage is to do; `entry` is the module of its body, `config` must be JSON."""
     document = stage_identity(
@@ -194,29 +206,43 @@ def stage_request(
         identity_document=document | {"horizon": dict(horizon or {})},
         lineage=lineage,
         identity=digest([lineage, dict(horizon)]) if horizon else lineage,
+        refusal=refusal,
     )
+
+
+def request_of(task: StageTask, parameters: Mapping[str, Any]) -> StageRequest:
+    """What a stage task is to do, given its parameters, all of them results."""
+    request: StageRequest = inspect.unwrap(task.fn)(**parameters)
+    return request
 
 
 class ByIdentity(CachePolicy):
     """Prefect's cache key of a stage is the place of its artefact. Whether that is whole is asked before: see
-    `cached_call`."""
+    `flows/_runner.py`.
+    """
 
     def compute_key(
-        self, task_ctx: Any, inputs: dict[str, Any], flow_parameters: dict[str, Any], **kwargs: Any
+        self, task_ctx: TaskRunContext, inputs: dict[str, Any], flow_parameters: dict[str, Any], **kwargs: Any
     ) -> str | None:
         """The artefact's folder, as a file name."""
-        return inputs["request"].folder.replace("/", ".")
+        return request_of(task_ctx.task, inputs).folder.replace("/", ".")
 
 
-def stage_task(name: str, body: Body) -> StageTask:
-    """A Prefect task of one stage: named by condition and seed, cached by identity, retried after faults only."""
+def stage_task(name: str, request: Callable[..., StageRequest], body: Body) -> StageTask:
+    """A Prefect task of one stage. Its parameters are those of `request`: the suite, what the stage is of, and the
+    results that it needs, as values or as futures. Cached by identity, retried after faults only.
+    """
 
-    def run(request: StageRequest) -> StageResult:
-        return perform(request, body)
+    @wraps(request)
+    def run(*given: Any, **needs: Any) -> StageResult:
+        return perform(request(*given, **needs), body)
+
+    def run_name(*, parameters: dict[str, Any]) -> str:
+        return request(**parameters).label
 
     return task(
         name=name,
-        task_run_name="{request.label}",
+        task_run_name=run_name,  # type: ignore[arg-type]  # the protocol wants a method that Prefect does not call
         cache_policy=ByIdentity(),
         persist_result=True,
         result_serializer="json",
@@ -227,7 +253,7 @@ def stage_task(name: str, body: Body) -> StageTask:
     )(run)
 
 
-def is_fault(task: Task, run: TaskRun, state: State) -> bool:
+def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
     """Whether trying again can help: a disk, a lock or a connection, not a wrong configuration or a wrong program."""
     try:
         state.result()
@@ -266,6 +292,8 @@ def perform(request: StageRequest, body: Body) -> StageResult:
         running = request.entry("running", started=started, pid=os.getpid(), node=platform.node())
         write_entry(home, request.suite_id, running)
         try:
+            if request.refusal:
+                raise StageError(request.refusal)
             partial = artifacts.partial_folder(folder)
             with progress(request.label) as report:
                 log.info("started")

@@ -17,4 +17,5 @@ def read_table(folder: Path, name: str) -> list[dict[str, Any]]:
     """Rows of `folder/name.parquet`."""
     import pyarrow.parquet as pq
 
-    return pq.read_table(folder / f"{name}.parquet").to_pylist()
+    result: list[dict[str, Any]] = pq.read_table(folder / f"{name}.parquet").to_pylist()
+    return result

@@ -1,49 +1,43 @@
-"""Stage `calibrate`: what an answer of the bare host costs and how often it is right; fails early and says why."""
+"""Stage `calibrate`: the first generations of an evolution, which stage `evolve` resumes. Measures what a generation
+takes; fails early, and says why, where nothing could be learned.
+"""
 
-from evolora_core.config import EcologyConfig
+from tasks import evolve
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+from tasks._tables import write_table
 
 
-def stage_name(suite: Suite, arm: str) -> str:
-    """The stage that calibrates an arm: `calibrate`, or one of its own for an evolution that practises at another
-    temperature than the ecology of the suite, whose bare host is then another.
-    """
-    settings, usual = suite.config.settings(arm), suite.config.ecology.practice_temperature
-    own = isinstance(settings, EcologyConfig) and settings.practice_temperature != usual
-    return f"calibrate-{arm}" if own else "calibrate"
-
-
-def request(suite: Suite, arm: str, seed: int, datasets: StageResult) -> StageRequest:
-    """Calibrate on the training set of `seed`, as an arm wants it."""
-    stage = stage_name(suite, arm)
-    settings = suite.config.ecology if stage == "calibrate" else suite.config.settings(arm)
-    ecology = settings.model_dump(mode="json", exclude={"generations", "trials"})
-    config = {"ecology": ecology, "decoding": suite.config.decoding.model_dump(mode="json")}
-    inputs = {"datasets": datasets}
-    return stage_request(suite, stage, "shared", seed, entry=__name__, config=config, inputs=inputs)
+def request(
+    suite: Suite,
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Run the first generations of an arm like ecology that runs for so many generations."""
+    config = evolve.evolve_config(suite, arm, suite.trial(arm, choice)) | {
+        "first": min(suite.config.calibration.generations, suite.config.ecology.generations)
+    }
+    if not evolve.extensible(suite):
+        config["generations"] = suite.config.ecology.generations
+    inputs = {"datasets": datasets, "prices": prices}
+    return stage_request(suite, "calibrate", arm, seed, entry=__name__, config=config, inputs=inputs)
 
 
 def make(work: Work) -> Made:
-    """Leaves calibration.json and the tables `calibration` and `compute`."""
-    from evolora_core.compute import Meter
-    from evolora_core.config import DecodingConfig
-    from evolora_core.datasets import read_items
-    from evolora_core.ecology.calibration import calibrate
-    from tasks._tables import write_table
-    from tasks._worker import load_stage_host
+    """Leaves the last commits of the run, and the table `calibration`; what was computed is in the run's own table."""
+    from evolora_core.ecology.evolve import advance
+    from evolora_core.ecology.foretaste import measure
 
-    calibration = calibrate(
-        load_stage_host(work.host),
-        read_items(work.inputs["datasets"] / "train.jsonl"),
-        EcologyConfig.model_validate(work.config["ecology"]),
-        DecodingConfig.model_validate(work.config["decoding"]),
-        work.seed,
-    )
-    meter = Meter.from_state(calibration.meter)
-    calibration.save(work.folder / "calibration.json")
-    write_table(work.folder, "calibration", calibration.rows())
-    write_table(work.folder, "compute", meter.rows())
-    return Made(meter.total(), {"unit_flops": calibration.unit_flops, "rho": calibration.rho})
+    first = work.config["first"]
+    run = evolve.begin(work, work.folder, work.config.get("generations", first))
+    advance(run, work.report, generations=first)
+    found = measure(run)
+    write_table(work.folder, "calibration", found.rows())
+    facts = {"generations": found.generations, "generation_seconds": found.generation_seconds}
+    return Made(run.state.meter.total(), facts)
 
 
-calibrate = stage_task("calibrate", make)
+calibrate = stage_task("calibrate", request, make)

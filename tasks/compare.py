@@ -1,12 +1,12 @@
 """Stage `compare`: accuracies with intervals and the declared comparisons, over the seeds that every condition has."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 
 
-def request(suite: Suite, evaluations: Mapping[tuple[str, int], StageResult]) -> StageRequest:
-    """Compare the evaluations of complete seeds, given by (condition, seed)."""
+def request(suite: Suite, *, evaluations: Sequence[StageResult]) -> StageRequest:
+    """Compare the evaluations of complete seeds."""
     evaluation = suite.config.evaluation.model_dump(
         mode="json",
         # What decides no number here.
@@ -17,7 +17,7 @@ def request(suite: Suite, evaluations: Mapping[tuple[str, int], StageResult]) ->
             "comparisons": {"__all__": {"regime"}},
         },
     )
-    inputs = {f"{condition}.s{seed}": result for (condition, seed), result in evaluations.items()}
+    inputs = {f"{result.condition}.s{result.seed}": result for result in evaluations}
     return stage_request(
         suite, "compare", "suite", 0, entry=__name__, config=evaluation, inputs=inputs, uses_host=False
     )
@@ -36,4 +36,4 @@ def make(work: Work) -> Made:
     return Made(summary={"verdicts": verdicts})
 
 
-compare = stage_task("compare", make)
+compare = stage_task("compare", request, make)

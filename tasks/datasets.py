@@ -51,4 +51,4 @@ def split_rows(splits: Mapping[str, Sequence["Item"]]) -> list[dict[str, Any]]:
     ]
 
 
-datasets = stage_task("datasets", make)
+datasets = stage_task("datasets", request, make)

@@ -7,10 +7,21 @@ from tasks._tables import write_table
 from tasks.matched import matched_inputs, matched_request, rival_config
 
 
-def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:
-    """Evolve an arm; `results` are those of datasets, calibration, and the stage whose FLOPs are its budget."""
-    config = rival_config(suite, "es", arm, trial)
-    return matched_request(suite, "es", arm, seed, entry=__name__, config=config, **results)
+def request(
+    suite: Suite,
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Evolve an arm; `budget` is the stage to whose FLOPs the arm's are relative."""
+    config = rival_config(suite, "es", arm, suite.trial(arm, choice))
+    return matched_request(
+        suite, "es", arm, seed, entry=__name__, config=config, datasets=datasets, prices=prices, budget=budget
+    )
 
 
 def make(work: Work) -> Made:
@@ -32,4 +43,4 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     return Made(result.meter.total(), {"steps": len(result.steps)})
 
 
-es = stage_task("es", make)
+es = stage_task("es", request, make)

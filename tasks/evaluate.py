@@ -147,4 +147,4 @@ def comparable(work: Work, host: "Host") -> dict[str, Any]:
     }
 
 
-evaluate = stage_task("evaluate", make)
+evaluate = stage_task("evaluate", request, make)

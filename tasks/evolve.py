@@ -2,10 +2,13 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks.matched import arrivals
+
+if TYPE_CHECKING:
+    from evolora_core.ecology.evolve import Run
 
 
 def request(
@@ -14,24 +17,50 @@ def request(
     seed: int,
     *,
     datasets: StageResult,
-    calibration: StageResult,
-    trial: int | None,
+    prices: StageResult,
+    choice: StageResult | None = None,
+    calibration: StageResult | None = None,
     budget: StageResult | None = None,
 ) -> StageRequest:
-    """Evolve an arm like ecology or single; `budget` is the stage to whose FLOPs the arm's are relative."""
+    """Evolve an arm like ecology or single. It goes on from its `calibration`, or, with `budget`, spends FLOPs relative
+    to those of that stage.
+    """
     generations = suite.config.ecology.generations
-    extensible = not suite.config.data.arrivals  # where families come and go, a longer run is another one
+    config = evolve_config(suite, arm, suite.trial(arm, choice))
+    if budget:
+        config["budget_flops"] = round(suite.config.budget(arm) * budget.flops)
+    elif not extensible(suite):
+        config["generations"] = generations
+    inputs = {"datasets": datasets, "prices": prices} | ({"calibration": calibration} if calibration else {})
     return stage_request(
         suite,
         "evolve",
         arm,
         seed,
         entry=__name__,
-        config=evolve_config(suite, arm, trial)
-        | ({"budget_flops": round(suite.config.budget(arm) * budget.flops)} if budget else {})
-        | ({} if budget or extensible else {"generations": generations}),
-        horizon={"generations": generations} if extensible and not budget else None,
-        inputs={"datasets": datasets, "calibration": calibration},
+        config=config,
+        horizon={"generations": generations} if extensible(suite) and not budget else None,
+        inputs=inputs,
+        refusal=too_long(suite, generations, calibration) if calibration else "",
+    )
+
+
+def extensible(suite: Suite) -> bool:
+    """Whether a longer run is the same run: where families come and go, it is another one."""
+    return not suite.config.data.arrivals
+
+
+def too_long(suite: Suite, generations: int, calibration: StageResult) -> str:
+    """Why an evolution that would take longer than the suite allows is not begun; nothing if it is short enough."""
+    from evolora_core.ecology.foretaste import hours
+
+    seconds, limit = calibration.summary["generation_seconds"], suite.config.calibration.hours
+    wanted = hours(generations, seconds)
+    if wanted <= limit:
+        return ""
+    return (
+        f"calibrate: {generations} generations of {seconds:.0f} s each would take {wanted:.1f} hours, more than "
+        f"calibration.hours = {limit:g}; lower ecology.generations or ecology.episodes, or raise calibration.hours"
     )
 
 
@@ -52,8 +81,8 @@ def evolve_config(suite: Suite, arm: str, trial: int | None) -> dict[str, Any]:
 
 
 def make(work: Work) -> Made:
-    """Leaves population, routes and the tables of an evolution; goes on from a shorter run's last commit if there is
-    one.
+    """Leaves population, routes and the tables of an evolution. It goes on from a shorter run's last commit if there is
+    one, else from its calibration's.
     """
     extend_shorter_run(work)
     generations = work.horizon.get("generations", work.config.get("generations"))
@@ -62,41 +91,52 @@ def make(work: Work) -> Made:
 
 def run(work: Work, folder: Path, generations: int | None, budget_flops: int | None) -> Made:
     """Evolve into `folder`, for so many generations or until the budget is spent."""
+    from evolora_core.datasets import read_items
+    from evolora_core.ecology.evolve import advance, finish
+
+    begun = begin(work, folder, generations, budget_flops)
+    advance(begun, work.report)
+    selection = read_items(work.inputs["datasets"] / "selection.jsonl")
+    evolved = finish(begun, selection, work.config["routings"])
+    return Made(evolved.meter.total(), {"generations": evolved.generations, "extinct": evolved.extinct})
+
+
+def begin(work: Work, folder: Path, generations: int | None, budget_flops: int | None = None) -> "Run":
+    """An evolution in `folder` that is to run for so many generations, or until the budget is spent."""
     from evolora_core.config import DecodingConfig, EcologyConfig
     from evolora_core.datasets import read_items
+    from evolora_core.ecology import evolve
     from evolora_core.ecology.calibration import Calibration
-    from evolora_core.ecology.evolve import evolve
     from tasks._worker import load_stage_host
 
     ecology = dict(work.config["ecology"]) | ({"generations": generations} if generations else {})
-    evolved = evolve(
+    return evolve.begin(
         load_stage_host(work.host),
         read_items(work.inputs["datasets"] / "train.jsonl"),
         read_items(work.inputs["datasets"] / "selection.jsonl"),
         EcologyConfig.model_validate(ecology),
         DecodingConfig.model_validate(work.config["decoding"]),
         work.seed,
-        Calibration.load(work.inputs["calibration"] / "calibration.json"),
+        Calibration.load(work.inputs["prices"] / "calibration.json"),
         folder,
-        routings=work.config["routings"],
         mode=work.config["mode"],
         budget_flops=budget_flops,
         arrivals=work.config["arrivals"],
-        progress=work.report,
     )
-    return Made(evolved.meter.total(), {"generations": evolved.generations, "extinct": evolved.extinct})
 
 
 def extend_shorter_run(work: Work) -> None:
-    """Copy the last commit of a finished run that differs only in being shorter, so that it is extended, not
-    repeated.
+    """Copy the last commits of a finished run that differs only in being shorter, or those of the calibration, so that
+    they are gone on from, not repeated.
     """
-    if (work.folder / "checkpoints").exists() or not work.horizon:
+    if (work.folder / "checkpoints").exists():
         return
+    earlier = work.inputs.get("calibration")
     shorter = [run for run in work.relatives if run.horizon["generations"] < work.horizon["generations"]]
     if shorter:
-        longest = max(shorter, key=lambda run: run.horizon["generations"])
-        shutil.copytree(longest.folder / "checkpoints", work.folder / "checkpoints")
+        earlier = max(shorter, key=lambda run: run.horizon["generations"]).folder
+    if earlier:
+        shutil.copytree(earlier / "checkpoints", work.folder / "checkpoints")
 
 
-evolve = stage_task("evolve", make)
+evolve = stage_task("evolve", request, make)

@@ -9,10 +9,21 @@ from tasks._tables import write_table
 from tasks.matched import matched_inputs, matched_request, rival_config
 
 
-def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:
-    """Train an arm; `results` are those of datasets, calibration, and the stage whose FLOPs are its budget."""
-    config = rival_config(suite, "grpo", arm, trial)
-    return matched_request(suite, "grpo", arm, seed, entry=__name__, config=config, **results)
+def request(
+    suite: Suite,
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Train an arm; `budget` is the stage to whose FLOPs the arm's are relative."""
+    config = rival_config(suite, "grpo", arm, suite.trial(arm, choice))
+    return matched_request(
+        suite, "grpo", arm, seed, entry=__name__, config=config, datasets=datasets, prices=prices, budget=budget
+    )
 
 
 def make(work: Work) -> Made:
@@ -36,4 +47,4 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     )
 
 
-grpo = stage_task("grpo", make)
+grpo = stage_task("grpo", request, make)

@@ -15,12 +15,12 @@ def matched_request(
     entry: str,
     config: dict[str, Any],
     datasets: StageResult,
-    calibration: StageResult,
+    prices: StageResult,
     budget: StageResult,
 ) -> StageRequest:
     """Train an arm; `budget` is the stage to whose FLOPs the arm's are relative. `config` is all else it depends on."""
     spending = {"budget_flops": round(suite.config.budget(arm) * budget.flops)}
-    inputs = {"datasets": datasets, "calibration": calibration}
+    inputs = {"datasets": datasets, "prices": prices}
     return stage_request(suite, stage, arm, seed, entry=entry, config=config | spending, inputs=inputs)
 
 
@@ -40,7 +40,7 @@ def rival_config(suite: Suite, section: str, arm: str, trial: int | None) -> dic
 
 
 def matched_inputs(work: Work) -> dict[str, Any]:
-    """Arguments of whatever trains a rival and chooses its routes, but for its own settings, budget and folder."""
+    """Arguments of the function that trains a rival and chooses its routes, without its settings, budget and folder."""
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
@@ -50,7 +50,7 @@ def matched_inputs(work: Work) -> dict[str, Any]:
         "host": load_stage_host(work.host),
         "items": read_items(work.inputs["datasets"] / "train.jsonl"),
         "selection": read_items(work.inputs["datasets"] / "selection.jsonl"),
-        "calibration": Calibration.load(work.inputs["calibration"] / "calibration.json"),
+        "calibration": Calibration.load(work.inputs["prices"] / "calibration.json"),
         "decoding": DecodingConfig.model_validate(work.config["decoding"]),
         "routings": work.config["routings"],
         "seed": work.seed,

@@ -10,9 +10,14 @@ from evolora_core.pack_folder import OWN, put
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 
 
-def request(suite: Suite, seeds: Sequence[int], results: Mapping[str, StageResult]) -> StageRequest:
-    """Pack what is recorded. Seconds are shown in a pack, so a stage that was made again makes a new one."""
-    stages = {name: [result.identity, result.seconds] for name, result in results.items()}
+def request(
+    suite: Suite, seeds: Sequence[int], made: Mapping[str, StageResult], *, comparison: StageResult
+) -> StageRequest:
+    """Pack what is recorded of the stages that were `made`, by name, and of the comparison. Seconds are shown in a
+    pack, so a stage that was made again makes a new one.
+    """
+    stages = {name: [result.identity, result.seconds] for name, result in made.items()}
+    stages["comparison"] = [comparison.identity, comparison.seconds]
     config = {"suite": str(suite.id), "seeds": list(seeds), "stages": stages}
     return stage_request(suite, "pack", "suite", 0, entry=__name__, config=config, inputs={}, uses_host=False)
 
@@ -40,4 +45,4 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in sorted(OWN) if (folder / name).is_file()}
 
 
-pack = stage_task("pack", make)
+pack = stage_task("pack", request, make)

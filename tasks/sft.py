@@ -10,10 +10,21 @@ from tasks._tables import write_table
 from tasks.matched import matched_inputs, matched_request, rival_config
 
 
-def request(suite: Suite, arm: str, seed: int, *, trial: int | None, **results: StageResult) -> StageRequest:
-    """Fine-tune an arm; `results` are those of datasets, calibration, and the stage whose FLOPs are its budget."""
-    config = rival_config(suite, "sft", arm, trial)
-    return matched_request(suite, "sft", arm, seed, entry=__name__, config=config, **results)
+def request(
+    suite: Suite,
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Fine-tune an arm; `budget` is the stage to whose FLOPs the arm's are relative."""
+    config = rival_config(suite, "sft", arm, suite.trial(arm, choice))
+    return matched_request(
+        suite, "sft", arm, seed, entry=__name__, config=config, datasets=datasets, prices=prices, budget=budget
+    )
 
 
 def make(work: Work) -> Made:
@@ -95,4 +106,4 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     return Made(meter.total(), summary | {"left_out": left_out, "diverged": diverged})
 
 
-sft = stage_task("sft", make)
+sft = stage_task("sft", request, make)

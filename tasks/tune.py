@@ -30,14 +30,14 @@ def trial_request(
     seed: int,
     *,
     datasets: StageResult,
-    calibration: StageResult,
+    prices: StageResult,
     ecology_trials: Sequence[StageResult] = (),
 ) -> StageRequest:
     """Make trial number `trial` of an arm on a seed. The ecology runs a share of its generations; the mean of what
     that cost there (`ecology_trials`) is the budget of a trial of the others: more where an arm may spend more than
     the ecology; where it may spend less, as much (a fraction of a fraction hardly pays for the choice of a route),
     but never more than the arm's whole run, as these trials foretell it. What died out spent less and is left out of
-    the mean. The learning rate of who evolves falls as far in a trial as in the whole run."""
+    the mean. An ecology's learning rate falls as far in a trial as in the whole run."""
     tuning = suite.config.tuning
     kind = suite.config.kind(arm)
     evolved = kind in ("ecology", "single")
@@ -65,7 +65,7 @@ def trial_request(
         seed,
         entry=__name__,
         config=config | {"arm": arm, "trial": trial, "changes": suite.config.settings(arm).trials[trial]},
-        inputs={"datasets": datasets, "calibration": calibration},
+        inputs={"datasets": datasets, "prices": prices},
     )
 
 
@@ -166,5 +166,5 @@ def choose(work: Work) -> Made:
     return Made(summary=best_trials((row["arm"], row["trial"], row["holdout_acc"]) for row in rows))
 
 
-try_settings = stage_task("tune", attempt)
-choose_settings = stage_task("tune", choose)
+try_settings = stage_task("tune", trial_request, attempt)
+choose_settings = stage_task("tune", choice_request, choose)

@@ -4,11 +4,13 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from evolora_core.config import DataConfig, SuiteConfig
 from evolora_core.config.suite import EvaluationConfig
-from evolora_core.errors import StageError
+from evolora_core.errors import ConfigError, StageError
 from evolora_core.run_index import SuiteId
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 
@@ -21,11 +23,19 @@ def toy_suite() -> Suite:
 
 
 def toy_request(
-    seed: int, *, stage: str = "count", inputs: dict[str, StageResult] | None = None, **config
+    seed: int, config: dict[str, Any], stage: str = "count", *, inputs: Sequence[StageResult] = ()
 ) -> StageRequest:
     """A stage that leaves a number, or does what `act` says."""
+    if config.get("act") == "no request":
+        raise ConfigError("toy: it cannot be asked for")
     return stage_request(
-        toy_suite(), stage, "shared", seed, entry="evolora_core.errors", config=config, inputs=inputs or {}
+        toy_suite(),
+        stage,
+        "shared",
+        seed,
+        entry="evolora_core.errors",
+        config=config,
+        inputs={f"s{result.seed}": result for result in inputs},
     )
 
 
@@ -60,4 +70,4 @@ def executions(log: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-count = stage_task("count", make)
+count = stage_task("count", toy_request, make)

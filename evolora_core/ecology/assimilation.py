@@ -5,7 +5,7 @@ test on the items on which exactly one of two is right) compares the child with 
 yet; what is beaten need not answer further items. All must be beaten (intersection-union test, Berger 1982), so the
 level of the whole is that of one comparison. The levels of the looks are the increments of a spending function
 α(t) = α t² (Kim and DeMets 1987); their sum is α, so the false-accept rate is at most α whatever the dependence between
-looks. A look that leaves the planned gain over some reference out of reach ends the trial: that can only lower the
+looks. A look that leaves the planned gain over some reference out of reach ends the test: that can only lower the
 rate.
 """
 
@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-OUT_OF_REACH = 1.5  # standard errors by which the planned gain must be missed for a trial to end early
+OUT_OF_REACH = 1.5  # standard errors by which the planned gain must be missed for a test to end early
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Sample sizes and levels of the looks of one trial, and the gain in accuracy that it is built to find."""
+class Design:
+    """Sample sizes and levels of the looks of one test, and the gain in accuracy that it is built to find."""
 
     uplift: float
     discordance: float
@@ -31,7 +31,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of a trial so far: `accepted` is None while it goes on. Uplift and p are against the best reference."""
+    """Result of a test so far: `accepted` is None while it goes on. Uplift and p are against the best reference."""
 
     accepted: bool | None
     reason: str
@@ -39,14 +39,14 @@ class Verdict:
     p: float
 
 
-def plan(alpha: float, power: float, uplift: float, looks: int, discordance: float) -> Plan:
-    """Looks of a trial that finds a gain of `uplift` in accuracy with the given power.
+def design_test(alpha: float, power: float, uplift: float, looks: int, discordance: float) -> Design:
+    """Looks of a test that finds a gain of `uplift` in accuracy with the given power.
 
     Largest n: Connor (1987), sample size of the paired McNemar test, at the level that is left for the last look and
     with the continuity correction that an exact test needs; `discordance` is the share of items on which two arms
-    differ. Half of the tolerated misses are left to the trials that `OUT_OF_REACH` ends too early. Each look has twice
+    differ. Half of the tolerated misses are left to the tests that `OUT_OF_REACH` ends too early. Each look has twice
     the sample of the one before: most candidates are no better than their parents, and the small first sample, the
-    minimum n, is enough to end many of their trials.
+    minimum n, is enough to end many of their tests.
     """
     shares = [0.0, *(0.5**halvings for halvings in reversed(range(looks)))]
     spent = [alpha * share**2 for share in shares]
@@ -54,7 +54,7 @@ def plan(alpha: float, power: float, uplift: float, looks: int, discordance: flo
     z_alpha, z_beta = stats.norm.isf(levels[-1]), stats.norm.isf((1 - power) / 2)
     spread = math.sqrt(max(discordance - uplift**2, 1e-6))
     largest = math.ceil(((z_alpha * math.sqrt(discordance) + z_beta * spread) / uplift) ** 2 + 1 / uplift)
-    return Plan(uplift, discordance, tuple(math.ceil(largest * share) for share in shares[1:]), levels)
+    return Design(uplift, discordance, tuple(math.ceil(largest * share) for share in shares[1:]), levels)
 
 
 def superiority_p(child: np.ndarray, reference: np.ndarray) -> float:
@@ -67,10 +67,10 @@ def superiority_p(child: np.ndarray, reference: np.ndarray) -> float:
 
 
 @dataclass
-class Trial:
+class PairedTest:
     """One child against its references, which are known by number; `beaten` holds (uplift, p) of those behind it."""
 
-    design: Plan
+    design: Design
     beaten: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def look(self, index: int, child: np.ndarray, open_references: Mapping[int, np.ndarray]) -> Verdict:

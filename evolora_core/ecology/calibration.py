@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ class Calibration:
     pass_share: float  # tokens of a pass, relative to what it usually takes,
     recompute: bool  # whether activations are computed twice,
     paged: bool  # and whether adapters and optimizer states lie in CPU memory
-    meter: dict = field(default_factory=dict)  # compute of the calibration itself, which the run starts from
+    meter: dict[str, Any] = field(default_factory=dict)  # compute of the calibration itself, which the run starts from
 
     def save(self, path: Path) -> None:
         """Write as JSON."""
@@ -60,19 +61,19 @@ class Calibration:
     def routing_reserve(self, model: FlopModel, items: int, ranks: Sequence[int]) -> int:
         """FLOPs to set aside for choosing routes: the host and adapters of these ranks answer every item.
 
-        Answers at the mean cost, dearer by the adapters' own arithmetic, and a little more for longer answers. What is
-        set aside and not needed is compute that an arm does without.
+        Answers at the mean cost, dearer by the adapters' own arithmetic, and a little more for longer answers. An arm
+        does not spend what is set aside and not needed.
         """
         answers = 1 + sum(model.dearness(rank) for rank in ranks)
         return round(LONGER * answers * items * self.unit_flops)
 
     def plan(self, host: Host) -> None:
-        """Let the host's work be cut as was found to fit."""
+        """Set the host's batch sizes to those that fitted into memory."""
         room = host.room
         room.rows, room.share = self.batch_rows, self.pass_share
         room.recompute, room.paged = self.recompute, self.paged
 
-    def rows(self) -> list[dict]:
+    def rows(self) -> list[dict[str, Any]]:
         """Rows of the table `calibration`."""
         rows = [
             {"key": "unit_flops", "value": self.unit_flops, "note": "FLOPs of a mean answer of the bare host"},
@@ -162,8 +163,8 @@ def _crowded(host: Host, config: EcologyConfig) -> bool:
 
 
 def _try_training(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, meter: Meter) -> None:
-    """A training pass as large as a run's, over the longest items and with a whole population. What does not fit is
-    made to fit, and stays so in the host's room. (Answers were tried before: those of the bare host.)
+    """A training pass as large as a run's, over the longest items and with a whole population. A pass that does not fit
+    is made smaller, and the host keeps that size. (Answers were tried before: those of the bare host.)
     """
     host.room.paged = _crowded(host, config)
     population = Population.empty(host, config.population, max(config.ranks), scale=config.scale)

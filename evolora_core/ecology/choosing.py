@@ -1,6 +1,7 @@
-"""The end of a run: who answers what outside, chosen on the selection split at the run's own expense.
+"""The end of a run: choose the routes on the selection split, and charge the run for it.
 
-What answers everything is made here: the sum of the learners that are proven better than the host in their families.
+The candidate that answers everything is made here: the sum of the learners that are proven better than the host in
+their families.
 """
 
 from pathlib import Path
@@ -15,12 +16,13 @@ from evolora_core.routing import choose_among, no_ops
 
 
 def shortlist(world: World, state: State) -> dict[str, list[int]]:
-    """The slot worth asking, per family and under "" for all families; none where nobody learned anything.
+    """One candidate slot for each family, and under "" one for all families; no slot where every adapter still is the
+    host's.
 
-    For a family: the learner of its niche, a merged one before its parent. Where there is none, whoever has most skill.
-    For all: `single`'s organelle, or the youngest child of a merge during the run, if there is one. One each: to ask
-    costs as much as to learn from what is asked, and the best of several on the selection split is the best by luck
-    the oftener, the more there are.
+    For a family it is the learner of its niche (`incumbents`). A niche without a learner offers its organelle with most
+    skill. For all families it is `single`'s organelle, or the youngest child of a merge during the run. There is one
+    candidate each because asking costs as much as learning, and because the best of many on the selection split is
+    often the best by luck.
     """
     still = no_ops(state.population)
     able = [organelle for organelle in state.living if organelle.slot not in still]

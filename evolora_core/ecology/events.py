@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,17 +41,17 @@ TABLES: dict[str, pa.Schema] = {
 }  # fmt: skip
 
 
-def empty_events() -> dict[str, list[dict]]:
+def empty_events() -> dict[str, list[dict[str, Any]]]:
     """No rows in every table."""
     return {name: [] for name in TABLES}
 
 
-def write_events(events: dict[str, list[dict]], folder: Path, names: Iterable[str] = TABLES) -> None:
+def write_events(events: dict[str, list[dict[str, Any]]], folder: Path, names: Iterable[str] = TABLES) -> None:
     """Write each table to `folder/NAME.parquet`."""
     for name in names:
         pq.write_table(pa.Table.from_pylist(events[name], schema=TABLES[name]), folder / f"{name}.parquet")
 
 
-def read_events(folder: Path, names: Iterable[str]) -> dict[str, list[dict]]:
+def read_events(folder: Path, names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     """Rows of the tables in a folder."""
     return {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in names}

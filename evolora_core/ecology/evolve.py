@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,7 @@ from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.population.merge import summed_rank
 from evolora_core.population.stack import Population
+from evolora_core.probes import reached, span
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ Progress = Callable[[int, int, str], None]  # (generations done, generations pla
 
 @dataclass(frozen=True)
 class Evolved:
-    """A finished run: where it lies, what it cost, how long it was, and whether anyone lives."""
+    """A finished run: its folder, its cost, its number of generations, and whether its population died out."""
 
     folder: Path
     meter: Meter
@@ -54,6 +56,7 @@ class Evolved:
 
 def generation(world: World, state: State) -> None:
     """One round of the ecology. The state is changed in place: a copy of every weight a step would be waste."""
+    reached("generation", number=state.generation)
     started = time.perf_counter()
     before, spent = len(state.organelles), state.meter.total() - state.meter.flops("assimilation")
     deaths_before = sum(not organelle.alive for organelle in state.organelles)
@@ -63,17 +66,114 @@ def generation(world: World, state: State) -> None:
     outcomes = act(world, state, groups)
     found_answers = settle(world, state, groups, outcomes)
     trade(world, state, found_answers)
-    learn(world, state, groups, outcomes)
+    with span("learn"):
+        learn(world, state, groups, outcomes)
     drop_broken(state)
-    assimilate(world, state)
-    reproduce(world, state)
-    archive(world, state)
+    with span("merge"):
+        assimilate(world, state)
+        reproduce(world, state)
+        archive(world, state)
     cull(world, state)
 
-    _summarise(world, state, before, deaths_before, time.perf_counter() - started)
+    with span("record"):
+        _summarise(world, state, before, deaths_before, time.perf_counter() - started)
     state.last_flops = state.meter.total() - state.meter.flops("assimilation") - spent
     state.extinct = not state.living
     state.generation += 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """An evolution under way: its world, its state, and the folder with its commits."""
+
+    world: World
+    state: State
+    folder: Path
+
+    @property
+    def checkpoints(self) -> Path:
+        """The commits."""
+        return self.folder / "checkpoints"
+
+
+def begin(
+    host: Host,
+    items: list[Item],
+    selection: list[Item],
+    config: EcologyConfig,
+    decoding: DecodingConfig,
+    seed: int,
+    calibration: Calibration,
+    folder: Path,
+    *,
+    mode: str = "ecology",
+    budget_flops: int | None = None,
+    arrivals: Sequence[str] = (),
+) -> Run:
+    """Found an ecology, or a `single` organelle, on the training items, or resume it from the commits in `folder`.
+
+    It is to run `config.generations`, or, given `budget_flops`, until another generation would overspend them. With
+    `arrivals`, families come and go in that order, each for an equal share of the generations or of the budget. Raises
+    StageError if prices and the choice of routes leave nothing for a generation.
+    """
+    if mode == "single" and budget_flops is None:
+        raise ValueError("evolve: single needs the FLOPs that it may spend")
+    calibration.plan(host)
+    if budget_flops is not None:
+        top = max(config.ranks)
+        # One for an item's family, and a sum for all families.
+        ranks = [top] if mode == "single" else [top, summed_rank(top)]
+        budget_flops -= calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
+    world = World(host, items, config, decoding, seed, calibration, mode, budget_flops, tuple(arrivals))
+    state = found(world)
+    if latest := _latest(folder / "checkpoints"):
+        state = load_state(state, latest)
+        log.info("resumed at generation %d", state.generation)
+    if state.generation == 0 and phase_over(world, state):
+        raise StageError(
+            f"{mode}: the budget does not pay for a generation{' of each family' if arrivals else ''}: "
+            f"{budget_flops:.3g} FLOPs remain beside the choice of routes, and calibration took "
+            f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"
+        )
+    return Run(world, state, folder)
+
+
+def advance(run: Run, progress: Progress | None = None, *, generations: int | None = None) -> None:
+    """Let generations pass until the run is over, or extinct, or has had so many `generations`; then commit."""
+    world, state = run.world, run.state
+    committed = time.monotonic()
+    while not state.extinct and (generations is None or state.generation < generations):
+        if phase_over(world, state):
+            if state.phase + 1 >= len(world.arrivals):
+                break
+            cool(world, state)
+            arrive(world, state)
+            continue
+        generation(world, state)
+        spent, budget = state.meter.total(), world.budget_flops
+        last = state.events["generations"][-1]
+        done = state.generation if budget is None else min(spent, budget)
+        planned = generations or (world.config.generations if budget is None else budget)
+        text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
+        if progress:
+            progress(done, planned, text)
+        log.info("generation %d: %s", last["generation"], text)
+        if time.monotonic() - committed > artifacts.commit_seconds():
+            commit(state, run.checkpoints)
+            committed = time.monotonic()
+    commit(state, run.checkpoints)
+
+
+def finish(run: Run, selection: list[Item], routings: list[str]) -> Evolved:
+    """End a run that is over: the learners cool down, routes are chosen on the selection items, which is part of what
+    the run spends, and population and tables are written.
+    """
+    world, state = run.world, run.state
+    cool(world, state)
+    state.extinct = not state.living  # the steps of a cooldown may leave nobody's weights finite
+    meter = choose(world, state, selection, routings, run.folder)
+    _publish(world, state, meter, run.folder)
+    return Evolved(run.folder, meter, state.generation, state.extinct)
 
 
 def evolve(
@@ -92,62 +192,25 @@ def evolve(
     arrivals: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Evolved:
-    """Run (or resume, from the commits in `folder`) an ecology or a `single` organelle on the training items.
-
-    It runs `config.generations`, or, given `budget_flops`, until another generation would overspend them. Both modes
-    end by choosing their routes on the selection items, which is part of what they spend. With `arrivals`, families
-    come and go in that order, each for an equal share of the generations or of the budget. Raises StageError if
-    calibration and the choice of routes leave nothing for a generation.
-    """
-    if mode == "single" and budget_flops is None:
-        raise ValueError("evolve: single needs the FLOPs that it may spend")
-    calibration.plan(host)
-    if budget_flops is not None:
-        top = max(config.ranks)
-        # One for an item's family, and a sum for all families.
-        ranks = [top] if mode == "single" else [top, summed_rank(top)]
-        budget_flops -= calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), ranks)
-    world = World(host, items, config, decoding, seed, calibration, mode, budget_flops, tuple(arrivals))
-    state = found(world)
-    checkpoints = folder / "checkpoints"
-    if latest := _latest(checkpoints):
-        state = load_state(state, latest)
-        log.info("resumed at generation %d", state.generation)
-    if state.generation == 0 and phase_over(world, state):
-        raise StageError(
-            f"{mode}: the budget does not pay for a generation{' of each family' if arrivals else ''}: "
-            f"{budget_flops:.3g} FLOPs remain beside the choice of routes, and calibration took "
-            f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"
-        )
-    committed = time.monotonic()
-    while not state.extinct:
-        if phase_over(world, state):
-            if state.phase + 1 >= len(arrivals):
-                break
-            cool(world, state)
-            arrive(world, state)
-            continue
-        generation(world, state)
-        spent = state.meter.total()
-        last = state.events["generations"][-1]
-        done = state.generation if budget_flops is None else min(spent, budget_flops)
-        planned = config.generations if budget_flops is None else budget_flops
-        text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
-        if progress:
-            progress(done, planned, text)
-        log.info("generation %d: %s", last["generation"], text)
-        if time.monotonic() - committed > artifacts.commit_seconds():
-            _commit(state, checkpoints)
-            committed = time.monotonic()
-    _commit(state, checkpoints)
-    cool(world, state)
-    state.extinct = not state.living  # the steps of a cooldown may leave nobody's weights finite
-    meter = choose(world, state, selection, routings, folder)
-    _publish(world, state, meter, folder)
-    return Evolved(folder, meter, state.generation, state.extinct)
+    """Run (or resume, from the commits in `folder`) an evolution from its beginning to its end; see `begin`."""
+    run = begin(
+        host,
+        items,
+        selection,
+        config,
+        decoding,
+        seed,
+        calibration,
+        folder,
+        mode=mode,
+        budget_flops=budget_flops,
+        arrivals=arrivals,
+    )
+    advance(run, progress)
+    return finish(run, selection, routings)
 
 
-def load_evolved(host: Host, folder: Path) -> tuple[Population, list[dict]]:
+def load_evolved(host: Host, folder: Path) -> tuple[Population, list[dict[str, Any]]]:
     """The living population of a finished run and its organelles (rows with organelle, slot, rank, origin, …)."""
     path = folder / "population.json"
     if not path.exists():
@@ -210,19 +273,21 @@ def _latest(checkpoints: Path) -> Path | None:
     return None
 
 
-def _commit(state: State, checkpoints: Path) -> None:
+def commit(state: State, checkpoints: Path) -> None:
     """Write a checkpoint beside its name, move it into place, and keep the last two."""
     target = checkpoints / f"g{state.generation:06d}"
     if target.exists():
         return
-    save_state(state, artifacts.partial_folder(target))
-    artifacts.commit(target, {"generation": state.generation})
+    with span("record"):
+        save_state(state, artifacts.partial_folder(target))
+        artifacts.commit(target, {"generation": state.generation})
+    reached("committed", generation=state.generation, folder=target)
     for old in _commits(checkpoints)[:-2]:
         shutil.rmtree(old)
 
 
 def _publish(world: World, state: State, meter: Meter, folder: Path) -> None:
-    """What others read: the living population, and the tables."""
+    """Write what later stages read: the living population, and the tables."""
     population = state.population
     save_file({k: v.contiguous() for k, v in population.state_dict().items()}, folder / "population.safetensors")
     norms = population.delta_norms().tolist()

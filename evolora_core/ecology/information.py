@@ -1,4 +1,4 @@
-"""Fisher information of the parents of a merge, on what they remember; paid for by them like a test."""
+"""Fisher information of the parents of a merge, on the answers that they remember. The parents are charged for it."""
 
 import time
 

@@ -1,5 +1,5 @@
-"""Learn: the learners rehearse their memories, go over their answers of the generation, or let perturbed copies answer;
-every step is one for all of them.
+"""Learn: the learners rehearse their memories, learn from their answers of the generation, or let perturbed copies
+answer. Each step is one pass for all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,8 @@ LONGER = 1.1  # rows of a cooldown may be longer than those before it
 
 
 def learn(world: World, state: State, groups: list[Group], answers: list[list[Outcome]]) -> None:
-    """A few steps of every learner over its buffer, its own answers of the generation or those of perturbed copies, as
-    the rule says; charged to its account. NaN retires its organelle.
+    """Take the generation's learning steps of every learner, over its buffer, its own answers or those of perturbed
+    copies, as the rule says. Charge their accounts. An organelle whose weights become NaN retires.
     """
     steps = _steps(world, 1)
     if world.rule.on_policy:
@@ -35,8 +35,8 @@ def learn(world: World, state: State, groups: list[Group], answers: list[list[Ou
 
 
 def cool(world: World, state: State) -> None:
-    """The end of a run, or of a family's stay: more steps, in which the learning rate falls to zero: a share of those
-    made until now, or, on a budget, what is left of it.
+    """Make the last steps of a run, or of a family's stay, in which the learning rate falls to zero. Their number is a
+    share of the steps made until now, or what is left of a budget.
 
     A schedule planned to the end would need to know it. Constant first and then a short decay to zero gets nearly as
     far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
@@ -61,8 +61,11 @@ def affords(world: World, state: State, more: float) -> bool:
 
 
 def phase_over(world: World, state: State) -> bool:
-    """Whether the present family has had its share of the run, or nobody of it is left; of the whole run, where all are
-    there all the time.
+    """Whether the present family has had its share of the run, or no organelle of its niche is left. Where all families
+    are there all the time, whether the run is over.
+
+    On a budget the share is one of FLOPs, else one of generations: arms of equal FLOPs need not have equal generations
+    of a family.
     """
     if not world.awake(state):
         return True
@@ -74,7 +77,7 @@ def phase_over(world: World, state: State) -> bool:
 
 
 def arrive(world: World, state: State) -> None:
-    """The next family comes; the one before is gone, and with it what was remembered of it: nothing is replayed."""
+    """Bring the next family, and drop all memories of the one before: nothing is replayed."""
     state.phase += 1
     state.phase_start, state.phase_updates, state.steps = state.generation, state.meter.flops("update"), 0
     state.buffers = {number: Buffer() for number in state.buffers}
@@ -106,7 +109,7 @@ def batch_of(world: World, flat: Sequence[tuple[Organelle, Memory]]) -> Batch:
 
 
 def _steps(world: World, generations: float) -> int:
-    """Steps of a learner in so many generations. Both modes see equally many rows."""
+    """Learning steps of a learner in this many generations. Both modes learn equally many rows."""
     config = world.config.plasticity
     scale = config.batch_rows / config.single_batch_rows if world.mode == "single" else 1
     return max(1, round(config.steps * generations * scale)) if config.steps and generations else 0

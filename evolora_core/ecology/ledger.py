@@ -7,6 +7,7 @@ text). Every entry moves an amount from one account to another, so all accounts 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 SUN, SINK = "sun", "sink"
 MICRO = 1_000_000  # micro-energy in one unit of energy
@@ -22,7 +23,7 @@ class Ledger:
     """Balances of all accounts, and the postings since they were last drained."""
 
     balances: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    postings: list[dict] = field(default_factory=list)
+    postings: list[dict[str, Any]] = field(default_factory=list)
 
     def post(self, generation: int, entry: str, payer: str, payee: str, amount: int) -> None:
         """Move `amount` micro-energy from `payer` to `payee`. Two rows are written, which sum to zero."""
@@ -48,7 +49,7 @@ class Ledger:
         """Micro-energy of one account (0 for one never used)."""
         return self.balances.get(str(account), 0)
 
-    def drain(self) -> list[dict]:
+    def drain(self) -> list[dict[str, Any]]:
         """The postings since the last call."""
         rows, self.postings = self.postings, []
         return rows

@@ -19,7 +19,7 @@ from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.population.merge import merge
 
 HOST = -1  # slot number of the bare host
-ARMS = 4  # child, two parents and host answer in a trial
+ARMS = 4  # child, two parents and host answer in a test
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def assimilate(world: World, state: State) -> None:
     config = world.config.assimilation
     if world.mode == "single" or (state.generation + 1) % config.every:
         return
-    # In a trial four answer up to the largest sample, and child and one parent as many again. Before it, each parent's
+    # In a test four answer up to the largest sample, and child and one parent as many again. Before it, each parent's
     # information may be asked for.
     worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * world.calibration.unit_flops + 2 * fisher_flops(world)
     tried: set[frozenset[int]] = set()
@@ -48,7 +48,7 @@ def assimilate(world: World, state: State) -> None:
         if proposal is None or not affords(world, state, worst):
             return
         tried.add(frozenset((proposal.first.id, proposal.second.id)))
-        _trial(world, state, proposal, draw)
+        _test_pair(world, state, proposal, draw)
 
 
 def propose(world: World, state: State, draw: np.random.Generator, tried: set[frozenset[int]]) -> Proposal | None:
@@ -56,9 +56,9 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
     of its niche.
 
     The smaller lead counts, since the child is on average half of it ahead of the better parent. It must be beyond half
-    a standard error, over the bare host too: a trial costs too much to be spent on luck. Both must be able to pay for
-    the longest trial, with its information, and half an endowment: who is poor after a trial has a child that cannot
-    learn. Two with a living child are not tried again.
+    a standard error, over the bare host too, because a test is too expensive to spend on luck. Both must be able to pay
+    for the longest test, with its information, and half an endowment: a parent that is poor after a test has a child
+    that cannot learn. Two with a living child are not tried again.
     """
     config = world.config.assimilation
     price = micro(world.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
@@ -82,8 +82,8 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
     return Proposal(first, second, (first.niche, second.niche), method, float(draw.choice(config.gains)))
 
 
-def _trial(world: World, state: State, proposal: Proposal, draw: np.random.Generator) -> None:
-    """Make the child in a free slot, test it, and keep or clear it."""
+def _test_pair(world: World, state: State, proposal: Proposal, draw: np.random.Generator) -> None:
+    """Make the child in a free slot, test it, and keep it or clear the slot."""
     config = world.config.assimilation
     first, second = proposal.first, proposal.second
     slot = state.free_slots()[0]
@@ -143,14 +143,14 @@ def _superiority(
     design = _design(config)
     pools = [draw.permutation(world.members_of(family)) for family in dict.fromkeys(proposal.families)]
     sample = np.stack([pool[: min(map(len, pools))] for pool in pools], axis=1).ravel()[: design.sizes[-1]]
-    trial = assimilation.Trial(design)
+    test = assimilation.PairedTest(design)
     outcomes = {arm: np.zeros(0, dtype=bool) for arm in (slot, proposal.first.slot, proposal.second.slot, HOST)}
     for index, size in enumerate(design.sizes):
         fresh = sample[len(outcomes[slot]) : size]
-        arms = [arm for arm in outcomes if arm not in trial.beaten]
+        arms = [arm for arm in outcomes if arm not in test.beaten]
         for arm, right in zip(arms, _answers(world, state, proposal, fresh, arms), strict=True):
             outcomes[arm] = np.concatenate([outcomes[arm], right])
-        verdict = trial.look(index, outcomes[slot], {arm: outcomes[arm] for arm in arms if arm != slot})
+        verdict = test.look(index, outcomes[slot], {arm: outcomes[arm] for arm in arms if arm != slot})
         if verdict.accepted is not None:
             return verdict, index + 1, len(outcomes[slot])
     raise AssertionError("the last look decides")
@@ -176,8 +176,8 @@ def _worst_drop(world: World, state: State, proposal: Proposal, slot: int, draw:
     return assimilation.worst_drop(np.concatenate(child), np.concatenate(reference), config.alpha)
 
 
-def _design(config: AssimilationConfig) -> assimilation.Plan:
-    return assimilation.plan(config.alpha, config.power, config.uplift, config.looks, config.discordance)
+def _design(config: AssimilationConfig) -> assimilation.Design:
+    return assimilation.design_test(config.alpha, config.power, config.uplift, config.looks, config.discordance)
 
 
 def _answers(world: World, state: State, proposal: Proposal, sample: np.ndarray, arms: list[int]) -> np.ndarray:

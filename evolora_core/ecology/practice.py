@@ -7,7 +7,7 @@ import numpy as np
 
 from evolora_core.ecology.rollout import Group
 from evolora_core.ecology.state import Organelle, State
-from evolora_core.ecology.training import charge, learners_of, train
+from evolora_core.ecology.training import charge_learner, learners_of, train
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import Outcome
 from evolora_core.plasticity.grpo import advantages, step_order
@@ -18,7 +18,7 @@ from evolora_core.population.train import Batch, build_batch
 
 @dataclass(frozen=True)
 class Lesson:
-    """A sampled answer of a learner, and what it was worth."""
+    """A sampled answer of a learner, and its advantage."""
 
     learner: Organelle
     item: int
@@ -27,7 +27,7 @@ class Lesson:
 
 
 def practise(world: World, state: State, groups: list[Group], answers: list[list[Outcome]], steps: int) -> None:
-    """So many steps of the learners, each over its own answers of this generation.
+    """Take `steps` steps of the learners, each over its own answers of this generation.
 
     What others of the niche answered was drawn from another policy, so it is not learned from.
     """
@@ -93,7 +93,7 @@ def _batch(world: World, state: State, learners: list[Organelle], lessons: list[
     if config.kl:
         flops = world.flops.score_flops(batch.lengths, batch.answer_lengths)
         for organelle in learners:
-            charge(world, state, organelle, int(flops[slots == organelle.slot].sum()))
+            charge_learner(world, state, organelle, int(flops[slots == organelle.slot].sum()))
         seconds = time.perf_counter() - started
         state.meter.add("update", flops=int(flops.sum()), tokens=int(batch.lengths.sum()), seconds=seconds)
     return batch

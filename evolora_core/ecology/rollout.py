@@ -26,7 +26,9 @@ class Group:
 
 
 def admit(world: World, state: State) -> list[Organelle]:
-    """Those who pay the ticket take part; who cannot gathers a strike, and retires after too many in a row."""
+    """The organelles that pay the ticket, which take part. One that cannot pay gets a strike, and retires after
+    `economy.strikes` of them in a row.
+    """
     if world.mode == "single":
         return state.living
     economy = world.config.economy
@@ -44,7 +46,9 @@ def admit(world: World, state: State) -> list[Organelle]:
 
 
 def allocate(world: World, state: State, admitted: list[Organelle]) -> list[Group]:
-    """Deal the items: one to each of the admitted, the rest by energy and credit; the curriculum chooses the cells."""
+    """Give out the items: one to each admitted organelle, the rest by energy and credit. The curriculum chooses the
+    cells.
+    """
     if not admitted:
         return []
     draw = world.stream(state.generation, 0, "allocate")
@@ -84,7 +88,8 @@ def cell_chances(world: World, state: State, niche: str) -> np.ndarray:
             share = share if inside.any() and outside.any() else 1.0
             mixed = config.uniform * part / part.sum() + (1 - config.uniform) * part * interest / interest[part].sum()
             chances += share * mixed
-    return chances / chances.sum()
+    result: np.ndarray = chances / chances.sum()
+    return result
 
 
 def act(world: World, state: State, groups: list[Group]) -> list[list[Outcome]]:
@@ -148,7 +153,9 @@ def _search(world: World, state: State, groups: list[Group]) -> list[list[Outcom
 def settle(
     world: World, state: State, groups: list[Group], answers: list[list[Outcome]]
 ) -> list[tuple[Organelle, Memory]]:
-    """Pay ρ for each correct answer, charge each its FLOPs, keep the averages; returns what was worth remembering."""
+    """Pay ρ for each right answer, charge the FLOPs of every answer, and update the averages. Returns the memories that
+    the rule made, each with its finder.
+    """
     generation = state.generation
     found: list[tuple[Organelle, Memory]] = []
     state.practice[:, world.present(state) @ world.inside] *= 1 - world.config.curriculum.smoothing
@@ -197,8 +204,8 @@ def settle(
 
 
 def trade(world: World, state: State, found: list[tuple[Organelle, Memory]]) -> None:
-    """Sell each memory to every living organelle of the finder's niche that has it not and can pay, to rehearse as its
-    own.
+    """Sell each memory to every living organelle of the finder's niche that lacks it and can pay. The buyer rehearses
+    it as its own.
     """
     price = micro(world.config.economy.answer_price)
     for finder, memory in found:

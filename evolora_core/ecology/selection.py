@@ -1,4 +1,4 @@
-"""Reproduce, archive, cull: births paid by parents, elites with their weights, and a bound on the living."""
+"""Reproduce, archive, cull: births that organelles pay for, elites with their weights, and the population limit."""
 
 import numpy as np
 import torch
@@ -17,7 +17,12 @@ WELL_USED = 1 / 8
 
 
 def reproduce(world: World, state: State) -> None:
-    """Children by mutation. Weights come from elites of the archive, dead or alive; a living one of its niche pays."""
+    """Make children by mutation. Weights come from elites of the archive, dead or alive. A living organelle of the
+    elite's niche pays.
+
+    A child can find answers and sell them. It takes no learner's place (`incumbents`), and the shortlist of the end
+    does not ask it, so that in this version mutation reaches no answer outside.
+    """
     config, single = world.config.variation, world.mode == "single"
     moved = state.elites.delta_norms()
     there = world.present(state) @ world.inside
@@ -121,7 +126,9 @@ def archive(world: World, state: State) -> None:
 
 
 def cull(world: World, state: State) -> None:
-    """Retire the surplus: elites, the newborn and who learns in a niche are spared, then the poorest go first."""
+    """Retire the organelles above the population limit, the poorest first. Elites, learners and those born or taught in
+    this generation go last.
+    """
     living = state.living
     spared = {elite.organelle for elite in state.archive.elites.values()}
     spared |= {organelle.id for organelle in incumbents(living).values()}
@@ -135,7 +142,7 @@ def cull(world: World, state: State) -> None:
 
 
 def drop_broken(state: State) -> None:
-    """Retire every organelle whose weights are not finite; the run goes on."""
+    """Retire every organelle whose weights are not finite."""
     norms = state.population.delta_norms()
     for organelle in state.living:
         if not torch.isfinite(norms[organelle.slot]):

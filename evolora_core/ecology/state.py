@@ -1,5 +1,5 @@
-"""What an ecology is between two generations, and nothing else: all of it is committed, so a resumed run is the same
-run.
+"""The state of an ecology between two generations. All of it is committed, so that a resumed run is the same run.
+
 
 Random streams need no state (rng.py derives them), and wall-clock time is not part of it.
 """
@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.torch import load_file, save_file
@@ -64,13 +65,15 @@ class State:
     curriculum: np.ndarray  # [cells, 2] fast and slow success averages
     baselines: np.ndarray  # [families] running mean reward, which the rule `hebbian` compares with
     meter: Meter
-    events: dict[str, list[dict]] = field(default_factory=empty_events)
+    events: dict[str, list[dict[str, Any]]] = field(default_factory=empty_events)
     extinct: bool = False
     phase: int = 0  # how many families have come and gone, if they arrive one after another
     phase_start: int = 0  # generation in which the phase began
     phase_updates: int = 0  # FLOPs of updates before it
     steps: int = 0  # of the learners since it began
-    last_flops: int = 0  # what the last generation took, but for trials of merges, which are made if they can be paid
+    last_flops: int = (
+        0  # FLOPs of the last generation without tests of pairs, which are made only if the budget pays for them
+    )
 
     @property
     def living(self) -> list[Organelle]:
@@ -89,11 +92,11 @@ class State:
         return changed
 
     def teach(self, organelle: Organelle) -> Organelle:
-        """Note that an organelle learns in this generation."""
+        """Record that an organelle takes learning steps in this generation."""
         return self.change(organelle, learned=self.generation, lessons=organelle.lessons + 1)
 
     def retire(self, organelle: Organelle, cause: str) -> None:
-        """End an organelle: what is left on its account, or missing there, goes to the sink."""
+        """End an organelle. The sink takes what is left on its account, or pays what is missing."""
         name = str(organelle.id)
         left = self.ledger.balance(name)
         if left > 0:
@@ -107,7 +110,11 @@ class State:
 
 
 def incumbents(organelles: Iterable[Organelle]) -> dict[str, Organelle]:
-    """Of each niche where one has learned, the organelle that has learned longest; a merged one before its parent."""
+    """The learner of each niche that has one: the organelle that has learned in most generations. Of equals, a merged
+    child comes before its parent.
+
+    No evidence of skill is asked for, so that a child by mutation, which was born later, never takes its place.
+    """
     taught = [organelle for organelle in organelles if organelle.lessons]
     return {o.niche: o for o in sorted(taught, key=lambda o: (o.lessons, o.origin == "merge", -o.id))}
 

@@ -1,4 +1,4 @@
-"""Who learns, the steps of all learners at once, and who pays for them."""
+"""Choose the learners, take one step of all of them at once, and charge each for its part."""
 
 import time
 from collections.abc import Collection, Iterable
@@ -11,24 +11,24 @@ from evolora_core.ecology.state import Organelle, State, incumbents
 from evolora_core.ecology.world import World
 from evolora_core.population.hebbian import hebbian_flops, hebbian_step
 from evolora_core.population.train import Batch, train_step
+from evolora_core.probes import reached
 
 
 def learners_of(world: World, state: State, able: Collection[int]) -> list[tuple[Organelle, int]]:
-    """(learner, its rows in one step): in every niche one organelle learns, of the `able` (ids), from what all of the
-    niche have found, or from its own answers if the rule is on policy.
+    """(learner, its rows in one step): one organelle of each niche, among the `able` (ids).
 
-    All of a niche explore and sell what they find; if all learned from it too, each would learn a fraction of what the
-    same compute teaches one. It stays the learner while it lives, or until a merged child takes its place: skills from
-    practice are too noisy to change horses by. Who cannot pay is stood in for until it can. The rows go to the niches
-    by credit.
+    All organelles of a niche explore and sell what they find. Only one learns from it: if all did, each would get a
+    fraction of the compute. An organelle stays the learner while it lives, or until a merged child takes its place,
+    because skills from practice are too noisy to choose a new learner by. In a generation in which it cannot pay,
+    another of its niche learns. The rows are shared out to the niches by credit.
     """
     config = world.config.plasticity
     if world.mode == "single":
         return [(organelle, config.single_batch_rows) for organelle in state.living if organelle.id in able]
     credit = world.credit(state)
 
-    def fitness(organelle: Organelle) -> tuple:
-        """Of those that never learned: who has most credit; who could take up most."""
+    def fitness(organelle: Organelle) -> tuple[float, int, int]:
+        """Order among organelles that never learned: by credit, then by rank."""
         return credit[organelle.slot], organelle.rank, -organelle.id
 
     solvent = [o for o in world.awake(state) if o.id in able and state.ledger.balance(o.id) > 0]
@@ -40,8 +40,8 @@ def learners_of(world: World, state: State, able: Collection[int]) -> list[tuple
 
 
 def train(world: World, state: State, learners: list[Organelle], decay: np.ndarray, batches: Iterable[Batch]) -> None:
-    """One step of the learners for each factor of their learning rates in `decay`, each on the next batch; charged to
-    their accounts. NaN retires its organelle.
+    """Take one step of all learners for each factor of the learning rate in `decay`, each on the next batch, and charge
+    their accounts. An organelle whose weights become NaN retires.
     """
     started = time.perf_counter()
     config = world.config.plasticity
@@ -61,6 +61,7 @@ def train(world: World, state: State, learners: list[Organelle], decay: np.ndarr
             )
             flops = hebbian_flops(world.host, world.flops, batch, own)
         else:
+            reached("update", population=state.population, batch=batch)
             done = train_step(
                 world.host, state.population, batch, state.optimizer, rates * factor, config.max_grad_norm
             )
@@ -69,12 +70,12 @@ def train(world: World, state: State, learners: list[Organelle], decay: np.ndarr
         np.add.at(spent, batch.slots.numpy(force=True), flops)
         tokens += int(batch.lengths.sum())
     for organelle in learners:
-        charge(world, state, organelle, int(spent[organelle.slot]))
+        charge_learner(world, state, organelle, int(spent[organelle.slot]))
         if organelle.id in broken:
             state.retire(state.organelles[organelle.id], "not finite")
     state.meter.add("update", flops=int(spent.sum()), tokens=tokens, seconds=time.perf_counter() - started)
 
 
-def charge(world: World, state: State, organelle: Organelle, flops: int) -> None:
-    """Let a learner pay for its updates."""
+def charge_learner(world: World, state: State, organelle: Organelle, flops: int) -> None:
+    """Charge a learner for its updates."""
     state.ledger.post(state.generation, "update", str(organelle.id), SINK, world.energy(flops))

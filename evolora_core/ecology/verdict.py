@@ -1,4 +1,4 @@
-"""What the verifier says: the truth, or now and then the contrary, in a suite that asks what that does."""
+"""What the verifier says: the truth, or, in a suite with `verifier_error`, sometimes the contrary."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from evolora_core.families import Grade
 def observed(outcomes: Sequence[Outcome], error: float, seed: int) -> list[Outcome]:
     """The outcomes as a verifier grades them that errs with probability `error`.
 
-    It errs about an answer, and will do so again: whoever gives the same answer to the same item is told the same. An
+    It errs consistently: the same answer to the same item always gets the same verdict. An
     error has no partial credit.
     """
     if not error:

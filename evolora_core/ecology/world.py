@@ -1,4 +1,4 @@
-"""What an ecology lives in: the host, the items, the prices. Nothing here changes during a run."""
+"""The constants of a run: host, items and prices. Nothing here changes during a run."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,8 +87,8 @@ class World:
 
     @cached_property
     def host_accuracy(self) -> np.ndarray:
-        """Accuracy of the bare host's samples per cell `[cells]`, from calibration, as practice would hear of it: of a
-        verifier that errs.
+        """Accuracy of the bare host's samples per cell `[cells]`, from calibration, as graded by the run's verifier,
+        which may err.
         """
         accuracy = np.array([self.calibration.accuracy[f"{family}/{depth}"] for family, depth in self.cells])
         return accuracy + self.config.verifier_error * (1 - 2 * accuracy)
@@ -107,27 +107,29 @@ class World:
         return rng.stream(self.seed, generation, slot, role, self.mode)
 
     def rate(self, state: State, organelle: Organelle) -> float:
-        """Learning rate of an organelle in the present generation, AdamW's or the Hebbian rule's; what arrives is
-        learned at the full rate.
+        """Learning rate of an organelle in the present generation, AdamW's or the Hebbian rule's. A family that
+        arrives begins at the full rate.
         """
         plasticity = self.config.plasticity
         first = plasticity.hebbian_rate if self.rule.forward_only else plasticity.learning_rate
         age = state.generation - state.phase_start
-        return first * organelle.learning_rate * 0.5 ** (age / plasticity.half_life)
+        value: float = first * organelle.learning_rate * 0.5 ** (age / plasticity.half_life)
+        return value
 
     def present(self, state: State) -> np.ndarray:
         """Which families are there now: bool `[families]`."""
         return np.array([not self.arrivals or family == self.arrivals[state.phase] for family in self.families])
 
     def awake(self, state: State) -> list[Organelle]:
-        """The living whose niche is there; the others neither act nor pay, and keep what they know."""
+        """The living organelles whose niche is there. The others sleep: they neither act nor pay."""
         here = {"", *np.array(self.families)[self.present(state)]}
         return [organelle for organelle in state.living if organelle.niche in here]
 
     def skill(self, state: State) -> np.ndarray:
         """Posterior success `[slots, cells]`: practice, with the bare host's accuracy as prior."""
         answers, correct = state.practice[..., 0], state.practice[..., 1]
-        return (correct + PRIOR * self.host_accuracy) / (answers + PRIOR)
+        result: np.ndarray = (correct + PRIOR * self.host_accuracy) / (answers + PRIOR)
+        return result
 
     @cached_property
     def families(self) -> list[str]:
@@ -154,16 +156,18 @@ class World:
 
     def gain(self, state: State) -> np.ndarray:
         """Skill less the bare host's accuracy, by family: `[slots, families]`."""
-        return (self.skill(state) - self.bare(state)[0]) @ self.inside.T / self.inside.sum(axis=1)
+        result: np.ndarray = (self.skill(state) - self.bare(state)[0]) @ self.inside.T / self.inside.sum(axis=1)
+        return result
 
     def doubt(self, state: State) -> np.ndarray:
         """Standard error of `gain`: `[slots, families]`."""
         skill, (bare, answers) = self.skill(state), self.bare(state)
         variance = skill * (1 - skill) / (state.practice[..., 0] + PRIOR) + bare * (1 - bare) / answers
-        return np.sqrt(variance @ self.inside.T) / self.inside.sum(axis=1)
+        result: np.ndarray = np.sqrt(variance @ self.inside.T) / self.inside.sum(axis=1)
+        return result
 
     def promise(self, state: State) -> np.ndarray:
-        """What practice may have brought: gain with the benefit of the doubt, a little at least: `[slots, families]`.
+        """Gain that practice may have brought, with one standard error added, and at least FLOOR: `[slots, families]`.
 
         Learning progress (Oudeyer et al. 2007) over the whole run: over one generation it drowns in noise. Optimism
         keeps a family from starving after a few unlucky answers: its practice fades, and the doubt grows again. A
@@ -173,21 +177,23 @@ class World:
         hoped = self.gain(state) + self.doubt(state)
         learners = [organelle.slot for organelle in state.living if organelle.lessons]
         hoped[learners] = np.abs(hoped[learners])
-        return np.maximum(hoped, FLOOR)
+        result: np.ndarray = np.maximum(hoped, FLOOR)
+        return result
 
     def interest(self, state: State) -> np.ndarray:
         """The best promise of the living in the family of each cell, 0 where that is not there: `[cells]`."""
         slots = [organelle.slot for organelle in state.living]
         best = np.ones(len(self.families)) if self.uniform else self.promise(state)[slots].max(axis=0)
-        return (best * self.present(state)) @ self.inside
+        result: np.ndarray = (best * self.present(state)) @ self.inside
+        return result
 
     @property
     def uniform(self) -> bool:
-        """Whether items and rows are shared out alike, whatever was earned or promised."""
+        """Whether every organelle gets equally many items and rows, and cells are drawn evenly."""
         return self.config.economy.allocation == "uniform"
 
     def credit(self, state: State) -> np.ndarray:
-        """What each organelle's niche owes to it: its promise there, or a little that gives up nobody.
+        """What each organelle is worth to its niche: its promise there, and at least a little.
 
         Episodes and training rows are shared out in proportion to it. `[slots]`; 0 for empty slots. An
         organelle whose weights still are the host's has no gain, whatever its luck.

@@ -23,7 +23,7 @@ def generate(load: Workload, model: torch.nn.Module, rows: Sequence[int], **opti
         ids[number, width - len(prompt) :] = torch.tensor(prompt)
         mask[number, width - len(prompt) :] = 1
     with torch.inference_mode():
-        return model.generate(  # type: ignore[operator]
+        result: Tensor = model.generate(  # type: ignore[operator]
             input_ids=ids.to(load.host.device),
             attention_mask=mask.to(load.host.device),
             max_new_tokens=load.new_tokens,
@@ -32,6 +32,7 @@ def generate(load: Workload, model: torch.nn.Module, rows: Sequence[int], **opti
             pad_token_id=load.host.pad_id,
             **options,
         )
+        return result
 
 
 def batches(load: Workload) -> list[list[int]]:

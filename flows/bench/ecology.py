@@ -1,14 +1,12 @@
 """What a generation of an ecology costs: seconds by phase, and how they grow with its size and its host."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
-from unittest.mock import patch
 
 import matplotlib
 import numpy as np
@@ -22,21 +20,15 @@ from evolora_core.datasets import build_splits
 from evolora_core.ecology import evolve
 from evolora_core.ecology.calibration import Calibration, calibrate
 from evolora_core.ecology.world import World, found
-from evolora_core.evaluation import grading
 from evolora_core.families import Item
 from evolora_core.hosts import Host, load_host
+from evolora_core.probes import watch
 from evolora_core.report.plots import STYLE
 from flows.bench.timing import Row, row
 
 STANDARD = {"population": 16, "episodes": 256, "rank": 8}
 GRID = {"population": (4, 16, 64), "episodes": (64, 256, 1024), "rank": (2, 8, 32)}
-PHASES = {
-    "generate": [(grading, "generate")],
-    "grade": [(grading, "grade")],
-    "learn": [(evolve, "learn")],
-    "merge": [(evolve, "assimilate"), (evolve, "reproduce"), (evolve, "archive")],
-    "record": [(evolve, "_summarise"), (evolve, "_commit")],
-}
+PHASES = ("generate", "grade", "learn", "merge", "record")
 
 
 @dataclass
@@ -46,37 +38,18 @@ class Stopwatch:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     _inner: list[float] = field(default_factory=list)
 
-    def around(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, timed."""
-
-        def timed(*arguments: Any, **options: Any) -> Any:
-            started = time.perf_counter()
-            self._inner.append(0.0)
-            try:
-                return function(*arguments, **options)
-            finally:
-                whole = time.perf_counter() - started
-                self.seconds[phase] += whole - self._inner.pop()
-                if self._inner:
-                    self._inner[-1] += whole
-
-        return timed
-
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Time every phase inside."""
-        patches = [
-            patch.object(module, name, self.around(phase, getattr(module, name)))
-            for phase, places in PHASES.items()
-            for module, name in places
-        ]
-        for one in patches:
-            one.start()
+    def phase(self, name: str) -> Iterator[None]:
+        """Time what happens inside as part of a phase."""
+        started = time.perf_counter()
+        self._inner.append(0.0)
         try:
             yield
         finally:
-            for one in patches:
-                one.stop()
+            whole = time.perf_counter() - started
+            self.seconds[name] += whole - self._inner.pop()
+            if self._inner:
+                self._inner[-1] += whole
 
 
 @dataclass(frozen=True)
@@ -90,15 +63,21 @@ class Point:
     phases: Mapping[str, float]
 
 
-def measure(config: SuiteConfig, hosts: Sequence[str], generations: int) -> list[Point]:
-    """The standard ecology on each host, and on the first also those that differ from it in one size. The first
-    generation does not count.
+def measure(
+    config: SuiteConfig,
+    hosts: Sequence[str],
+    generations: int,
+    standard: Mapping[str, int] = STANDARD,
+    grid: Mapping[str, Sequence[int]] = GRID,
+) -> list[Point]:
+    """The standard ecology on each host, and on the first also those that differ from it in one size of the grid. The
+    first generation does not count.
     """
     torch.set_num_threads(config.threads)
     items = build_splits(config.data, 0)["train"]
-    sizes = [(host, STANDARD) for host in hosts]
+    sizes = [(host, dict(standard)) for host in hosts]
     sizes += [
-        (hosts[0], STANDARD | {key: own}) for key, values in GRID.items() for own in values if own != STANDARD[key]
+        (hosts[0], {**standard, key: own}) for key, values in grid.items() for own in values if own != standard[key]
     ]
     points: list[Point] = []
     loaded: dict[str, tuple[Host, Calibration]] = {}
@@ -123,24 +102,26 @@ def _point(
     world = World(host, items, ecology, config.decoding, 0, calibration, "ecology")
     state = found(world)
     evolve.generation(world, state)
-    watch, seconds = Stopwatch(), []
-    with TemporaryDirectory(prefix="evolora-bench-") as folder, watch.running():
+    clock, seconds = Stopwatch(), []
+    with TemporaryDirectory(prefix="evolora-bench-") as folder, watch(clock.phase):
         for _ in range(generations):
             started = time.perf_counter()
             evolve.generation(world, state)
-            evolve._commit(state, Path(folder))  # a run commits once a minute at most
+            evolve.commit(state, Path(folder))  # a run commits once a minute at most
             seconds.append(time.perf_counter() - started)
-    rest = sum(seconds) - sum(watch.seconds.values())
-    return Point(host.name, host.identity["parameters"], size, median(seconds), watch.seconds | {"rest": rest})
+    rest = sum(seconds) - sum(clock.seconds.values())
+    return Point(host.name, host.identity["parameters"], size, median(seconds), clock.seconds | {"rest": rest})
 
 
 def table(points: Sequence[Point]) -> list[Row]:
-    """Seconds and shares of the standard ecologies, seconds of the others, and the exponent of each growth."""
+    """Seconds and shares of the standard ecologies, which are like the first, seconds of the others, and the exponent
+    of each growth.
+    """
     rows = []
     for point in points:
         name = f"{point.host}, " + ", ".join(f"{key} {value}" for key, value in point.size.items())
         rows.append(row(f"{name}: a generation", point.seconds, None, "s", ""))
-        if point.size == STANDARD:
+        if point.size == points[0].size:
             whole = sum(point.phases.values())
             rows += [
                 row(f"{name}: {phase}", own / whole, None, "of its time", "") for phase, own in point.phases.items()
@@ -154,16 +135,17 @@ def growth(points: Sequence[Point]) -> dict[str, list[tuple[float, float]]]:
     """For each size that varies, (size, seconds) of the ecologies that are standard otherwise."""
     same = [point for point in points if point.host == points[0].host]
     lines: dict[str, list[tuple[float, float]]] = {
-        key: sorted((point.size[key], point.seconds) for point in same if _standard_but(point, key)) for key in GRID
+        key: sorted((point.size[key], point.seconds) for point in same if _standard_but(point, points[0], key))
+        for key in points[0].size
     }
     hosts: list[tuple[float, float]] = sorted(
-        (point.parameters, point.seconds) for point in points if point.size == STANDARD
+        (point.parameters, point.seconds) for point in points if point.size == points[0].size
     )
     return lines | ({"parameters of the host": hosts} if len(hosts) > 1 else {})
 
 
-def _standard_but(point: Point, key: str) -> bool:
-    return all(value == STANDARD[other] for other, value in point.size.items() if other != key)
+def _standard_but(point: Point, standard: Point, key: str) -> bool:
+    return all(value == standard.size[other] for other, value in point.size.items() if other != key)
 
 
 def exponent(line: Sequence[tuple[float, float]]) -> float:

@@ -66,7 +66,7 @@ def measure(
 def _measured(load: Workload, repeats: int, wanted: Sequence[str]) -> Iterator[Row]:
     yield from _generation(load, repeats, wanted)
     if "train" in wanted:
-        yield _training(load, repeats)
+        yield from _training(load, repeats)
     if "prefill" in wanted:
         yield from _prefill(load, repeats)
     if "merge" in wanted:
@@ -112,33 +112,42 @@ def _generation(load: Workload, repeats: int, wanted: Sequence[str]) -> Iterator
             yield row(text, count / seconds["ours"], answers[way] / seconds[way], "answers/s", "")
 
 
-def _training(load: Workload, repeats: int) -> Row:
-    """A step of all organelles at once against a step of one after the other."""
+def _training(load: Workload, repeats: int) -> Iterator[Row]:
+    """A step of all organelles at once against a step of one after the other, and against the machine's own matmuls."""
     model = baselines.as_peft(load)
     optimizer = StackedAdamW(load.population)
     rates = torch.full((load.population.capacity,), RATE)
     weights = np.ones(len(load.prompts))
+    batch = build_batch(load.host, load.prompts, load.answers, load.slots, weights)
+    ranks = load.population.ranks.numpy(force=True)[batch.slots.numpy(force=True)]
+    flops = FlopModel.from_model(load.host.model).train_flops(batch.lengths, batch.answer_lengths, ranks).sum()
 
     def step() -> None:
         batch = build_batch(load.host, load.prompts, load.answers, load.slots, weights)
         train_step(load.host, load.population, batch, optimizer, rates, 1.0)
 
-    ways = {"ours": step, "peft": lambda: baselines.peft_steps(load, model, RATE)}
+    ways, matmul_rate = with_matmul(load, {"ours": step, "peft": lambda: baselines.peft_steps(load, model, RATE)})
     seconds = side_by_side(ways, repeats, "train")
     count = len(load.prompts)
-    return row("training against PEFT one by one", count / seconds["ours"], count / seconds["peft"], "rows/s", "")
+    yield row("training against PEFT one by one", count / seconds["ours"], count / seconds["peft"], "rows/s", "")
+    yield row("training against matmuls", flops / seconds["ours"] / 1e9, matmul_rate(seconds), "GFLOP/s", "")
+
+
+def with_matmul(
+    load: Workload, ways: dict[str, Callable[[], object]]
+) -> tuple[dict[str, Callable[[], object]], Callable[[dict[str, float]], float]]:
+    """The ways and one more, a matmul of large squares; and what gives its GFLOP/s from the seconds of all."""
+    square = torch.randn(SQUARE, SQUARE, device=load.host.device, dtype=load.host.dtype)
+    return ways | {"matmul": lambda: square @ square}, lambda seconds: 2 * SQUARE**3 / seconds["matmul"] / 1e9
 
 
 def _prefill(load: Workload, repeats: int) -> Iterator[Row]:
     """FLOP/s of the bare host's prefill against the machine's own matmuls, and what its time goes to."""
     bare = np.full(len(load.prompts), BARE)
     flops = FlopModel.from_model(load.host.model).generate_flops([len(prompt) for prompt in load.prompts], 1).sum()
-    square = torch.randn(SQUARE, SQUARE, device=load.host.device, dtype=load.host.dtype)
-    ways = {"ours": lambda: _answer(load, bare, 1), "matmul": lambda: square @ square}
+    ways, matmul_rate = with_matmul(load, {"ours": lambda: _answer(load, bare, 1)})
     seconds = side_by_side(ways, repeats, "prefill")
-    yield row(
-        "prefill against matmuls", flops / seconds["ours"] / 1e9, 2 * SQUARE**3 / seconds["matmul"] / 1e9, "GFLOP/s", ""
-    )
+    yield row("prefill against matmuls", flops / seconds["ours"] / 1e9, matmul_rate(seconds), "GFLOP/s", "")
     on_gpu = load.host.model.device.type == "cuda"
     os.environ.setdefault("KINETO_LOG_LEVEL", "5")
     with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as found:

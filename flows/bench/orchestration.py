@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from evolora_core.artifacts import write_json
 from evolora_core.config import SuiteConfig
@@ -82,8 +84,10 @@ def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
 def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     from evolora_core.config import load_suite
     from evolora_core.run_index import write_suite
-    from flows._plan import PACK, closing, complete_seeds, plan
     from flows._preflight import identify_host, suite_id
+    from flows._steps import PACK, Step
+    from flows._suite import complete_seeds
+    from flows.paper_suite import chain, closing
     from tasks import pack
     from tasks._stage import StageResult, Suite
     from tasks._worker import start_worker
@@ -96,10 +100,18 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     made = Suite(config, suite_id(config), host, identity)
     write_suite(home, made.id, config.model_dump(mode="json"))
     results: dict[str, StageResult] = {}
-    steps = plan(made)
-    for part in (lambda: steps, lambda: closing(made, complete_seeds(config, results), results)):
-        for step in part():
-            results[step.name] = step.task.fn(step.request(results))
+
+    def result(need: Step | Sequence[Step] | None) -> Any:
+        if isinstance(need, Sequence):
+            return [results[step.name] for step in need]
+        return results[need.name] if need else None
+
+    steps = chain(made)
+    for closes in (False, True):
+        last = closing(made, complete_seeds(config, results), steps, dict(results)) if closes else steps
+        for step in last:
+            needs = {role: result(need) for role, need in step.needs.items()}
+            results[step.name] = step.task.fn(**step.given, **needs)
             record.fn(str(made.id), results[step.name])
     pack.publish(results[PACK], Path("packs") / config.name)
     return {"started": started, "ended": time.perf_counter(), "stages": len(results)}

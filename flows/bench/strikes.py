@@ -148,7 +148,7 @@ def clock_jumps(victim: Victim, draw: np.random.Generator, *, span: float) -> No
     _check_running(process)
 
 
-def _check_running(process: subprocess.Popen) -> None:
+def _check_running(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is not None:
         raise NotStruck("the suite ended before")
 

@@ -24,7 +24,10 @@ def clocked(way: Callable[[], object]) -> float:
     """Seconds of one call, an accelerator's work included."""
     import torch
 
-    wait = torch.cuda.synchronize if torch.cuda.is_available() else lambda: None
+    def wait() -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
     wait()
     started = time.perf_counter()
     way()

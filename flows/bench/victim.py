@@ -24,7 +24,7 @@ class Victim:
     home: Path
     log: Path
     environment: dict[str, str] = field(default_factory=dict)
-    running: list[subprocess.Popen] = field(default_factory=list)
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @classmethod
     def make(cls, folder: Path, config: SuiteConfig, home: Path | None = None) -> "Victim":
@@ -33,7 +33,7 @@ class Victim:
         write_json(folder / "suite.json", config.model_dump(mode="json"))
         return cls(config, folder, home or folder / "home", folder / "log.txt")
 
-    def start(self, *arguments: str, module: str = "flows.cli") -> subprocess.Popen:
+    def start(self, *arguments: str, module: str = "flows.cli") -> subprocess.Popen[bytes]:
         """Start `evolora` with these arguments, `run` of the suite by default."""
         words = arguments or ("run", "suite.json")
         with open(self.log, "a") as log:

@@ -1,14 +1,20 @@
 """The console script `evolora`. Commands import torch and Prefect only when they need them."""
 
+import io
 import os
 import select
+import signal
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
+from types import FrameType
 from typing import NoReturn
 
 from cyclopts import CycloptsError
 
 from evolora_core.errors import EvoloraError
+from evolora_core.foreign.text import one_line
 from evolora_core.home import home_path, set_environment
 from flows.cli import bench, doctor, evaluate, export, host, pack, regime_map, retry, run, serve, sql, status, store
 from flows.cli._app import app
@@ -21,7 +27,7 @@ for module in (run, serve, status, retry, sql, store, pack, regime_map, evaluate
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and exit: 0 done, 1 it could not be done, 2 it was asked wrongly, 130 interrupted, 141
-    nobody reads on (as with `| head`).
+    nobody reads on (as with `| head`), 143 terminated.
     """
     try:
         code = app(
@@ -32,23 +38,40 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         )
         sys.stdout.flush()
     except CycloptsError as error:
-        print(f"error: {' '.join(str(error).split())} See `evolora --help`.", file=sys.stderr)
+        print(f"error: {one_line(error)} See `evolora --help`.", file=sys.stderr)
         code = 2
     except EvoloraError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(error)}", file=sys.stderr)
         code = 1
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from here", file=sys.stderr)
-        code = 130
+    except KeyboardInterrupt as end:
+        how, code = ("terminated", 143) if isinstance(end, Terminated) else ("interrupted", 130)
+        print(f"{how}; the same command goes on from here", file=sys.stderr)
     except BrokenPipeError:
         if not _unread():  # it is another pipe
             raise
         code = 141
     except OSError as error:
-        print(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"error: {one_line(f'{place}{error.strerror or error}')}", file=sys.stderr)
         _quiet()  # what cannot be written now cannot be written at the end either
         code = 1
+    except MemoryError:
+        print("error: the memory of this machine does not suffice for that", file=sys.stderr)
+        code = 1
+    except Exception as error:  # a fault of ours: the border that should have caught it has to learn it
+        print(f"error: {one_line(_unexpected(error))}", file=sys.stderr)
+        code = 1
     sys.exit(code)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, taken like Ctrl-C: a shell lets a command that a script starts with `&` ignore Ctrl-C for good, and
+    `kill PID` is what ends it.
+    """
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
 
 
 def _unread() -> bool:
@@ -61,6 +84,20 @@ def _unread() -> bool:
     return gone
 
 
+def _unexpected(error: Exception) -> str:
+    """What to say of a fault of this program, whose traceback goes into a file for whoever reports it."""
+    what = f"{type(error).__name__}: {one_line(error, 200)}"
+    text = "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="evolora-", suffix=".log", delete=False, encoding="utf-8", errors="backslashreplace"
+        ) as file:
+            file.write(text)
+    except OSError:
+        return f"a fault of evolora ({what})"
+    return f"a fault of evolora ({what}); please report it with {file.name}"
+
+
 def _quiet() -> None:
     """Send what is still to be printed nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -71,6 +108,11 @@ def console() -> NoReturn:
     that may be gone what happened.
     """
     set_environment(home_path())  # before any library reads it
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):  # a character that the terminal's encoding lacks must not end us
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         main()
     except SystemExit as end:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter, validators
 
 from evolora_core import __version__
+from evolora_core.foreign.text import printable
 
 app = App(
     name="evolora",
@@ -21,36 +22,54 @@ app = App(
     suppress_keyboard_interrupt=False,  # `flows.cli.main` says how to go on
 )
 
-AtLeastOne = Parameter(validator=validators.Number(gte=1))  # of a number, or of each
+AtLeastOne = Parameter(validator=validators.Number(gte=1, lte=1_000_000))  # of a number, or of each
+FromZero = Parameter(validator=validators.Number(gte=0, lte=1_000_000))
+AnyId = Parameter(validator=validators.Number(gte=0, lt=2**63))
 Json = Annotated[bool, Parameter(name="--json", help="Print a list of flat objects instead of a table.")]
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     """Print rows as a table with aligned columns, or as JSON."""
+    say(shown(rows, as_json))
+
+
+def say(text: str) -> None:
+    """Print what `shown` gave."""
+    print(text or "nothing", file=sys.stdout if text else sys.stderr)
+
+
+def shown(rows: Sequence[dict[str, Any]], as_json: bool) -> str:
+    """Rows as a table with aligned columns, or as JSON; no text for a table without rows."""
     if as_json:
-        print(json.dumps([{name: _plain(value) for name, value in row.items()} for row in rows], indent=1, default=str))
-        return
+        return json.dumps([_plain(row) for row in rows], indent=1, default=str)
     if not rows:
-        print("nothing", file=sys.stderr)
-        return
+        return ""
     cells = [[_cell(row.get(name)) for name in rows[0]] for row in rows]
-    widths = [max(map(len, column)) for column in zip(list(rows[0]), *cells, strict=True)]
+    heads = [printable(name) for name in rows[0]]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     right = [all(isinstance(row.get(name), int | float | None) for row in rows) for name in rows[0]]
-    for line in [list(rows[0]), *cells]:
+    lines = []
+    for line in [heads, *cells]:
         padded = [
             text.rjust(width) if numeric else text.ljust(width)
             for text, width, numeric in zip(line, widths, right, strict=True)
         ]
-        print("  ".join(padded).rstrip())
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
 
 
 def _plain(value: Any) -> Any:
-    """Numbers that JSON has: of the store's decimals the value, of those that are none nothing."""
+    """What JSON has: of the store's decimals the value, of numbers that are none nothing, keys as text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
     value = float(value) if isinstance(value, Decimal) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(value: Any) -> str:
+    """A value as one printable line: it may be a model's answer, or a name that somebody chose."""
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else printable(str(value))

@@ -2,11 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import AtLeastOne, Json, show
+from flows.cli._app import AnyId, AtLeastOne, FromZero, Json, show
 
 Measure = Literal["generate", "transformers", "mixed", "single", "train", "prefill", "merge", "memory"]
 Suite = Annotated[Path, Parameter(help="The suite to run.")]
@@ -32,11 +32,11 @@ def engine(
     rows: Annotated[int, Parameter(help="Prompts of each organelle."), AtLeastOne] = 16,
     rank: Annotated[int, Parameter(help="Rank of every adapter."), AtLeastOne] = 8,
     prompt_tokens: Annotated[int, Parameter(help="Mean length of the prompts."), AtLeastOne] = 64,
-    shared_tokens: Annotated[int, Parameter(help="Tokens that all prompts begin with, like a template.")] = 0,
+    shared_tokens: Annotated[int, Parameter(help="Tokens that all prompts begin with, like a template."), FromZero] = 0,
     new_tokens: Annotated[int, Parameter(help="Length of the answers."), AtLeastOne] = 16,
     batch_rows: Annotated[int, Parameter(help="Prompts answered together, at most."), AtLeastOne] = 256,
     repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared."), AtLeastOne] = 3,
-    threads: Annotated[int, Parameter(help="Torch threads; 0 = all cores.")] = 0,
+    threads: Annotated[int, Parameter(help="Torch threads; 0 = all cores."), FromZero] = 0,
     device: Annotated[str, Parameter(help="cpu, cuda, cuda:1, ...")] = "cpu",
     dtype: Annotated[str, Parameter(help="float32, bfloat16, float16, or auto: as measured.")] = "float32",
     only: Annotated[list[Measure] | None, Parameter(help="What to measure; may be repeated; all by default.")] = None,
@@ -65,7 +65,7 @@ def ecology(
 
     points = measure(load_suite(suite, settings or []), host, generations)
     kept = _keep("ecology", table(points), json)
-    print(f"plot: {save(plot(points), kept.parent, kept.stem)[0]}", file=sys.stderr)
+    print(f"plot: {save(plot(points), kept.parent, kept.stem)}", file=sys.stderr)
 
 
 def orchestration(
@@ -87,7 +87,7 @@ def faults(
     suite: Suite = Path("configs/suites/tiny.yaml"),
     settings: Settings = None,
     kills: Annotated[int, Parameter(help="Random moments at which each kind of process is killed."), AtLeastOne] = 10,
-    seed: Annotated[int, Parameter(help="Seed of the random moments.")] = 0,
+    seed: Annotated[int, Parameter(help="Seed of the random moments."), AnyId] = 0,
     only: Annotated[
         list[str] | None, Parameter(help="Part of the names of the faults to try; may be repeated.")
     ] = None,
@@ -95,12 +95,14 @@ def faults(
 ) -> None:
     """Do to a suite what a night can do to it; afterwards its tables must be those of an undisturbed run."""
     from evolora_core.config import load_suite
+    from evolora_core.home import prepare_home
     from flows.bench.faults import measure
 
+    prepare_home()  # whose Prefect the victims share
     _keep("faults", measure(load_suite(suite, settings or []), kills, seed, only or []), json)
 
 
-def _keep(bench: str, rows: list[dict], as_json: bool) -> Path:
+def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:
     """Print the rows and write them to a file and the store; returns the file. A note that all share is said once."""
     from evolora_core.home import prepare_home
     from evolora_core.store import record_benchmark

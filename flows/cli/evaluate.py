@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from evolora_core import artifacts
 from evolora_core.config import Routing
-from flows.cli._app import AtLeastOne, Json, show
+from flows.cli._app import AnyId, AtLeastOne, Json, show
 
 if TYPE_CHECKING:
     from evolora_core.evaluation.holdout import Evolved
@@ -30,7 +30,7 @@ def evaluate(
     routing: Annotated[
         Routing | None, Parameter(help="Which router the run answers with; by default `family`.")
     ] = None,
-    organelle: Annotated[int | None, Parameter(help="Let this organelle of the run answer everything.")] = None,
+    organelle: Annotated[int | None, Parameter(help="Let this organelle of the run answer everything."), AnyId] = None,
     max_new_tokens: Annotated[
         int | None, Parameter(help="Token cap of an answer; by default that of the run."), AtLeastOne
     ] = None,
@@ -54,6 +54,8 @@ def evaluate(
     if entry:
         check_host(home, entry, word)
     given = suite.get("decoding", {}) | ({"max_new_tokens": max_new_tokens} if max_new_tokens is not None else {})
+    if (given.get("max_new_tokens") or 1) > 65_536:
+        raise ConfigError(f"--max-new-tokens {given['max_new_tokens']}: no host has that much room; ask for less")
     decoding = DecodingConfig.model_validate(given)
 
     from evolora_core.evaluation.holdout import evaluate_holdout
@@ -61,6 +63,11 @@ def evaluate(
     from tasks._progress import progress
 
     loaded = load_host(word, dtype=suite.get("dtype", "float32"))
+    if decoding.max_new_tokens >= loaded.max_context:
+        raise ConfigError(
+            f"--max-new-tokens {decoding.max_new_tokens}: {word} has a context of {loaded.max_context} tokens, prompt "
+            "and answer together; ask for less"
+        )
     evolved = load_run(home, entry, loaded, routing) if entry else None
     with progress("evaluate") as report:
         rows = evaluate_holdout(

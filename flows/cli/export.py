@@ -6,6 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from flows.cli._app import AnyId
+
 
 def register(app: App) -> None:
     """Add the command."""
@@ -17,7 +19,9 @@ def export(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder to write; must not exist or be empty.")],
-    organelle: Annotated[int | None, Parameter(help="Which one; by default the best on the selection split.")] = None,
+    organelle: Annotated[
+        int | None, Parameter(help="Which one; by default the best on the selection split."), AnyId
+    ] = None,
 ) -> None:
     """Write an organelle as an ordinary PEFT adapter folder, which PeftModel.from_pretrained loads."""
     from evolora_core.errors import ConfigError
@@ -51,7 +55,7 @@ def best_slot(folder: Path, slots: list[int]) -> int:
     from evolora_core.errors import ConfigError
 
     if not slots:
-        raise ConfigError(f"{folder}: nobody was alive at the end of this run, so there is nothing to export")
+        raise ConfigError(f"{folder}: no organelle was alive at the end of this run, so there is nothing to export")
     routes = json.loads(sorted(folder.glob("routes-*.json"))[-1].read_text(encoding="utf-8"))
     right = dict.fromkeys(slots, 0.0)
     for bucket, accuracies in routes["accuracy"].items():

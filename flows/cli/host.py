@@ -29,7 +29,7 @@ def list_(*, json: Json = False) -> None:
 
 
 def show_(name: Name, /, *, json: Json = False) -> None:
-    """Load a host and show who it is: sizes, and the hashes of its weights, tokenizer and template."""
+    """Load a host and show what it is: sizes, and the hashes of its weights, tokenizer and template."""
     from evolora_core.home import prepare_home
 
     prepare_home()

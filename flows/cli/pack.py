@@ -1,18 +1,21 @@
-"""`evolora pack` and `evolora pack verify`."""
+"""`evolora pack`, `evolora pack verify` and `evolora pack export`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
+
+from evolora_core.foreign.text import printable
 
 
 def register(app: App) -> None:
     """Add the commands."""
-    pack = App(name="pack", help="Build the paper pack of a suite, or verify one.", help_epilogue="")
+    pack = App(name="pack", help="Build the paper pack of a suite, verify one, or export it.", help_epilogue="")
     app.command(pack)
     pack.default(build)
     pack.help_epilogue = "Example: `evolora pack quickstart --out my-pack`"
     pack.command(verify, help_epilogue="Example: `evolora pack verify packs/quickstart`")
+    pack.command(export, help_epilogue="Example: `evolora pack export packs/quickstart --to latex --to svg`")
 
 
 def build(
@@ -23,7 +26,7 @@ def build(
 ) -> None:
     """Build the paper pack of a suite from the store."""
     from evolora_core.home import prepare_home
-    from evolora_core.report.pack import build as build_pack
+    from evolora_core.report import build as build_pack
     from evolora_core.run_index import find_suite
 
     home = prepare_home()
@@ -32,14 +35,34 @@ def build(
 
 
 def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) -> int:
-    """Recompute every number of a pack from the store; exits with 1 and names each difference if there is any."""
+    """Recompute every number of a pack from the rows that it carries; needs no store. Where the store has the suite,
+    the rows are compared with the store's. Exits with 1 and names each difference if there is any.
+    """
     from evolora_core.home import prepare_home
-    from evolora_core.report.pack import verify as verify_pack
+    from evolora_core.report import verify as verify_pack
 
     home = prepare_home()
     differences = verify_pack(home, folder)
     for difference in differences:
-        print(difference)
+        print(printable(difference))
     if not differences:
-        print(f"{folder}: every number follows from the store")
+        print(f"{folder}: every number follows from the graded answers")
     return int(bool(differences))
+
+
+def export(
+    folder: Annotated[Path, Parameter(help="The folder of a pack.")],
+    /,
+    *,
+    to: Annotated[
+        list[Literal["latex", "md", "svg"]] | None, Parameter(help="A form; may be repeated. All three by default.")
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="Folder to write; by default the pack itself.")] = None,
+) -> None:
+    """Write the tables of a pack as LaTeX and Markdown, and its plots as SVG. Needs the pack alone."""
+    from evolora_core.home import prepare_home
+    from evolora_core.report import export as export_pack
+
+    prepare_home()  # matplotlib keeps its cache there
+    for file in export_pack(folder, to or ("latex", "md", "svg"), out or folder):
+        print(file)

@@ -15,11 +15,12 @@ def make_map(
     packs: Annotated[list[Path], Parameter(help="Folders of packs.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write: map.csv, map.md and plots (PNG, SVG).")],
+    out: Annotated[Path, Parameter(help="Folder to write: map.csv, map.md and plots.")],
+    svg: Annotated[bool, Parameter(help="Write the plots as SVG too.")] = False,
 ) -> None:
-    """Draw the map of where to evolve, where to fine-tune, and where a population pays, from what packs found."""
+    """Draw the map from packs: where to search from rewards, where to fine-tune, where a population pays."""
     from evolora_core.home import prepare_home
     from evolora_core.report.regime_map import build_map
 
     prepare_home()  # matplotlib keeps its cache there
-    print(build_map(packs, out))
+    print(build_map(packs, out, ("png", "svg") if svg else ("png",)))

@@ -24,13 +24,38 @@ def run(
         Parameter(name="--set", help="KEY=VALUE with a dotted key, such as ecology.generations=4; may be repeated."),
     ] = None,
     packs: Annotated[Path, Parameter(help="The folder that gets the pack.")] = Path("packs"),
+    only: Annotated[
+        list[str] | None,
+        Parameter(help="A seed (s3), run (ecology.s3) or stage, with what it needs and no pack; may be repeated."),
+    ] = None,
 ) -> None:
     """Run a suite end to end, in this process and its workers. Stages that are done are reused; a killed one
     resumes.
     """
     from evolora_core.config import load_suite
 
-    run_suite(load_suite(suite, settings or []), packs)
+    config = load_suite(suite, settings or [])
+    if only:
+        only = runs_of(config, only)
+    run_suite(config, packs, only or [])
+
+
+def runs_of(config: "SuiteConfig", words: Sequence[str]) -> list[str]:
+    """The runs and stages that words name, `s3` being every run of seed 3. Raises ConfigError for a seed that the suite
+    does not have.
+    """
+    from evolora_core.errors import ConfigError
+
+    found = []
+    for word in words:
+        seed = word.removeprefix("s")
+        if word == seed or not seed.isdigit():
+            found.append(word)
+        elif int(seed) in config.seeds:
+            found += [f"{condition}.{word}" for condition in config.conditions]
+        else:
+            raise ConfigError(f"{word}: {config.name} has no such seed; it has {', '.join(map(str, config.seeds))}")
+    return found
 
 
 def run_suite(config: "SuiteConfig", packs: Path, only: Sequence[str] = ()) -> None:
@@ -38,14 +63,14 @@ def run_suite(config: "SuiteConfig", packs: Path, only: Sequence[str] = ()) -> N
     from evolora_core.home import prepare_home
 
     home = prepare_home()
-    from evolora_core.run_index import write_suite
+    from evolora_core.run_index import begin
     from flows._preflight import check_machine, check_suite, suite_id
     from flows._server import embedded_prefect
 
     check_machine(config)
     check_suite(config, packs / config.name)
     suite = suite_id(config)
-    write_suite(home, suite, config.model_dump(mode="json"))  # from here on `evolora retry` knows it
+    begin(home, suite, config.model_dump(mode="json"), packs)  # from here on `evolora retry` knows it
     with embedded_prefect(home):
         from flows.paper_suite import paper_suite
         from tasks._worker import show_log
@@ -53,7 +78,7 @@ def run_suite(config: "SuiteConfig", packs: Path, only: Sequence[str] = ()) -> N
         show_log()
         done = paper_suite(str(suite), only=list(only), packs=str(packs))
     if not done["pack"]:
-        print(f"made; the pack is as it was: `evolora retry {suite}` makes it anew")
+        print(f"made; the pack was left as it is; `evolora retry {suite}` builds it again")
         return
 
     from evolora_core.report.tables import comparison_table, paper_table

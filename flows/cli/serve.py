@@ -4,6 +4,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from flows.cli._app import AtLeastOne
+
 
 def register(app: App) -> None:
     """Add the command."""
@@ -13,7 +15,9 @@ def register(app: App) -> None:
 def serve(
     *,
     nightly: Annotated[bool, Parameter(help="Run the default suite every night at 02:00 UTC.")] = False,
-    limit: Annotated[int, Parameter(help="Flow runs at a time; a suite has several processes already.")] = 1,
+    limit: Annotated[
+        int, Parameter(help="Flow runs at a time; a suite has several processes already."), AtLeastOne
+    ] = 1,
 ) -> None:
     """Serve all deployments until stopped, with a Prefect server if none answers."""
     from evolora_core.home import prepare_home

@@ -1,11 +1,18 @@
 """`evolora sql`."""
 
+import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
-from flows.cli._app import Json, show
+from evolora_core.foreign.files import MIB
+from evolora_core.foreign.text import printable, printable_lines
+from flows.cli._app import Json, say, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def register(app: App) -> None:
@@ -20,29 +27,44 @@ def sql(
     format: Annotated[
         Literal["table", "csv", "json", "md", "latex"], Parameter(help="How the answer is printed.")
     ] = "table",
+    seconds: Annotated[
+        float, Parameter(help="A query that takes longer is ended.", validator=validators.Number(gte=0.1, lte=86_400))
+    ] = 20,
+    memory: Annotated[
+        int, Parameter(help="Megabytes that a query may use.", validator=validators.Number(gte=64, lte=1_000_000))
+    ] = 1024,
     json: Json = False,
 ) -> None:
     """Query the store, read-only."""
     from evolora_core.home import home_path
+    from evolora_core.store import bounded
 
+    ask = partial(bounded, home_path(), query, seconds=seconds, memory=memory * MIB)
     if json or format in ("table", "json"):
-        from evolora_core.store import query as ask
-
-        show(ask(home_path(), query).records(), json or format == "json")
+        as_json = json or format == "json"
+        say(ask(tell=lambda answer: shown(answer.records(), as_json), table=False))
         return
+    print(ask(tell=lambda answer: _table(answer, format), table=True), end="")
+
+
+def _table(data: "pd.DataFrame", format: str) -> str:
     from pandas.api.types import is_numeric_dtype
 
     from evolora_core.report.tables import Column, Table
-    from evolora_core.store import frame
 
-    data = frame(home_path(), query)
-    columns = [Column(str(name), _reader(str(name)), left=not is_numeric_dtype(data[name])) for name in data.columns]
+    columns = [
+        Column(printable(str(name)), _reader(str(name), format), left=not is_numeric_dtype(data[name]))
+        for name in data.columns
+    ]
     table = Table("query", "", data, columns)
-    print({"csv": table.to_csv, "md": table.to_markdown, "latex": table.to_latex}[format](), end="")
+    text = {"csv": table.to_csv, "md": table.to_markdown, "latex": table.to_latex}[format]()
+    return printable_lines(text) if sys.stdout.isatty() else text  # a terminal must not obey it
 
 
-def _reader(name: str) -> Callable[[dict[str, Any]], str]:
-    return lambda row: _text(row[name])
+def _reader(name: str, format: str) -> Callable[[dict[str, Any]], str]:
+    if format == "csv":  # data: what reads it gets it as it is
+        return lambda row: _text(row[name])
+    return lambda row: printable(_text(row[name]))
 
 
 def _text(value: object) -> str:

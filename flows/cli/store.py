@@ -1,8 +1,10 @@
-"""`evolora store rebuild`."""
+"""`evolora store rebuild`, `evolora store shard` and `evolora store merge`."""
 
 import sys
+from pathlib import Path
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 
 def register(app: App) -> None:
@@ -10,10 +12,12 @@ def register(app: App) -> None:
     store = App(name="store", help="The DuckDB file that holds every number.", help_epilogue="")
     app.command(store)
     store.command(rebuild, help_epilogue="Example: `evolora store rebuild`")
+    store.command(shard, help_epilogue="Example: `evolora store shard regimes --only s270 --out shards/regimes-s270`")
+    store.command(merge, help_epilogue="Example: `evolora store merge shards/*`, then `evolora pack regimes`")
 
 
 def rebuild() -> None:
-    """Make the DuckDB file anew from the run folders."""
+    """Make the DuckDB file anew from the run folders, and from the shards that were merged."""
     from evolora_core.home import prepare_home
     from evolora_core.store import rebuild as make_anew
 
@@ -21,3 +25,62 @@ def rebuild() -> None:
     for part, reason in made.left_out:
         print(f"left out: {part.run_id} {part.stage}: {reason}", file=sys.stderr)
     print(f"recorded {len(made.recorded)} stages, {made.rows} rows")
+
+
+def shard(
+    suite: Annotated[str, Parameter(help="Name, id or file of a suite.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="Folder to write, small enough to be committed.")],
+    only: Annotated[
+        list[str] | None,
+        Parameter(help="A seed (s270) or a run (ecology.s270); may be repeated. By default all that the store has."),
+    ] = None,
+) -> None:
+    """Write what this store has of a suite as a folder of small files, to be joined with others by `evolora store
+    merge`.
+    """
+    from evolora_core.errors import ConfigError
+    from evolora_core.home import prepare_home
+    from evolora_core.run_index import find_suite
+    from evolora_core.store import write_shard
+    from flows._preflight import asked_suite
+    from flows.cli.run import runs_of
+
+    home = prepare_home()
+    found = str(find_suite(home, suite))
+    runs = None
+    if only:
+        runs = []
+        for word in runs_of(asked_suite(found), only):
+            condition, _, seed = word.rpartition(".s")
+            if not condition or not seed.isdigit():
+                raise ConfigError(f"{word}: not a seed or run; name one like s270 or ecology.s270")
+            runs.append((condition, int(seed)))
+    written = write_shard(home, found, out, runs)
+    size = sum(file.stat().st_size for file in out.iterdir())
+    print(f"{out}: {found}, {', '.join(f'{condition} s{seed}' for condition, seed in written)}; {size / 1000:.0f} kB")
+
+
+def merge(
+    folders: Annotated[list[Path], Parameter(help="Folders that `evolora store shard` wrote.")],
+    /,
+) -> None:
+    """Join shards, from several runs and computers, into this store, all or none. Refuses what was not made alike, and
+    names the difference. The suite's comparisons are then computed from all seeds that are complete.
+    """
+    from evolora_core.errors import ConfigError
+    from evolora_core.home import prepare_home
+    from evolora_core.store import merge as merge_shards
+
+    home = prepare_home()
+    if not folders:
+        raise ConfigError("no folder is given; name those that `evolora store shard` wrote")
+    merged = merge_shards(home, folders)
+    print(f"{merged.stages} stages came, {merged.known} were there already")
+    from flows._shards import compare_merged
+
+    for suite in merged.suites:
+        seeds = compare_merged(home, suite)
+        words = f"seeds {', '.join(map(str, seeds))} are complete; `evolora pack {suite}` packs them"
+        print(f"{suite}: {words if seeds else 'no seed is complete in every condition yet'}")

@@ -4,6 +4,7 @@ import pytest
 from test_evolve import rows, run, without_clock
 
 from evolora_core.ecology import evolve as loop
+from evolora_core.probes import probe
 
 ORDER = ["math", "json_repair"]  # not the alphabet's
 
@@ -74,17 +75,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, m
 
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     last = whole.generations - 1
-    made = loop.generation
 
-    def killed(world, state):
-        if state.generation == last:
+    def kill(number):
+        if number == last:
             raise KeyboardInterrupt
-        made(world, state)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "generation", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run(small, tmp_path / "killed", **budget)
+    with probe("generation", kill), pytest.raises(KeyboardInterrupt):
+        run(small, tmp_path / "killed", **budget)
     with caplog.at_level("INFO"):
         resumed = run(small, tmp_path / "killed", **budget)
     assert f"resumed at generation {last}" in caplog.text

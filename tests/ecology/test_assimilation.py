@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evolora_core.ecology.assimilation import Trial, plan, superiority_p, worst_drop
+from evolora_core.ecology.assimilation import PairedTest, design_test, superiority_p, worst_drop
 
 
 def verdict_of(design, child, references):
     """Run a trial over outcomes that are all known beforehand."""
-    trial = Trial(design)
+    trial = PairedTest(design)
     for index, size in enumerate(design.sizes):
         still_open = {n: reference[:size] for n, reference in enumerate(references) if n not in trial.beaten}
         verdict = trial.look(index, child[:size], still_open)
@@ -20,7 +20,7 @@ def verdict_of(design, child, references):
 
 @given(st.floats(0.01, 0.2), st.floats(0.6, 0.95), st.floats(0.02, 0.3), st.integers(1, 6), st.floats(0.1, 0.5))
 def test_the_plan_spends_alpha_and_no_more(alpha, power, uplift, looks, discordance):
-    design = plan(alpha, power, uplift, looks, discordance)
+    design = design_test(alpha, power, uplift, looks, discordance)
     assert sum(design.levels) == pytest.approx(alpha) and min(design.levels) > 0
     assert list(design.sizes) == sorted(design.sizes) and len(design.sizes) == looks
 
@@ -28,7 +28,7 @@ def test_the_plan_spends_alpha_and_no_more(alpha, power, uplift, looks, discorda
 def test_false_accepts_stay_at_the_nominal_level():
     """A child that is as good as its parents: with equal arms, and with weak references (the hardest null)."""
     rng = np.random.default_rng(0)
-    design = plan(0.05, 0.8, 0.05, 4, 0.3)
+    design = design_test(0.05, 0.8, 0.05, 4, 0.3)
     trials = 4000
     for rates in ((0.3, 0.3, 0.3, 0.3), (0.3, 0.3, 0.05, 0.05)):
         accepted = 0
@@ -40,7 +40,7 @@ def test_false_accepts_stay_at_the_nominal_level():
 
 def test_a_gain_of_the_planned_size_is_found_with_the_planned_power():
     rng = np.random.default_rng(1)
-    design = plan(0.05, 0.8, 0.1, 4, 0.3)
+    design = design_test(0.05, 0.8, 0.1, 4, 0.3)
     found = 0
     for _ in range(1000):
         # Discordance 0.3 as planned: 20 % only the child right, 10 % only the parent right.
@@ -51,19 +51,19 @@ def test_a_gain_of_the_planned_size_is_found_with_the_planned_power():
 
 
 def test_a_child_that_is_not_ahead_ends_the_trial_early():
-    design = plan(0.05, 0.8, 0.1, 4, 0.3)
+    design = design_test(0.05, 0.8, 0.1, 4, 0.3)
     same = np.ones(design.sizes[-1], dtype=bool)
     verdict = verdict_of(design, same, [same])
     assert verdict.accepted is False and verdict.reason == "not ahead" and verdict.p == 1.0
-    trial = Trial(design)
+    trial = PairedTest(design)
     worse = np.arange(design.sizes[0]) % 2 == 0
     assert trial.look(0, worse, {0: np.ones(design.sizes[0], dtype=bool)}).accepted is False
 
 
 def test_what_is_beaten_need_not_answer_again():
     """A weak reference is beaten at the first look and stays so; the trial goes on against the other alone."""
-    design = plan(0.05, 0.8, 0.1, 4, 0.3)
-    trial = Trial(design)
+    design = design_test(0.05, 0.8, 0.1, 4, 0.3)
+    trial = PairedTest(design)
     child = np.arange(design.sizes[1]) % 2 == 0
     close = child & (np.arange(design.sizes[1]) != 0)
     first = slice(design.sizes[0])

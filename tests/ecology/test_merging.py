@@ -198,7 +198,7 @@ def try_first_two(world, state):
     """One trial of the average of the first two organelles, on JSON."""
     families = ("json_repair", "json_repair")
     proposal = merging.Proposal(*state.organelles[:2], families, "weighted", 1.0)
-    merging._trial(world, state, proposal, np.random.default_rng(2))
+    merging._test_pair(world, state, proposal, np.random.default_rng(2))
 
 
 def norm(adapter: Adapter) -> float:

@@ -2,6 +2,7 @@
 nano host.
 """
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,6 @@ import torch
 
 from evolora_core.compute import Meter
 from evolora_core.config import EcologyConfig
-from evolora_core.ecology import evolve as loop
 from evolora_core.ecology import perturbation
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
@@ -20,6 +20,7 @@ from evolora_core.ecology.rollout import act, admit, allocate, settle
 from evolora_core.ecology.world import World, found
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Grade
+from evolora_core.probes import watch
 
 RULES = ["grpo", "hebbian", "es"]
 
@@ -67,15 +68,14 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatc
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     steps = iter(range(3))
 
-    def killed(*args):
-        learn(*args)
-        if next(steps) == 2:
+    @contextmanager
+    def kill(name):
+        yield
+        if name == "learn" and next(steps) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "learn", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with watch(kill), pytest.raises(KeyboardInterrupt):
         run(small, tmp_path / "killed", rule, mode=mode, **budget)
-    monkeypatch.setattr(loop, "learn", learn)
     with caplog.at_level("INFO"):
         run(small, tmp_path / "killed", rule, mode=mode, **budget)
     assert "resumed at generation 2" in caplog.text

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evolora_core.ecology.merging import Proposal, _answers
-from evolora_core.ecology.perturbation import _ask, _trial
+from evolora_core.ecology.perturbation import _ask, _attempt
 from evolora_core.ecology.rollout import act, admit, allocate
 from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World, found
@@ -77,8 +77,8 @@ def test_who_answers_like_the_host_gains_nothing_by_errors(small, error):
 
 def test_perturbed_copies_hear_the_errors(small):
     world, state = world_of(small, 0.5, rule="es", pairs=2)
-    trial = _trial(world, state, state.living[0], 40, np.random.default_rng(0))
-    (answers,) = _ask(world, state, [trial])
+    attempt = _attempt(world, state, state.living[0], 40, np.random.default_rng(0))
+    (answers,) = _ask(world, state, [attempt])
     assert 0.3 < wrongly(answers) < 0.7
 
 

@@ -13,9 +13,10 @@ def test_the_engine_is_compared_with_every_other_way():
     rows = engine.measure("nano", "cpu", "float32", [Size(2, 3, 4, 12, 3, 4)], repeats=1, threads=1, only=[])
     found = {row["measure"].removeprefix("2 × 3 "): row for row in rows}
     compared = [row for row in rows if row["other"] is not None]
-    assert len(compared) == 6 and all(
+    assert len(compared) == 7 and all(
         row["ratio"] == pytest.approx(row["ours"] / row["other"], rel=1e-2) for row in compared
     )
+    assert {"training against matmuls", "prefill against matmuls"} <= found.keys()
     shares = [row["ours"] for name, row in found.items() if name.startswith("prefill:")]
     assert len(shares) == 7 and math.isclose(sum(shares), 1, abs_tol=0.05)
     assert found["memory of an organelle"]["ours"] == pytest.approx(3 * 4 * adapter_parameters() * 4 / 2**20, rel=1e-3)
@@ -29,10 +30,14 @@ def adapter_parameters():
     return FlopModel.from_model(load_host("nano").model).adapter
 
 
-def test_an_ecology_is_timed_by_phase_and_size(monkeypatch):
-    monkeypatch.setattr(ecology, "STANDARD", {"population": 4, "episodes": 8, "rank": 2})
-    monkeypatch.setattr(ecology, "GRID", {"population": (2, 4), "episodes": (8, 16), "rank": (2, 4)})
-    points = ecology.measure(load_suite("configs/suites/tiny.yaml", []), ["nano"], generations=1)
+def test_an_ecology_is_timed_by_phase_and_size():
+    points = ecology.measure(
+        load_suite("configs/suites/tiny.yaml", []),
+        ["nano"],
+        generations=1,
+        standard={"population": 4, "episodes": 8, "rank": 2},
+        grid={"population": (2, 4), "episodes": (8, 16), "rank": (2, 4)},
+    )
     assert [point.size["population"] for point in points] == [4, 2, 4, 4]
     for point in points:
         assert min(point.phases.values()) > 0

@@ -47,7 +47,7 @@ def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(home, tmp_path, mo
     obstacle = home / "runs" / "tiny" / "ecology-s1"
     obstacle.parent.mkdir(parents=True)
     obstacle.write_text("a file where a folder must be")
-    with pytest.raises(StageError, match=r"ecology.s1.evolve: .*the pack is without seed 1"):
+    with pytest.raises(StageError, match=r"ecology.s1.calibrate: .*the pack is without seed 1"):
         run("papers")
     pack = Path("papers/tiny/summary.json").absolute()
     summary = json.loads(pack.read_text())

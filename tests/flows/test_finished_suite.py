@@ -17,7 +17,7 @@ from evolora_core.store import query
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("datasets", "calibrate", "tune", "evolve", "sft", "evaluate", "compare", "pack")
+STAGES = ("datasets", "price", "calibrate", "tune", "evolve", "sft", "evaluate", "compare", "pack")
 TINY = str(ROOT / "configs" / "suites" / "tiny.yaml")
 
 
@@ -71,7 +71,8 @@ def test_every_stage_is_done_and_in_the_store(finished):
     recorded = set(query(finished.home, "SELECT run_id, stage FROM stages").rows)
     assert recorded == {(entry.run_id, entry.stage) for entry in found}
     assert {(e.condition, e.seed, e.stage) for e in found} >= {
-        ("shared", 0, "datasets"), ("shared", 1, "calibrate"), ("ecology", 1, "evolve"), ("single", 0, "evolve"),
+        ("shared", 0, "datasets"), ("shared", 1, "price"), ("ecology", 1, "calibrate"), ("ecology", 1, "evolve"),
+        ("single", 0, "evolve"),
         ("sft", 1, "sft"), ("frozen", 0, "evaluate"), ("tuning", 1000, "choose"), ("suite", 0, "compare"),
     }  # fmt: skip
 
@@ -108,10 +109,54 @@ def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished)
     with get_client(sync_client=True) as client:
         names = {run.name for run in client.read_task_runs(limit=200)}
         flows = {run.name for run in client.read_flow_runs(limit=200)}
-        artifacts = {artifact.key for artifact in client.read_artifacts()}
+        artifacts = {artifact.key: artifact for artifact in client.read_artifacts()}
     assert {"evolve ecology s1", "sft s0", "evaluate frozen s1", "datasets s0", "record compare"} <= names
     assert finished.suite in flows
-    assert "paper-table" in artifacts
+    shown = json.loads(artifacts["paper-table"].data)
+    assert list(shown[0])[:3] == ["condition", "seeds", "in distribution %"]
+    assert [row["condition"] for row in shown] == ["frozen", "single", "ecology", "sft"]
+    assert f"({(finished.pack / 'README.md').as_uri()})" in artifacts["paper-table"].description
+    assert (finished.pack / "README.md").as_uri() in artifacts["paper-pack"].data
+
+
+def test_the_run_graph_is_the_chain(finished):
+    """Prefect's graph, as its page draws it: an edge for every need, down to the pack."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
+
+    with get_client(sync_client=True) as client:
+        named = FlowRunFilter(name=FlowRunFilterName(any_=[finished.suite]))
+        first = min(client.read_flow_runs(flow_run_filter=named), key=lambda run: run.created)
+        nodes: list = []
+        while not any(node["label"] == "record pack" for _, node in nodes):  # the server hears of task runs by events
+            nodes = client.request("GET", "/flow_runs/{id}/graph-v2", path_params={"id": first.id}).json()["nodes"]
+    label = {key: node["label"] for key, node in nodes}
+    edges = {(label[parent["id"]], node["label"]) for _, node in nodes for parent in node["parents"]}
+    trial = "try-ecology-0 tuning s1000"
+    chain = ["datasets s0", "price s0", "calibrate ecology s0", "evolve ecology s0", "sft s0", "evaluate sft s0"]
+    chain += ["compare", "record compare", "pack"]
+    assert set(zip(chain, chain[1:], strict=False)) <= edges
+    assert {
+        ("evolve ecology s1", "evolve single s1"),
+        ("datasets s1000", trial),
+        (trial, "choose tuning s1000"),
+    } <= edges
+    assert ("choose tuning s1000", "evolve ecology s0") in edges
+    assert {child for parent, child in edges if parent == "sft s0"} == {"evaluate sft s0", "record sft s0"}
+    lonely = {name for name in label.values() if not any(name == child for _, child in edges)}
+    assert lonely == {"datasets s0", "datasets s1", "datasets s1000"}
+
+
+def test_an_evolution_goes_on_from_its_calibration(finished):
+    (evolved,) = finished.home.glob("runs/tiny/ecology-s0/evolve/*/manifest.json")
+    (calibrated,) = finished.home.glob("runs/tiny/ecology-s0/calibrate/*/manifest.json")
+    first = json.loads(calibrated.read_text())["summary"]["generations"]
+    log = (finished.home / "runs/tiny/ecology-s0/log.jsonl").read_text()
+    assert f"resumed at generation {first}" in log
+    assert f"checkpoints/g{first:06d}/state.json" in json.loads(evolved.read_text())["files"]
+    facts = "SELECT key, value FROM calibration WHERE condition = 'ecology' AND seed = 0"
+    found = dict(query(finished.home, facts).rows)
+    assert found["generation_seconds"] > 0 and found["peak_bytes"] > 2**20 and 0 < found["rewarded"] < 1
 
 
 def test_a_second_run_computes_nothing_and_changes_no_row(finished):

@@ -7,7 +7,8 @@ import pytest
 from evolora_core.config import load_suite
 from evolora_core.errors import ConfigError
 from evolora_core.run_index import SuiteId
-from flows._plan import plan, wanted
+from flows._steps import wanted
+from flows.paper_suite import chain
 from tasks._stage import Suite
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
@@ -23,8 +24,12 @@ def suite():
 
 @pytest.mark.parametrize("prefix", ["", "ecology.", "ecology-0a1b2c3d."])
 def test_the_suites_name_may_be_a_conditions_too(suite, prefix):
-    steps = plan(suite)
-    assert [step.name for step in steps if step.name.startswith("ecology.")] == [RUN, "ecology.s0.evaluate"]
+    steps = chain(suite)
+    assert [step.name for step in steps if step.name.startswith("ecology.")] == [
+        "ecology.s0.calibrate",
+        RUN,
+        "ecology.s0.evaluate",
+    ]
     whole = [step.name for step in wanted(steps, [f"{prefix}ecology.s0"], suite)]
     assert whole[-1] == "ecology.s0.evaluate" and RUN in whole and "frozen.s0.evaluate" not in whole
     assert [step.name for step in wanted(steps, [f"{prefix}ecology.s0.evolve"], suite)] == whole[:-1]
@@ -34,5 +39,5 @@ def test_the_suites_name_may_be_a_conditions_too(suite, prefix):
 
 
 def test_all_if_nothing_is_named(suite):
-    steps = plan(suite)
+    steps = chain(suite)
     assert wanted(steps, [], suite) == steps

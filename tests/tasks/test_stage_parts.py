@@ -84,7 +84,7 @@ def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(a
 
     data = result("datasets", 0)
     tried = [result("try-ecology-0", 100), result("try-ecology-1", 140), result("try-ecology-2", 60)]
-    request = trial_request(suite, arm, 0, 1000, datasets=data, calibration=data, ecology_trials=tried)
+    request = trial_request(suite, arm, 0, 1000, datasets=data, prices=data, ecology_trials=tried)
     assert request.config["budget_flops"] == flops
 
 
@@ -95,7 +95,7 @@ def test_a_trial_cools_as_far_as_the_whole_run(fraction, generations):
     facts = {"condition": "tuning", "seed": 1000, "folder": "x", "identity": "x", "seconds": 1.0, "flops": 0}
     data = StageResult(stage="datasets", summary={"flops": 100, "fixed_flops": 0, "extinct": False}, **facts)
     for arm, budgets in (("ecology", 1), ("single", 1), ("ecology-fourfold", 4)):
-        given = {"datasets": data, "calibration": data, "ecology_trials": [data]}
+        given = {"datasets": data, "prices": data, "ecology_trials": [data]}
         trial = trial_request(suite, arm, 0, 1000, **given).config
         tried = trial.get("generations", trial.get("budget_flops", 0) / (100 / generations))
         whole = evolve_config(suite, arm, 0)["ecology"]["plasticity"]["half_life"]

@@ -6,38 +6,55 @@ import logging
 import os
 import shutil
 import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
-from toy_stages import count, executions, toy_request, toy_suite
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import TaskRun
+from prefect.runtime import flow_run
+from toy_stages import count, executions, toy_suite
 
 from evolora_core import artifacts
 from evolora_core.run_index import entries
-from flows._execute import Outcome, Pool, Step, execute
+from flows._runner import StageRunner, stage_runner
+from flows._steps import Outcome, Step, follow, submit
+from flows._workers import Workers
 from tasks import _progress
 from tasks._log import Console
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
-def run(plan: list[Step], processes: int = 1) -> tuple[Outcome, list[str]]:
+@dataclass
+class Followed(Outcome):
+    """What became of a plan, and of which flow run it was."""
+
+    flow_run: str = ""
+
+
+def run(plan: list[Step], processes: int = 1) -> tuple[Followed, list[str]]:
     """What became of a plan, and the labels of its results in the order in which they came."""
     order: list[str] = []
 
-    @flow(name="toy")
-    def toy() -> Outcome:
-        with Pool(processes, 1) as pool:
-            return execute(plan, pool, lambda result: order.append(result.label))
+    @flow(name="toy", task_runner=StageRunner())
+    def toy() -> Followed:
+        outcome = Followed(len(plan))
+        outcome.flow_run = flow_run.id
+        with stage_runner().working(Workers(processes, 1)) as runner:
+            follow(runner, submit(plan), outcome, lambda future: order.append(future.result().label))
+        return outcome
 
     return toy(), order
 
 
-def step(name: str, seed: int, needs: tuple[str, ...] = (), **config) -> Step:
+def step(name: str, seed: int, needs: Sequence[Step] = (), **config) -> Step:
     """A toy stage called `name`, with the results it needs as inputs."""
-    return Step(
-        name, count, lambda results: toy_request(seed, inputs={need: results[need] for need in needs}, **config), needs
-    )
+    return Step(name, count, {"seed": seed, "config": config}, {"inputs": needs})
 
 
 def states(home) -> dict[int, str]:
@@ -46,11 +63,12 @@ def states(home) -> dict[int, str]:
 
 
 def test_stages_wait_for_their_inputs_and_hand_them_on(home):
-    outcome, order = run([step("sum", 10, ("a", "b")), step("a", 1), step("b", 2)])
-    assert order == ["count s1", "count s2", "count s10"]
+    a, b = step("a", 1), step("b", 2)
+    outcome, order = run([a, b, step("sum", 10, (a, b)), step("c", 3)])
+    assert order == ["count s1", "count s2", "count s10", "count s3"]
     assert outcome.results["sum"].summary["number"] == 13
     assert (home / outcome.results["sum"].folder / "number.txt").read_text() == "13"
-    assert states(home) == {1: "done", 2: "done", 10: "done"}
+    assert states(home) == {1: "done", 2: "done", 10: "done", 3: "done"}
 
 
 def test_a_second_run_reuses_everything(home, tmp_path):
@@ -93,15 +111,33 @@ def test_what_prefect_forgot_is_not_computed_again(home, tmp_path):
 
 
 def test_a_failure_takes_only_those_with_it_that_need_it(home, capsys):
-    outcome, _ = run(
-        [step("bad", 1, act="fail"), step("after", 2, ("bad",)), step("good", 3), step("bug", 4, act="bug")]
-    )
-    assert outcome.failures == {"bad": "toy: asked to fail", "bug": "ZeroDivisionError: a bug"}
+    bad = step("bad", 1, act="fail")
+    others = [step("after", 2, (bad,)), step("good", 3), step("bug", 4, act="bug"), step("wrong", 5, act="no request")]
+    outcome, _ = run([bad, *others])
+    assert outcome.failures == {
+        "bad": "toy: asked to fail",
+        "bug": "ZeroDivisionError: a bug",
+        "wrong": "toy: it cannot be asked for",
+    }
     assert list(outcome.results) == ["good"]
     assert states(home) == {1: "failed", 3: "done", 4: "failed"}
     failed = {entry.seed: entry.reason for entry in entries(home, toy_suite().id)}
     assert failed[1] == "toy: asked to fail"
     assert not list(home.glob("runs/toy/shared-s1/count/*/manifest.json"))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_need_is_an_edge_of_the_run_graph(home, processes):
+    a, b = step("a", 1), step("b", 2)
+    outcome, _ = run([a, b, step("sum", 10, (a, b))], processes)
+    of_this_flow = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(outcome.flow_run)]))
+    named: dict[str, TaskRun] = {}
+    with get_client(sync_client=True) as client:
+        while "count s10" not in named or not named["count s10"].task_inputs:  # the server hears of them by events
+            time.sleep(0.2)
+            named = {task_run.name: task_run for task_run in client.read_task_runs(flow_run_filter=of_this_flow)}
+    inputs = {found.id for found in named["count s10"].task_inputs["inputs"]}
+    assert inputs == {named["count s1"].id, named["count s2"].id}
 
 
 def test_each_run_has_a_log_with_levels(home):
@@ -166,13 +202,13 @@ def test_nobody_waits_for_the_stages_of_an_interrupted_run(home, tmp_path):
         step("short", 2, after={"log": str(long), "executions": 1}),
     ]
 
-    def interrupt(result):
+    def interrupt(future):
         raise KeyboardInterrupt
 
-    @flow(name="toy")
+    @flow(name="toy", task_runner=StageRunner())
     def toy() -> None:
-        with Pool(2, 1) as pool:
-            execute(plan, pool, interrupt)
+        with stage_runner().working(Workers(2, 1)) as runner:
+            follow(runner, submit(plan), Outcome(2), interrupt)
 
     later = threading.Timer(30, release.write_text, ["at last"])  # so that the test ends if somebody does wait
     later.start()
@@ -185,13 +221,9 @@ def test_nobody_waits_for_the_stages_of_an_interrupted_run(home, tmp_path):
 
 def test_a_killed_worker_fails_its_stage_alone(home, tmp_path):
     killed, bystander = str(tmp_path / "killed"), str(tmp_path / "bystander")
-    plan = [
-        step("kill", 1, act="kill", log=killed, after={"log": bystander, "executions": 1}),
-        step("a", 2, log=bystander, after={"log": killed, "executions": 2}),
-        step("b", 3),
-        step("sum", 4, ("a", "b")),
-    ]
-    outcome, _ = run(plan, processes=2)
+    a, b = step("a", 2, log=bystander, after={"log": killed, "executions": 2}), step("b", 3)
+    kill = step("kill", 1, act="kill", log=killed, after={"log": bystander, "executions": 1})
+    outcome, _ = run([kill, a, b, step("sum", 4, (a, b))], processes=2)
     assert list(outcome.failures) == ["kill"]
     assert "process pool" in outcome.failures["kill"]
     assert executions(tmp_path / "killed") == 2  # a fault of the machine is worth another try
