@@ -7,13 +7,14 @@ objectives.
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 
 @dataclass(frozen=True)
 class Elite:
-    """Who holds a cell: organelle id, its objective there, and the generation of entry."""
+    """The best organelle of a cell: its id, its objective there, and the generation of entry."""
 
     organelle: int
     objective: float
@@ -61,13 +62,13 @@ class Archive:
 
     @property
     def qd_score(self) -> float:
-        """Sum of the elites' objectives, exact, so that it does not depend on who came first."""
+        """Sum of the elites' objectives, exact, so that it does not depend on their order."""
         return math.fsum(elite.objective for elite in self.elites.values())
 
-    def state(self) -> list[dict]:
+    def state(self) -> list[dict[str, Any]]:
         """Elites as JSON rows."""
         return [{"index": i, **vars(elite)} for i, elite in sorted(self.elites.items())]
 
-    def restore(self, rows: list[dict]) -> None:
+    def restore(self, rows: list[dict[str, Any]]) -> None:
         """Set the elites to what `state()` gave."""
         self.elites = {r["index"]: Elite(r["organelle"], r["objective"], r["generation"]) for r in rows}

@@ -22,7 +22,10 @@ def commit_seconds() -> float:
     """Seconds of work that a kill may cost a long stage: EVOLORA_COMMIT_SECONDS, a minute by default."""
     given = os.environ.get("EVOLORA_COMMIT_SECONDS", COMMIT_SECONDS)
     try:
-        return float(given)
+        seconds = float(given)
+        if not 0 <= seconds <= 1e6:  # NaN is no number either
+            raise ValueError
+        return seconds
     except ValueError:
         raise ConfigError(f"EVOLORA_COMMIT_SECONDS: {given!r} is not a number of seconds") from None
 

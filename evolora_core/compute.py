@@ -112,11 +112,13 @@ class FlopModel:
 
     def _forward(self, tokens: np.ndarray, answer: np.ndarray, rank: np.ndarray) -> np.ndarray:
         """Multiply-adds of a pass whose LM head runs at the answer's tokens."""
-        return tokens * (self.linear + rank * self.adapter) + self._scores(tokens) + answer * self.head
+        result: np.ndarray = tokens * (self.linear + rank * self.adapter) + self._scores(tokens) + answer * self.head
+        return result
 
     def _scores(self, tokens: np.ndarray) -> np.ndarray:
         """Multiply-adds of the attention of so many tokens with one another."""
-        return sum(pair for pair, _ in self.attention) * tokens * tokens
+        result: np.ndarray = sum(pair for pair, _ in self.attention) * tokens * tokens
+        return result
 
 
 ENTERING = ("layers.0.self_attn.q_proj", "layers.0.self_attn.k_proj", "layers.0.self_attn.v_proj")
@@ -133,10 +135,9 @@ def _integers(value: np.ndarray) -> Any:
 
 def _attended(prompt: np.ndarray, steps: np.ndarray, window: int) -> np.ndarray:
     """Tokens attended to in all decoding steps together: Σ over i = 1 … steps of min(prompt + i, window)."""
-    if not window:
-        return steps * prompt + steps * (steps + 1) / 2
-    free = np.clip(window - prompt, 0, steps)  # steps that still see everything
-    return free * prompt + free * (free + 1) / 2 + (steps - free) * window
+    free = np.clip(window - prompt, 0, steps) if window else steps  # steps that still see everything
+    result: np.ndarray = free * prompt + free * (free + 1) / 2 + (steps - free) * window
+    return result
 
 
 @dataclass

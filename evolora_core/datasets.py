@@ -1,4 +1,4 @@
-"""The splits of a suite: who is drawn where, that nothing leaks, and how they are written.
+"""The splits of a suite: which items each one draws, that no prompt is in two, and how they are written.
 
 Items of `train` come from the unreserved nine tenths of each family, all others from the reserved tenth
 (`families.canonical`), so that they are disjoint from train, and from what the nano host was pretrained on, by
@@ -95,7 +95,7 @@ def check_families(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
 
 
 def _check_sizes(config: SplitSettings, cells: dict[str, int]) -> None:
-    """Of a family without items in `selection` nothing would be chosen, and no router learns it from a single one."""
+    """Each family needs items in `selection`: one to be chosen for, and more than one for a router to learn it."""
     fewest = {
         "train_items": cells["train"],
         "selection_items": 2 * cells["train"],

@@ -15,6 +15,8 @@ from typing import Any
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.families import get
 from evolora_core.families.base import Item
+from evolora_core.foreign import Unfit, read_bytes, read_json
+from evolora_core.foreign.documents import check_plain
 
 CAPABILITIES = ("recognition", "synthesis", "explanation", "debugging", "refactoring", "mutation_effect")
 _KEYS = {  # of a target, and what the regex form calls them
@@ -24,6 +26,8 @@ _KEYS = {  # of a target, and what the regex form calls them
     "original_pattern": "metadata.original_pattern",
     "pattern": "target_regex",
 }
+LONGEST_ROW = 2**20  # bytes; the longest prompt that a host reads is far shorter
+LARGEST_BITS = 4096  # of an integer: a thousand digits
 UNSPECIFIED = "unspecified"  # the depth of a regex row that names none
 
 
@@ -59,20 +63,25 @@ class _Trouble(Exception):
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number from 1, object) of each line that is not blank."""
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
+    except Unfit as error:
+        raise DataError(f"{path}: {error}") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name an existing JSON Lines file") from error
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if not line.strip():
             continue
+        if len(line) > LONGEST_ROW:
+            raise DataError(f"{path}:{number}: longer than {LONGEST_ROW} bytes; shorten the row")
         try:
-            row = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+            row = read_json(line.decode("utf-8"))
+            check_plain(row, bits=LARGEST_BITS)
         except UnicodeDecodeError:
             raise DataError(f"{path}:{number}: not UTF-8; save the file in that encoding") from None
         except json.JSONDecodeError as error:
             place = f"{error.msg.lower()}, column {error.colno}"
             raise DataError(f"{path}:{number}: not valid JSON ({place}); write one object a line") from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DataError(f"{path}:{number}: not valid JSON ({error}); write one object a line") from None
         if not isinstance(row, dict):
             raise DataError(
@@ -132,8 +141,5 @@ def _text(row: dict[str, Any], key: str) -> str:
         raise _Trouble(f"{key}: missing; give it as text")
     if not isinstance(row[key], str) or not row[key].strip():
         raise _Trouble(f"{key}: must be text, not {json.dumps(row[key])[:40]}")
-    return row[key]
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    text: str = row[key]
+    return text

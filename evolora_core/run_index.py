@@ -7,7 +7,6 @@ runs/NAME/index/HASH/packs.json                    the folder that the latest ru
 runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 """
 
-import json
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ import psutil
 
 from evolora_core.artifacts import write_json
 from evolora_core.errors import ConfigError, StageError
+from evolora_core.foreign import read_json, read_text
 
 State = Literal["running", "done", "cached", "failed"]
 
@@ -74,6 +74,15 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def begin(home: Path, suite: SuiteId, document: dict[str, Any], packs: Path) -> None:
+    """Remember a suite and the folder that gets its pack. The folder comes first: a process that finds the suite, as
+    `evolora retry` does after a kill, finds the folder too.
+    """
+    suite.index(home).mkdir(parents=True, exist_ok=True)
+    write_packs(home, suite, packs)
+    write_suite(home, suite, document)
+
+
 def write_suite(home: Path, suite: SuiteId, document: dict[str, Any]) -> None:
     """Write the resolved suite."""
     index = suite.index(home)
@@ -83,7 +92,8 @@ def write_suite(home: Path, suite: SuiteId, document: dict[str, Any]) -> None:
 
 def read_suite(home: Path, suite: SuiteId) -> dict[str, Any] | None:
     """The resolved suite, where it was ever begun. Raises StageError if the file is damaged."""
-    return _document(suite.index(home) / "suite.json")
+    result: dict[str, Any] | None = _document(suite.index(home) / "suite.json")
+    return result
 
 
 def write_plan(home: Path, suite: SuiteId, names: Sequence[str]) -> None:
@@ -99,7 +109,7 @@ def write_packs(home: Path, suite: SuiteId, folder: Path) -> None:
 def read_packs(home: Path, suite: SuiteId) -> Path | None:
     """The folder that the latest run of a suite put its pack into; None before its first."""
     folder = _document(suite.index(home) / "packs.json")
-    return Path(folder) if folder else None
+    return Path(folder) if folder and isinstance(folder, str) else None
 
 
 def waiting(home: Path, suite: SuiteId) -> list[str]:
@@ -189,7 +199,7 @@ def find_run(home: Path, word: str, stages: Sequence[str]) -> Entry:
 def _document(path: Path) -> Any:
     """The JSON document in a file of the index; None if there is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(read_text(path), constants=True)
     except FileNotFoundError:
         return None
     except ValueError as error:

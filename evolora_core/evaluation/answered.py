@@ -1,4 +1,4 @@
-"""Answers kept while an evaluation runs, so that one that is killed goes on where it was.
+"""Answers that are kept while an evaluation runs, so that a killed evaluation resumes.
 
 A file holds one chunk of batches. Chunks are cut the same way every time, so what is read back is what would have been
 answered.

@@ -134,9 +134,14 @@ def write_comparisons(
         "comparisons": compute_comparisons(items, facts, declared, resamples),
         "accuracies": compute_accuracies(items, resamples),
     }
-    for name, rows in tables.items():
-        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMAS[name]), out / f"{name}.parquet")
+    write_tables(tables, out)
     return tables
+
+
+def write_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]], out: Path) -> None:
+    """Write `comparisons.parquet` and `accuracies.parquet` to `out`."""
+    for name, rows in tables.items():
+        pq.write_table(pa.Table.from_pylist(list(rows), schema=_SCHEMAS[name]), out / f"{name}.parquet")
 
 
 def _schema(text: str = "", integer: str = "", number: str = "") -> dict[str, pa.DataType]:
@@ -153,7 +158,8 @@ _SCHEMAS = {
 
 def _read_items(folder: Path, condition: str, seed: int) -> pd.DataFrame:
     table = pq.read_table(folder / "evaluations.parquet", columns=ITEM_COLUMNS).to_pandas()
-    return table.assign(condition=condition, seed=seed)
+    result: pd.DataFrame = table.assign(condition=condition, seed=seed)
+    return result
 
 
 def _by_item(items: pd.DataFrame, arm: str, split: str) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from evolora_core.hosts import Host
 from evolora_core.population.generate import Alternatives, Answer, Sampled, generate
 from evolora_core.population.passes import out_of_memory
 from evolora_core.population.stack import Population
+from evolora_core.probes import span
 
 log = logging.getLogger(__name__)
 
@@ -125,19 +126,20 @@ def answer_items(
         answers: list[Answer] = []
         while not answers:
             try:
-                answers = generate(
-                    host,
-                    population,
-                    [prompts[row] for row in rows],
-                    slots[rows],
-                    max_new_tokens=decoding.max_new_tokens,
-                    temperatures=heat[rows].tolist(),
-                    keys=None if keys is None else np.asarray(keys)[rows],
-                    batch_rows=together,
-                    alternatives=alternatives,
-                    sampled=sampled,
-                    stop=stop,
-                )
+                with span("generate"):
+                    answers = generate(
+                        host,
+                        population,
+                        [prompts[row] for row in rows],
+                        slots[rows],
+                        max_new_tokens=decoding.max_new_tokens,
+                        temperatures=heat[rows].tolist(),
+                        keys=None if keys is None else np.asarray(keys)[rows],
+                        batch_rows=together,
+                        alternatives=alternatives,
+                        sampled=sampled,
+                        stop=stop,
+                    )
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error) or together == 1:
                     raise
@@ -165,11 +167,13 @@ def _graded(
     tokens = [*prefix, *given.tokens]
     whole = host.decode(tokens[: decoding.max_new_tokens])
     text = until(whole, decoding.stop_strings)
+    with span("grade"):
+        graded = grade(item, text)
     return Outcome(
         item=item,
         slot=slot,
         answer=text,
-        grade=grade(item, text),
+        grade=graded,
         prompt_tokens=given.prompt_tokens,
         answer_tokens=given.new_tokens,
         flops=flops,

@@ -6,6 +6,7 @@ What `evolora evaluate` prints. Knows nothing of run folders or stores.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,8 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Evolved:
-    """The population of a run: who lives in which slot, and either its routes (for `learned` with their classifier) or
-    the items to choose them on, among `shortlist` (slots; all if empty).
+    """The population of a run: the slot of each organelle, and either its routes (for `learned` with their classifier)
+    or the items to choose them on, among `shortlist` (slots; all if empty).
     """
 
     name: str
@@ -91,7 +92,7 @@ def accuracy_row(arm: str, outcomes: Sequence[Outcome]) -> dict[str, str | int |
 
 def evaluation_rows(
     split: str, arm: str, outcomes: Sequence[Outcome], organelle_of_slot: Mapping[int, int] | None = None
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Rows of the table `evaluations`; `organelle` is -1 for the bare host, and the slot where no ids are given."""
     ids = organelle_of_slot or {}
     return [

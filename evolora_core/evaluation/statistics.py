@@ -242,7 +242,7 @@ def verdict(c: Comparison, family: int = 1) -> str:
 
 
 def _note(c: Comparison, family: int) -> str:
-    """What keeps a reader from taking the row for more than it is."""
+    """What limits the verdict, for the reader of the table."""
     notes = []
     if c.seeds < MIN_SEEDS:
         notes.append(THESE_RUNS_ONLY)

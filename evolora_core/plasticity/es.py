@@ -1,4 +1,4 @@
-"""The slope of evolution strategies: from what mirrored perturbations scored to the direction in which scores rise."""
+"""The slope of evolution strategies: the direction in which the scores of mirrored perturbations rise."""
 
 import numpy as np
 from torch import Tensor, from_numpy

@@ -11,7 +11,8 @@ import numpy as np
 
 def advantages(rewards: np.ndarray) -> np.ndarray:
     """Reward less the group's mean, `[samples]`; all 0 where all are right or all wrong, which teaches nothing."""
-    return rewards - rewards.mean()
+    result: np.ndarray = rewards - rewards.mean()
+    return result
 
 
 def step_order(samples: int, rows: int, steps: int, draw: np.random.Generator) -> np.ndarray:

@@ -56,8 +56,9 @@ def choose_among(
     `meter`.
 
     `listed` names the slots worth asking: under a family, those that answer its items; under "", those that answer all.
-    If nobody is to answer all, the sum of the specialists that are proven in their families is: `add_up` of their slots
-    gives a population whose last slot that is. Without `add_up`, or if fewer than two are, the one that leads most.
+    If "" has no slots, the candidate for all items is the sum of the specialists that are proven in their families:
+    `add_up` of their slots gives a population whose last slot that is. Without `add_up`, or if fewer than two are
+    proven, it is the one that leads most.
     """
     # One question for each (slot, item): the host and the generalists answer everything, specialists their family.
     answers: dict[tuple[int, int], Outcome] = {}

@@ -81,7 +81,8 @@ def _gaussians(features: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, np
 
 def _distances(whitened: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Squared distances `[n, classes]`."""
-    return ((whitened[:, None] - means[None]) ** 2).sum(axis=2)
+    result: np.ndarray = ((whitened[:, None] - means[None]) ** 2).sum(axis=2)
+    return result
 
 
 def write_classifier(path: Path, classifier: Classifier) -> None:

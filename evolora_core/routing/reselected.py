@@ -1,4 +1,4 @@
-"""The router `reselected`: as `family`, but for foreign families too it may choose, on items of theirs.
+"""The router `reselected`: `family`, but it chooses for foreign families too, on items of theirs.
 
 That is a privilege which no other router has. Every arm has it alike, with all adapters among which it chose for its
 own families; what choosing costs is part of the evaluation and of no arm's budget.

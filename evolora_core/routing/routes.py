@@ -1,4 +1,4 @@
-"""Routes: from the graded answers of every candidate to a table that says who answers what.
+"""Routes: from the graded answers of every candidate to a table of which candidate answers what.
 
 Knows nothing of hosts or tensors; outcomes in, a small JSON document out.
 """
