@@ -1,17 +1,19 @@
 # make paper-suite   the default suite end to end: SUITE=configs/suites/quickstart.yaml
 # make test          all tests
+# make test-hostile  10,000 hostile inputs of each kind (EXAMPLES=10000); `make test` tries 300
 # make test-distributed  the same suite on local Dask and Ray clusters, with the extras that they need
 # make check         formatting, lint and types
 # Each sets up .venv in this checkout when it is missing or older than the requirements. Needs Python 3.11+ and a package index.
 
 SUITE ?= configs/suites/quickstart.yaml
 WORKERS ?= 2
+EXAMPLES ?= 10000
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: paper-suite test test-distributed check install clean
+.PHONY: paper-suite test test-hostile test-distributed check install clean
 .DEFAULT_GOAL := paper-suite
 
 paper-suite: $(STAMP)
@@ -19,6 +21,9 @@ paper-suite: $(STAMP)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-hostile: $(STAMP)
+	EVOLORA_HOSTILE_EXAMPLES=$(EXAMPLES) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist load tests/hostile
 
 test-distributed: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf,dask,ray]'

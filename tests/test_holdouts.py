@@ -8,7 +8,7 @@ import pytest
 
 from evolora_core.datasets import read_holdout
 from evolora_core.errors import DataError
-from evolora_core.families import gold, grade
+from evolora_core.families import Item, gold, grade
 
 DATA = Path(__file__).parent / "data"
 GRID_ROW = {"prompt": "Add 1 and 2.", "target": 3, "family": "math", "depth": "short"}
@@ -55,6 +55,43 @@ def test_regex_form(task_id: str, right: str, wrong: str) -> None:
     assert not grade(item, wrong).correct
 
 
+SNIPPET = "def scale(xs, k):\n    if not xs:\n        return []\n\n    answer = [x * k for x in xs]\n    return answer"
+
+
+@pytest.mark.parametrize(
+    ("answer", "correct", "score"),
+    [
+        (SNIPPET, True, 1),
+        (f"```python\n{SNIPPET}\n```", True, 1),
+        (f"Here is the code:\n\n```\n\n{SNIPPET}\n\n```\nIt has four spaces per indent.", True, 1),
+        (f"\n{SNIPPET}\n\n".replace("\n", " \r\n"), True, 1),  # blanks at ends of lines cannot be seen
+        (f"```python\n{SNIPPET}", True, 1),  # cut off by the token cap, after the code
+        (SNIPPET.replace("    ", "  "), False, 2 / 6),
+        (SNIPPET.replace("\n\n", "\n"), False, 3 / 6),
+        (f"```\n{SNIPPET}\n```\nor\n```\npass\n```", False, 0),  # the last block is the answer
+        ("```\n\n```", False, 0),
+        (" \n", False, 0),
+    ],
+)
+def test_a_target_of_several_lines_is_graded_line_by_line(
+    tmp_path: Path, answer: str, correct: bool, score: float
+) -> None:
+    file = tmp_path / "snippets.jsonl"
+    prompt = "Format this function with four spaces per indent.\n```\ndef scale(xs,k):\n if not xs: …\n```\n"
+    file.write_text(lines(GRID_ROW, GRID_ROW | {"prompt": prompt, "family": "code.format", "target": SNIPPET}))
+    item = read_holdout(file)[1]
+    assert grade(item, gold(item)).correct
+    found = grade(item, answer)
+    assert (found.correct, found.score) == (correct, pytest.approx(score))
+
+
+def test_a_target_of_one_line_with_blanks_is_code_too() -> None:
+    item = Item("Normalise: `total=a+b`", "total = a + b", "code.format", "short", "")
+    assert grade(item, "total = a + b").correct and grade(item, "`total = a + b`").correct
+    assert not grade(item, "total=a+b").correct
+    assert grade(Item("", " max_rank ", "code.format", "short", ""), "max_rank").correct
+
+
 def test_the_own_label_wins(tmp_path: Path) -> None:
     file = tmp_path / "odd.jsonl"
     file.write_text(json.dumps(GRID_ROW | {"target": 4}) + "\n")
@@ -87,7 +124,8 @@ def without(row: dict[str, Any], key: str) -> dict[str, Any]:
         (GRID_ROW | {"family": "logic.bool"}, "target: must be true or false"),
         (GRID_ROW | {"family": "json_repair"}, "target: must be a list"),
         (GRID_ROW | {"family": "string.sort"}, "target: must be the letters"),
-        (GRID_ROW | {"family": "code.format"}, "target: must be one name"),
+        (GRID_ROW | {"family": "code.format"}, "target: must be a name or code"),
+        (GRID_ROW | {"family": "code.format", "target": " \n"}, "target: must be a name or code"),
         (GRID_ROW | {"family": "regex"}, "target: must be an object with pattern and test_strings"),
         (GRID_ROW | {"family": "regex", "target": {}}, "target: test_strings: must be a list"),
         (

@@ -12,6 +12,7 @@ from evolora_core.errors import ConfigError, StageError
 from evolora_core.run_index import (
     Entry,
     SuiteId,
+    begin,
     entries,
     find_suite,
     now,
@@ -48,6 +49,14 @@ def test_the_suite_that_was_run_last_is_the_latest(tmp_path):
         time.sleep(0.02)  # clocks of file systems tick by some milliseconds
     assert suites(tmp_path) == [other, SUITE]
     assert find_suite(tmp_path, "try") == SUITE
+
+
+def test_a_suite_is_never_found_without_the_folder_of_its_pack(tmp_path):
+    """A kill may come between any two files."""
+    begin(tmp_path, SUITE, {"name": "try"}, tmp_path / "packs")
+    files = sorted(SUITE.index(tmp_path).iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    assert [file.name for file in files] == ["packs.json", "suite.json"]
+    assert read_packs(tmp_path, SUITE) == tmp_path / "packs"
 
 
 def test_a_stage_whose_process_is_gone_has_failed(tmp_path):

@@ -72,7 +72,8 @@ def test_a_wrong_suite(capsys, home, changes, wanted):
 
 
 def test_a_device_that_is_not_there(capsys):
-    assert "device 'cuda:77x' is unknown" in refusal(capsys, "run", suite({"device": "cuda:77x"}))
+    assert "key 'device': is unknown; use cpu" in refusal(capsys, "run", suite({"device": "cuda:77x"}))
+    assert "key 'device': is unknown; use cpu" in refusal(capsys, "run", suite({"device": "meta"}))
     elsewhere = asked_suite(suite({"device": "cuda:77", "workers": "dask"}))
     check_machine(elsewhere)  # the cluster's machines may have it
     check_suite(elsewhere, Path("packs/bad"))

@@ -77,25 +77,36 @@ def test_whoever_reads_may_go(tmp_path):
     """As with `evolora host list | head -1`."""
     code = "from flows.cli import console; console()"
     environment = os.environ | {"EVOLORA_HOME": str(tmp_path)}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", code, "host", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    )
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    assert process.wait() == 141
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize(
+    ("ignored", "sent", "code", "word"),
+    [
+        (False, signal.SIGINT, 130, "interrupted"),
+        (True, signal.SIGTERM, 143, "terminated"),  # as `evolora run … &` in a script, which passes over Ctrl-C
+    ],
+)
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, ignored, sent, code, word):
     command = ["run", "configs/suites/tiny.yaml", "--set", "processes=2", "--packs", str(tmp_path / "packs")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from flows.cli import console; console()", *command],
+    begin = f"import signal; signal.signal(signal.SIGINT, signal.{'SIG_IGN' if ignored else 'default_int_handler'})"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{begin}; from flows.cli import console; console()", *command],
         stderr=subprocess.PIPE, text=True, env=os.environ | {"EVOLORA_HOME": str(tmp_path)},
-    )  # fmt: skip
-    said = next(line for line in process.stderr if "started" in line)
-    process.send_signal(signal.SIGINT)
-    said += process.stderr.read()
-    assert process.wait() == 130
-    assert "interrupted; the same command goes on from here\n" in said and "Traceback" not in said
+    ) as process:  # fmt: skip
+        said = next(line for line in process.stderr if "started" in line)
+        if ignored:
+            process.send_signal(signal.SIGINT)
+            said += next(line for line in process.stderr if "done" in line)
+        process.send_signal(sent)
+        said += process.stderr.read()
+        assert process.wait() == code
+    assert f"{word}; the same command goes on from here\n" in said and "Traceback" not in said
 
 
 def test_a_full_disk_is_told_in_one_line(tmp_path):

@@ -1,5 +1,6 @@
 """Every fault of a config file is one line that names file, line, key and mend."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -75,6 +76,7 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         ("sft]", "sft, quick]\narms:\n  quick: {lik: sft}", r"unknown key 'arms.quick.lik'; did you mean 'like'"),
         ("sft]", "sft, Quick]\narms:\n  Quick: {like: sft}", r"key 'arms.Quick.*should match pattern"),
         ("sft]", "sft]\narms:\n  single: {like: sft}", r"arms: 'single' is taken"),
+        ("sft]", "sft]\narms:\n  ecology: {like: ecology}", r"arms: 'ecology' is taken"),
         (
             "sft]",
             "sft, quick]\narms:\n  quick: {like: sft, changes: {trials: []}}",
@@ -112,13 +114,13 @@ def test_a_rule_without_memories_cannot_merge_by_what_is_remembered():
 
 
 def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself():
-    from tasks.calibrate import stage_name
+    from tasks.price import stage_name
 
     config = load_suite(SUITES / "ablations.yaml")
     suite = SimpleNamespace(config=config)
-    own = {arm for arm in config.conditions if arm != "frozen" and stage_name(suite, arm) != "calibrate"}
+    own = {arm for arm in config.conditions if arm != "frozen" and stage_name(suite, arm) != "price"}
     assert own == {"reinforce", "grpo-rule", "hebbian", "es-rule", "gold"}
-    assert stage_name(suite, "gold") == "calibrate-gold"
+    assert stage_name(suite, "gold") == "price-gold"
     trial = "ecology.trials=[{plasticity: {rule: reinforce}}]"
     with pytest.raises(ConfigError, match=r"ecology: trials.0 asks at another temperature than the arm"):
         load_suite(SUITES / "ablations.yaml", [trial])
@@ -151,6 +153,20 @@ def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path):
     assert [suite.settings("sft-kl", trial).kl for trial in range(suite.trials)] == [0.1] * suite.trials
 
 
+def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose():
+    """`single` has a rate of its own under its own name."""
+    suite, tuned = load_suite(SUITES / "quickstart.yaml"), load_suite(SUITES / "evo-vs-sft.yaml")
+    assert suite.trials == 0 and suite.kind("single") == "single"
+    chosen = SUITES.parents[1] / "docs/paper_packs/evo-vs-sft/tuning.csv"
+    table = csv.DictReader(chosen.read_text(encoding="utf-8").splitlines())
+    rows = [row for row in table if row["chosen"] == "True"]
+    for arm in ("ecology", "single", "sft"):
+        (best,) = [json.loads(row["changes"]) for row in rows if row["condition"] == arm]
+        numbers = [trial for trial in range(tuned.trials) if tuned.settings(arm).trials[trial] == best]
+        there = tuned.settings(arm, numbers[0])
+        assert suite.settings(arm) == there.model_copy(update={"trials": []})
+
+
 @pytest.mark.parametrize(
     ("override", "place"),
     [
@@ -168,17 +184,17 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place)
 @pytest.mark.parametrize(
     ("override", "fault"),
     [
-        ("sft.learning_rate=0.01", "sft.learning_rate: every one of its trials has its own"),
+        ("sft.learning_rate=0.01", "sft.learning_rate: every trial replaces it"),
         (
             "ecology.plasticity.rule=hebbian",
-            "ecology.trials: 0 and 1 are one run, as they differ in nothing that 'hebbian' reads",
+            "ecology.trials: 0 and 1 are the same run: 'hebbian' reads no setting in which they differ",
         ),
         (
             "es={update: best, trials: [{learning_rate: 0.1}, {learning_rate: 0.2}]}",
-            "es.trials: 0 and 1 are one run, as they differ in nothing that 'best' reads",
+            "es.trials: 0 and 1 are the same run: 'best' reads no setting in which they differ",
         ),
-        ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every one of its trials has its"),
-        ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every one of"),
+        ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every trial replaces it"),
+        ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every trial"),
         (
             "arms={lone: {like: ecology, changes: {generations: 9}}}",
             "evolves until its budget is spent; set arms.",

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from evolora_core.families import get, grade
 from evolora_core.families.base import Item
-from evolora_core.families.matching import LONGEST_PATTERN, TIME_LIMIT, grade_pattern
+from evolora_core.families.matching import TIME_LIMIT, grade_pattern
 from evolora_core.families.patterns import draw_segments, matches, pattern_of, sample
 from evolora_core.families.regex_explanation import read_terms
 from evolora_core.families.variants import broken, draw_cases, draw_miss, near_miss
+from evolora_core.foreign.patterns import LONGEST
 from evolora_core.rng import stream
 
 CASES = [("aaa", True), ("b", False)]
@@ -29,7 +30,7 @@ def test_a_hostile_pattern_is_stopped(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "*a", "a{99999999999}", "(?R)", "(?:a|(?1))(b)", "a" * (LONGEST_PATTERN + 1), "(" * 150, r"\L<x>"]
+    "pattern", ["(", "*a", "a{99999999999}", "(?R)", "(?:a|(?1))(b)", "a" * (LONGEST + 1), "(" * 150, r"\L<x>"]
 )
 def test_what_is_no_pattern_is_malformed(pattern: str) -> None:
     assert grade_pattern(pattern, CASES).reason == "malformed"

@@ -1,0 +1,45 @@
+"""The pages: README stays short, links lead somewhere, queries and views are those of the store."""
+
+import re
+from pathlib import Path
+
+import pytest
+from example_suite import write_suite
+
+from evolora_core.store import frame, query, record
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]
+PAGES += sorted((ROOT / "docs" / "paper_packs").glob("*/NOTES.md"))
+
+
+def prose(page: Path) -> str:
+    """A page without its code."""
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+
+
+def test_the_readme_is_read_once() -> None:
+    text = prose(ROOT / "README.md")
+    assert len(text.split()) <= 1200
+    assert len(re.findall(r"^!\[", text, flags=re.MULTILINE)) == 1
+    assert len(re.findall(r"^\| -", text, flags=re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_pages_and_folders_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose(page)):
+        if "://" not in target and not target.endswith(".png"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_queries_of_the_pages_are_answered(tmp_path: Path) -> None:
+    for stage in write_suite(tmp_path, "quickstart-0a1b2c3d", items=24):
+        record(tmp_path, stage)
+    texts = [(ROOT / name).read_text() for name in ("README.md", "docs/running.md")]
+    queries = [sql for text in texts for sql in re.findall(r'^evolora sql "(.*?)"', text, flags=re.MULTILINE)]
+    assert len(queries) > 5
+    for sql in queries:
+        query(tmp_path, sql)
+    views = texts[1].partition("| view |")[2].partition("\n\n")[0]
+    for name in re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in views.splitlines()[2:])):
+        frame(tmp_path, f"SELECT * FROM {name} LIMIT 1", [])
