@@ -58,16 +58,8 @@ def measure(run: Run) -> Foretaste:
         key = row["generation"], row["organelle"], row["task_id"]
         items[key] = items.get(key, False) or row["correct"]
     solved = np.array(list(items.values()))
-    if not (solved.any() or run.world.rule.sees_gold):
-        raise StageError(
-            f"calibrate: none of {len(solved)} items of the first {len(done)} generations was ever answered correctly, "
-            "so rewards cannot vary; choose easier families or depths, a stronger host, or more verifier calls"
-        )
-    if right.all() and len(right):
-        raise StageError(
-            f"calibrate: all {len(right)} items of the first {len(done)} generations were answered correctly, so "
-            "nothing can be learned; choose harder families or depths"
-        )
+    if not run.world.arrivals:  # families that have not come yet may be easier, or harder
+        _check_that_rewards_vary(solved, right, len(done), run.world.rule.sees_gold)
     priced = Meter.from_state(run.world.calibration.meter).total()
     return Foretaste(
         generations=len(done),
@@ -77,6 +69,20 @@ def measure(run: Run) -> Foretaste:
         rewarded=float(right.mean()),
         practised=float(solved.mean()),
     )
+
+
+def _check_that_rewards_vary(solved: np.ndarray, right: np.ndarray, generations: int, sees_gold: bool) -> None:
+    if not (solved.any() or sees_gold):
+        raise StageError(
+            f"calibrate: none of {len(solved)} items of the first {generations} generations was ever answered "
+            "correctly, so rewards cannot vary; choose easier families or depths, a stronger host, or more verifier "
+            "calls"
+        )
+    if right.all() and len(right):
+        raise StageError(
+            f"calibrate: all {len(right)} items of the first {generations} generations were answered correctly, so "
+            "nothing can be learned; choose harder families or depths"
+        )
 
 
 def hours(generations: int, generation_seconds: float) -> float:

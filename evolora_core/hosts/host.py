@@ -133,14 +133,15 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
 def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[Path], device: str, dtype: Any) -> Host:
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise HostError(f"host {name!r}: its tokenizer is not a fast one; save it with a tokenizer.json")
-    eos_ids = _eos_ids(model, tokenizer)
-    if not eos_ids:
+    ends = _eos_ids(model, tokenizer)
+    if not ends:
         raise HostError(
             f"host {name!r}: neither generation_config.json nor the tokenizer names an EOS token; add eos_token"
         )
     vocabulary = model.get_input_embeddings().num_embeddings
     pad = tokenizer.pad_token_id
-    check_ids(name, [*eos_ids, *([pad] if pad is not None else [])], vocabulary)
+    check_ids(name, [*ends, *([pad] if pad is not None else [])], vocabulary)
+    eos_ids = tuple(dict.fromkeys(ends))
     if not plain.chat:
         tokenizer.chat_template = None
     end = ending_id(tokenizer, eos_ids)
@@ -169,11 +170,11 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
     )
 
 
-def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
-    """All ids that end an answer: the generation config's (one or several) and the tokenizer's."""
+def _eos_ids(model: Any, tokenizer: Any) -> list[Any]:
+    """All ids that end an answer, unchecked: the generation config's (one or several) and the tokenizer's."""
     named = model.generation_config.eos_token_id if model.generation_config is not None else None
     ids = list(named) if isinstance(named, list | tuple) else [named]
-    return tuple(dict.fromkeys(token for token in [*ids, tokenizer.eos_token_id] if token is not None))
+    return [token for token in [*ids, tokenizer.eos_token_id] if token is not None]
 
 
 def check_device(name: str, device: str) -> None:

@@ -16,6 +16,7 @@ from evolora_core.report.contents import Contents, same
 from evolora_core.report.other_forms import write_tables
 from evolora_core.report.pack import hashes, write_numbers
 from evolora_core.store import carry, query, read, store_path, unpacked
+from evolora_core.store.fingerprints import MACHINE
 
 CLOCK = {"seconds", "manifest"}  # columns that differ from run to run; of a manifest, the identity says what counts
 SHOWN = 3  # rows of a file that are named
@@ -117,7 +118,7 @@ def _comparable(name: str, table: pa.Table) -> pd.DataFrame:
     """A table without times, its slices in a fixed order."""
     data = table.drop_columns([column for column in table.column_names if column in CLOCK]).to_pandas()
     if name == "calibration":
-        data = data[data["key"] != "answers_per_second"]
+        data = data[~data["key"].isin(MACHINE)]
     result: pd.DataFrame = data.reset_index(drop=True)
     return result
 

@@ -8,7 +8,7 @@ from evolora_core.store.schema import tables
 
 NAMES = ("suite", "run_id")  # hold the configuration's hash, which says also where a suite ran
 CLOCK = {"seconds"}
-CLOCK_ROWS = {"calibration": "key <> 'answers_per_second'"}
+MACHINE = ("answers_per_second", "generation_seconds", "peak_bytes")  # rows of `calibration` that tell of the machine
 
 
 def fingerprints(home: Path, suite: str) -> dict[str, str]:
@@ -17,7 +17,7 @@ def fingerprints(home: Path, suite: str) -> dict[str, str]:
     for table in tables():
         columns = query(home, f"SELECT * FROM data.{table} LIMIT 0").columns
         kept = ", ".join(f'"{name}"' for name in columns if name not in {*NAMES, *CLOCK})
-        condition = CLOCK_ROWS.get(table, "TRUE")
+        condition = f"key NOT IN {MACHINE}" if table == "calibration" else "TRUE"
         found = query(home, f"SELECT {kept} FROM data.{table} WHERE suite = ? AND {condition} ORDER BY ALL", [suite])
         hashes[table] = hashlib.sha256(repr(found.rows).encode()).hexdigest()
     return hashes

@@ -11,7 +11,7 @@ from hostile.values import ANY, WORDS, as_json, garbled, spoilt
 from hypothesis import given
 from hypothesis import strategies as st
 from random_host import random_host
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from evolora_core.config import DecodingConfig
 from evolora_core.errors import DataError
@@ -54,6 +54,20 @@ TEMPLATES = st.one_of(
     st.text("{}%|.[]()'a0*+ \n", max_size=30).map(lambda text: "{{ messages[0]['content'] }}" + text),
 )
 
+KINDS = st.sampled_from(
+    ["llama", "bert", "t5", "gpt2", "gemma3_text", "whisper", "qwen3_moe", "mamba", "x", "clip", "gpt_neo"]
+)
+CHANGES = {
+    "empty": lambda old: torch.zeros(0),
+    "gone": lambda old: None,
+    "half": lambda old: old.half(),
+    "longer": lambda old: old[None],
+    "negative": lambda old: -old,
+    "not a number": lambda old: old * float("nan"),
+    "shorter": lambda old: old[:-1],
+    "whole numbers": lambda old: old.long(),
+}
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
@@ -64,57 +78,61 @@ def made(tmp_path_factory):
     return SimpleNamespace(host=host, files=files, folder=bad, tensors=load_file(good / "model.safetensors"))
 
 
-@tried
-@given(data=st.data())
-def test_a_host_folder(made, data):
-    shutil.rmtree(made.folder)
-    made.folder.mkdir()
-    for name, content in made.files.items():
-        (made.folder / name).write_bytes(content)
-    how = data.draw(
+def test_a_host_folder(made):
+    @tried
+    @given(damage=damages(made.files, sorted(made.tensors)))
+    def survives(damage):
+        shutil.rmtree(made.folder)
+        made.folder.mkdir()
+        for name, content in (made.files | written(damage, made.tensors)).items():
+            if content is not None:
+                (made.folder / name).write_bytes(content)
+
+        def use() -> list[str]:
+            host = load_host(str(made.folder))
+            return [outcome.answer for outcome in ask(host, ["1 + 1", "a" * 30])]
+
+        accepted_or_refused(use)
+
+    survives()
+
+
+@st.composite
+def damages(draw, files, tensors):
+    """What is done to a good folder: new contents of a file (None: it goes), or what becomes of a tensor."""
+    how = draw(
         st.sampled_from(["document", "document", "document", "text", "template", "weights", "bytes", "gone", "kind"])
     )
-    name = data.draw(st.sampled_from(sorted(made.files)))
-    path = made.folder / name
     if how == "document":
-        path = made.folder / data.draw(st.sampled_from(TEXTS[:3] * 3 + TEXTS[4:]))
-        path.write_text(as_json(data.draw(spoilt(json.loads(made.files[path.name])))))
-    elif how == "text":
-        path = made.folder / data.draw(st.sampled_from(TEXTS))
-        garble = garbled(made.files[path.name].decode(), '[]{}":,\\u0-9 %')
-        path.write_bytes(data.draw(garble).encode("utf-8", "surrogatepass"))
-    elif how == "template":
-        template = data.draw(TEMPLATES)
-        (made.folder / "chat_template.jinja").write_bytes(template.encode("utf-8", "surrogatepass"))
-    elif how == "weights":
-        tensor = data.draw(st.sampled_from(sorted(made.tensors)))
-        old = made.tensors[tensor]
-        new = data.draw(
-            st.sampled_from(
-                [None, old * float("nan"), old[:-1], old.half(), old.long(), old[None], torch.zeros(0), -old]
-            )
-        )
-        rest = {key: value for key, value in made.tensors.items() if key != tensor}
-        put = {} if new is None else {data.draw(st.sampled_from([tensor, "x", tensor + ".x"])): new.contiguous()}
-        save_file(rest | put, made.folder / "model.safetensors", metadata={"format": "pt"})
-    elif how == "bytes":
-        raw, at = made.files[name], data.draw(st.integers(0, 400))
-        path.write_bytes(raw[:at] + data.draw(st.binary(max_size=12)) + raw[at + data.draw(st.integers(0, 12)) :])
-    elif how == "kind":
-        kind = data.draw(
-            st.sampled_from(
-                ["llama", "bert", "t5", "gpt2", "gemma3_text", "whisper", "qwen3_moe", "mamba", "x", "clip", "gpt_neo"]
-            )
-        )
-        (made.folder / "config.json").write_text(as_json(json.loads(made.files["config.json"]) | {"model_type": kind}))
-    else:
-        path.unlink()
+        name = draw(st.sampled_from(TEXTS[:3] * 3 + TEXTS[4:]))
+        return {name: as_json(draw(spoilt(json.loads(files[name])))).encode()}
+    if how == "text":
+        name = draw(st.sampled_from(TEXTS))
+        text = draw(garbled(files[name].decode(), '[]{}":,\\u0-9 %'))
+        return {name: text.encode("utf-8", "surrogatepass")}
+    if how == "template":
+        return {"chat_template.jinja": draw(TEMPLATES).encode("utf-8", "surrogatepass")}
+    if how == "weights":
+        tensor, change = draw(st.sampled_from(tensors)), draw(st.sampled_from(sorted(CHANGES)))
+        return tensor, change, draw(st.sampled_from([tensor, "x", tensor + ".x"]))
+    if how == "kind":
+        return {"config.json": as_json(json.loads(files["config.json"]) | {"model_type": draw(KINDS)}).encode()}
+    name = draw(st.sampled_from(sorted(files)))
+    if how == "gone":
+        return {name: None}
+    raw, at = files[name], draw(st.integers(0, 400))
+    return {name: raw[:at] + draw(st.binary(max_size=12)) + raw[at + draw(st.integers(0, 12)) :]}
 
-    def use() -> list[str]:
-        host = load_host(str(made.folder))
-        return [outcome.answer for outcome in ask(host, ["1 + 1", "a" * 30])]
 
-    accepted_or_refused(use)
+def written(damage, tensors):
+    """The files that a damage changes."""
+    if isinstance(damage, dict):
+        return damage
+    tensor, change, name = damage
+    new = CHANGES[change](tensors[tensor])
+    rest = {key: value for key, value in tensors.items() if key != tensor}
+    put = {} if new is None else {name: new.contiguous()}
+    return {"model.safetensors": save(rest | put, metadata={"format": "pt"})}
 
 
 def ask(host, prompts):
