@@ -43,7 +43,7 @@ def verify(home: Path, folder: Path) -> list[str]:
         try:
             rows = read(folder / DATA)
             with unpacked(rows) as own:
-                differences += _check(Contents(own, suite, "its rows"), folder, hashes(folder / DATA))
+                differences += _check(Contents(own, suite, "its data"), folder, hashes(folder / DATA))
             if stored:
                 strange = list(_other_rows(rows, home, suite))
                 trusted = not strange

@@ -8,8 +8,8 @@ from evolora_core.config import load_suite
 from flows.bench.faults import measure
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
-SMALL = ["seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
-FAULTS = ["kill -9 of the worker", "truncated checkpoint", "truncated evaluations", "NaN organelle", "out of memory"]
+SMALL = ["processes=1", "seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
+FAULTS = ["kill -9 of the flow", "truncated checkpoint", "NaN organelle", "out of memory"]
 
 
 @pytest.mark.slow

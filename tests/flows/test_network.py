@@ -57,10 +57,13 @@ def test_the_guard_sees_what_is_attempted(blocked):
     assert attempts.read_text() == "example.com\n"
 
 
+UNTUNED = ["seeds=[0]", "processes=2", "conditions=[frozen, ecology, sft]", "ecology.trials=[]", "sft.trials=[]"]
+
+
 def test_a_suite_asks_nobody_outside(blocked, tmp_path):
     environment, attempts = blocked
     done = subprocess.run(
-        [sys.executable, "-m", "flows.cli", "run", str(TINY), "--set", "seeds=[0]", "--set", "processes=2"],
+        [sys.executable, "-m", "flows.cli", "run", str(TINY), *(word for it in UNTUNED for word in ("--set", it))],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -57,7 +57,7 @@ def test_an_edited_answer_is_found_without_a_store(pack: Path, nowhere: Path) ->
     _edit(pack / "data" / "answers.parquet", "correct", row, not answers["correct"][row].as_py())
     found = verify(nowhere, pack)
     assert any(line.startswith("accuracies sft holdout_id *: acc is") for line in found)
-    assert any(line.startswith("paper_table.csv: line 5 has") and "its rows gives" in line for line in found)
+    assert any(line.startswith("paper_table.csv: line 5 has") and "its data gives" in line for line in found)
     assert any(line.startswith("provenance.json: data.answers.parquet is") for line in found)
 
 

@@ -83,7 +83,7 @@ def test_a_pack_shows_its_curves_and_verifies(home: Path, tmp_path: Path) -> Non
     assert "plots/curve.png" in text and "| sft    | sft-half  " in text and "`found` and `curve`" in text
     assert verify(home, pack) == []
     (pack / "curve.csv").write_text((pack / "curve.csv").read_text().replace("sft-half,0.5", "sft-half,0.6"))
-    assert verify(home, pack) == ["curve.csv: line 3 has `0.6`, the store gives `0.5`"]
+    assert verify(home, pack) == ["curve.csv: line 3 has `0.6`, its data gives `0.5`"]
 
 
 def test_lines_rise_by_budget_on_a_logarithmic_axis_and_the_host_is_a_level(home: Path) -> None:

@@ -101,7 +101,7 @@ def test_missing_and_foreign_files_are_told(home: Path, pack: Path, tmp_path: Pa
     assert verify(home, pack) == [
         "by_family.csv: is missing",
         "plots/lineage.png: is missing",
-        "curve.csv: does not follow from its rows",
+        "curve.csv: does not follow from its data",
     ]
     with pytest.raises(PackError, match="is not a pack"):
         verify(home, tmp_path)
