@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from example_suite import write_suite
 
+from evolora_core.report import verify
 from evolora_core.store import frame, query, record
 
 ROOT = Path(__file__).parents[2]
@@ -28,8 +29,15 @@ def test_the_readme_is_read_once() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_to_pages_and_folders_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose(page)):
-        if "://" not in target and not target.endswith(".png"):
+        if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "data", sorted((ROOT / "docs" / "paper_packs").glob("*/data")), ids=lambda data: data.parent.name
+)
+def test_a_kept_pack_that_carries_its_data_verifies_without_a_store(data: Path, tmp_path: Path) -> None:
+    assert verify(tmp_path, data.parent) == []
 
 
 def test_the_queries_of_the_pages_are_answered(tmp_path: Path) -> None:
