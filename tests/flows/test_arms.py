@@ -18,7 +18,7 @@ ARMS = [
     "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}}",
     "es={pairs: 2, items: 2, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
     "grpo={groups: 2, samples: 2, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
-    "tuning={seeds: [1000, 1001], fraction: 1.0}",
+    "tuning={seeds: [1000, 1001], fraction: 0.5}",
     "data.reselection_items=12",
     "evaluation.routings=[family, single, cell, learned, reselected]",
     "evaluation.strengths=[0.5, 2.0]",
