@@ -186,7 +186,7 @@ class StageRunner(TaskRunner[StageFuture]):
         """Note how a stage in a worker ended; whether it did, and is not tried once more."""
         worker, running, request = self._running.pop(future)
         try:
-            if lost(worker):
+            if lost(worker) and not running.wrapped_future.done():  # type: ignore[attr-defined]  # only processes are lost
                 raise BrokenProcessPool("its worker lost Prefect's server, or Prefect's engine failed")
             running.wait()
         except BrokenProcessPool as error:  # killed, by the system when memory ran out, or by a person
