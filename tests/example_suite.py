@@ -49,7 +49,7 @@ COOLDOWN = 40 * UNIT  # what a run pays for learning after its last generation
 STRENGTHS = [1.0, 0.5, 1.5]  # of ΔW after training
 
 
-def write_stage(home: Path, part: Slice, tables: dict[str, list[dict]], **manifest: Any) -> Slice:
+def write_stage(home: Path, part: Slice, tables: dict[str, list[dict[Any, Any]]], **manifest: Any) -> Slice:
     """A stage folder with its manifest, and its entry in the index."""
     folder = home / part.folder
     shutil.rmtree(partial_folder(folder))
@@ -121,7 +121,7 @@ def write_suite(
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
 
 
-def _compute(**purposes: int) -> list[dict]:
+def _compute(**purposes: int) -> list[dict[str, Any]]:
     return [
         {
             "purpose": purpose,
@@ -158,7 +158,13 @@ def _calibrate(home: Path, suite: str, seed: int) -> Slice:
 def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int = 8, episodes: int = 32) -> Slice:
     rng = stream(seed, 0, 0, "example", condition)
     population = 1 if condition == "single" else 16
-    tables: dict[str, list[dict]] = {"episodes": [], "generations": [], "ledger": [], "lineage": [], "organelles": []}
+    tables: dict[str, list[dict[str, Any]]] = {
+        "episodes": [],
+        "generations": [],
+        "ledger": [],
+        "lineage": [],
+        "organelles": [],
+    }
     tables |= {"assimilations": [], "archive": []}
     total, number = 0, 0
     lives = [("founder", 0)] * population  # origin and birth
@@ -232,7 +238,7 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
     return write_stage(home, part(suite, condition, seed, "evolve"), tables)
 
 
-def _posting(generation: int, entry: str, payer: str, payee: str, amount: int) -> list[dict]:
+def _posting(generation: int, entry: str, payer: str, payee: str, amount: int) -> list[dict[str, Any]]:
     row = {"generation": generation, "entry": entry}
     return [row | {"account": payer, "amount": -amount}, row | {"account": payee, "amount": amount}]
 
@@ -249,7 +255,7 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int, bud
     shared = stream(seed, 0, 0, "example.items")
     own = stream(seed, 0, 0, "example.answers", condition)
     shift = own.normal(0, 0.01)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for split, families in FAMILIES.items():
         ease = shared.random(items)  # the same items for every condition: outcomes correlate
         for arm in (condition,) if condition == "frozen" else (condition, f"{condition}:single"):
@@ -266,7 +272,7 @@ def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int, bud
                     | {"reason": "correct" if correct[i] else "wrong", "prompt_tokens": 20, "answer_tokens": 4}
                     | {"flops": 2 * 10**7 + i}
                 )
-    facts = {"host": "h" * 64, "tokenizer": "t" * 64, "template": "none", "dtype": "float32"}
+    facts: dict[str, Any] = {"host": "h" * 64, "tokenizer": "t" * 64, "template": "none", "dtype": "float32"}
     facts |= {"decoding": {"max_new_tokens": 32}, "dataset": f"d{seed}" * 8}
     gains = {split: 0.0 if condition == "frozen" else GAIN.get(condition, GAIN["sft"])[split] for split in HOST}
     frontier = [  # a gain grows with the strength, forgetting with its square

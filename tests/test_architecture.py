@@ -31,41 +31,41 @@ def importers(*packages: str) -> set[str]:
     }
 
 
-def test_the_core_looks_up_to_nobody():
+def test_the_core_looks_up_to_nobody() -> None:
     assert not {name for name in importers("flows", "tasks", "prefect") if name.startswith("evolora_core/")}
 
 
-def test_tasks_do_not_know_flows():
+def test_tasks_do_not_know_flows() -> None:
     assert not {name for name in importers("flows") if name.startswith("tasks/")}
 
 
-def test_only_the_report_is_above_the_report():
+def test_only_the_report_is_above_the_report() -> None:
     core = {name for name in importers("evolora_core.report") if name.startswith("evolora_core/")}
     assert not {name for name in core if not name.startswith("evolora_core/report/")}
 
 
-def test_only_the_store_opens_duckdb():
+def test_only_the_store_opens_duckdb() -> None:
     assert not {name for name in importers("duckdb") if not name.startswith("evolora_core/store/")}
 
 
-def test_only_two_rivals_use_trl():
+def test_only_two_rivals_use_trl() -> None:
     assert importers("trl") == {"evolora_core/rivals/sft.py", "evolora_core/rivals/grpo.py"}
 
 
-def test_nothing_is_pickled():
+def test_nothing_is_pickled() -> None:
     assert not importers("pickle", "dill", "cloudpickle", "joblib")
     assert not [path for path in SOURCES if "torch.load(" in path.read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_is_one_idea(path):
+def test_a_file_is_one_idea(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
 
 
 @pytest.mark.parametrize(
     "module", ["evolora_core.config", "evolora_core.families", "evolora_core.datasets", "evolora_core.rng"]
 )
-def test_light_modules_stay_light(module):
+def test_light_modules_stay_light(module: str) -> None:
     heavy = "{'torch', 'transformers', 'prefect', 'duckdb', 'matplotlib', 'pandas', 'datasets'}"
     code = f"import sys, {module}; sys.exit(str({heavy} & set(sys.modules)) if {heavy} & set(sys.modules) else 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

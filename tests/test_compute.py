@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,14 +24,14 @@ IN_PLACE = {
 
 
 @pytest.fixture(params=ARCHITECTURES)
-def host(request):
+def host(request: pytest.FixtureRequest) -> Any:
     """Attention, adapters and LM head all weigh something; eager attention, whose matmuls are counted."""
     host = tiny_host(request.param, hidden_size=64, intermediate_size=112, vocab_size=96)
     host.model.set_attn_implementation("eager")
     return host
 
 
-def counted(call):
+def counted(call: Any) -> Any:
     with FlopCounterMode(display=False, custom_mapping=IN_PLACE) as counter:
         call()
     return counter.get_total_flops()
@@ -38,12 +39,12 @@ def counted(call):
 
 @pytest.mark.parametrize("rank", [0, RANK])
 @pytest.mark.parametrize("length", [5, 40])
-def test_an_answer_costs_what_the_counter_counts(host, rank, length):
+def test_an_answer_costs_what_the_counter_counts(host: Any, rank: int, length: int) -> None:
     """Prefill, the LM head at the last position, then cached steps; in and beyond Gemma's window."""
     new, model = 9, FlopModel.from_model(host.model)
     population = tiny_population(host, [RANK])
 
-    def answer(new_tokens):
+    def answer(new_tokens: Any) -> None:
         with torch.no_grad(), attached(host.model, population) as adapters:
             adapters.rows(np.array([0 if rank else -1]))
             cache = DynamicCache(config=host.model.config)
@@ -61,7 +62,9 @@ def test_an_answer_costs_what_the_counter_counts(host, rank, length):
 
 @pytest.mark.parametrize("work", [gradients_of, fishers_of])
 @pytest.mark.parametrize(("prompt", "answer"), [(5, 30), (40, 4)])
-def test_a_training_step_costs_what_the_counter_counts_and_so_does_a_fisher(host, prompt, answer, work):
+def test_a_training_step_costs_what_the_counter_counts_and_so_does_a_fisher(
+    host: Any, prompt: int, answer: int, work: Any
+) -> None:
     population = tiny_population(host, [RANK, RANK])
     batch = build_batch(host, [[5] * prompt] * 4, [[6] * answer] * 4, [0, 0, 1, 1], np.ones(4))
     flops = FlopModel.from_model(host.model).train_flops([prompt + answer] * 4, [answer] * 4, RANK)
@@ -69,11 +72,11 @@ def test_a_training_step_costs_what_the_counter_counts_and_so_does_a_fisher(host
 
 
 @pytest.mark.parametrize("rank", [0, RANK])
-def test_reading_an_answer_costs_what_the_counter_counts(host, rank):
+def test_reading_an_answer_costs_what_the_counter_counts(host: Any, rank: int) -> None:
     population = tiny_population(host, [RANK])
     batch = build_batch(host, [[5] * 20] * 4, [[6] * 9] * 4, [0] * 4, np.ones(4))
 
-    def read():
+    def read() -> None:
         with torch.no_grad(), attached(host.model, population) as adapters:
             adapters.rows(np.array([0 if rank else -1] * 4))
             surprisals(host, batch.ids, batch.labels)
@@ -83,10 +86,10 @@ def test_reading_an_answer_costs_what_the_counter_counts(host, rank):
 
 
 @pytest.mark.parametrize("rank", [0, RANK])
-def test_scoring_an_answer_costs_what_the_counter_counts(host, rank):
+def test_scoring_an_answer_costs_what_the_counter_counts(host: Any, rank: int) -> None:
     prompt, answer, population = 12, 20, tiny_population(host, [RANK])
 
-    def score():
+    def score() -> None:
         with torch.no_grad(), attached(host.model, population) as adapters:
             adapters.rows(np.array([0 if rank else -1]))
             host.model(input_ids=torch.full((1, prompt + answer), 5), logits_to_keep=answer)
@@ -98,7 +101,7 @@ def test_scoring_an_answer_costs_what_the_counter_counts(host, rank):
 @given(
     prompt=st.lists(st.integers(1, 60), min_size=1, max_size=6), new=st.integers(0, 30), rank=st.sampled_from([0, 1, 8])
 )
-def test_an_answer_is_the_sum_of_its_steps(prompt, new, rank):
+def test_an_answer_is_the_sum_of_its_steps(prompt: Any, new: int, rank: int) -> None:
     model = FlopModel(linear=100, entering=10, head=7, adapter=30, entering_in=4, attention=((6, 0), (10, 8)))
     steps = [model.step_flops(np.array(prompt) + i, rank) for i in range(1, new)]
     total = model.generate_flops(prompt, min(new, 1), rank) + sum(steps)
@@ -107,7 +110,7 @@ def test_an_answer_is_the_sum_of_its_steps(prompt, new, rank):
     assert (result == total).all()
 
 
-def test_rows_are_counted_each_by_itself():
+def test_rows_are_counted_each_by_itself() -> None:
     model = FlopModel.from_model(tiny_host("gemma3").model)
     prompts, new, ranks = np.array([3, 30, 12]), np.array([1, 5, 20]), np.array([0, 2, 8])
     each = [model.generate_flops(p, n, r) for p, n, r in zip(prompts, new, ranks, strict=True)]
@@ -117,18 +120,19 @@ def test_rows_are_counted_each_by_itself():
     ]
 
 
-def test_a_training_step_is_about_two_forwards():
+def test_a_training_step_is_about_two_forwards() -> None:
     """Not three: a frozen host has no weight gradients."""
     model = FlopModel.from_model(tiny_host("qwen3", hidden_size=64, intermediate_size=192, num_hidden_layers=4).model)
     ratio = model.train_flops(40, 40, 1) / (2 * (40 * model.linear + 40 * model.head))
     assert 1.9 < ratio < 2.3
 
 
-def test_the_meter_adds_merges_and_goes_through_json():
+def test_the_meter_adds_merges_and_goes_through_json() -> None:
     meter, other = Meter(), Meter()
     meter.add("rollout", flops=10, tokens=4, seconds=0.5)
     meter.add("rollout", flops=5, tokens=1, seconds=0.25, executed_flops=9)
-    other.add("update", flops=np.int64(7), tokens=np.int64(2), seconds=1.0)
+    counted: dict[str, Any] = {"flops": np.int64(7), "tokens": np.int64(2)}
+    other.add("update", seconds=1.0, **counted)
     meter.merge(other)
     assert meter.total() == 22
     assert meter.rows() == [
@@ -139,7 +143,7 @@ def test_the_meter_adds_merges_and_goes_through_json():
     assert Meter.from_state({}) == Meter()
 
 
-def test_an_unknown_purpose_is_an_error():
+def test_an_unknown_purpose_is_an_error() -> None:
     with pytest.raises(ValueError, match="'sleep' is none of calibration, rollout"):
         Meter().add("sleep", flops=1, tokens=1, seconds=1.0)
     assert len(PURPOSES) == 8

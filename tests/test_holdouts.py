@@ -82,7 +82,7 @@ def test_a_target_of_several_lines_is_graded_line_by_line(
     item = read_holdout(file)[1]
     assert grade(item, gold(item)).correct
     found = grade(item, answer)
-    assert (found.correct, found.score) == (correct, pytest.approx(score))
+    assert found.correct == correct and found.score == pytest.approx(score)
 
 
 def test_a_target_of_one_line_with_blanks_is_code_too() -> None:

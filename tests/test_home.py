@@ -10,18 +10,18 @@ from evolora_core.home import environment, home_path, prepare_home
 
 
 @pytest.fixture(autouse=True)
-def own_environment(monkeypatch, tmp_path):
+def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.chdir(tmp_path)
 
 
-def test_the_default_is_below_the_working_directory(tmp_path):
+def test_the_default_is_below_the_working_directory(tmp_path: Path) -> None:
     os.environ.pop("EVOLORA_HOME", None)
     assert home_path() == tmp_path / ".evolora"
     assert not home_path().exists()
 
 
-def test_preparing_creates_the_folders_and_keeps_caches_inside(tmp_path):
+def test_preparing_creates_the_folders_and_keeps_caches_inside(tmp_path: Path) -> None:
     os.environ["EVOLORA_HOME"] = "elsewhere"
     for name in environment(Path()):
         os.environ.pop(name, None)
@@ -34,13 +34,13 @@ def test_preparing_creates_the_folders_and_keeps_caches_inside(tmp_path):
     assert os.environ["DO_NOT_TRACK"] == "1"
 
 
-def test_what_the_user_set_stays(tmp_path):
+def test_what_the_user_set_stays(tmp_path: Path) -> None:
     os.environ["HF_HOME"] = "/their/cache"
     prepare_home()
     assert os.environ["HF_HOME"] == "/their/cache"
 
 
-def test_a_home_that_cannot_be_written_is_one_line(tmp_path):
+def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     os.environ["EVOLORA_HOME"] = str(tmp_path / "file")
     with pytest.raises(

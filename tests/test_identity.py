@@ -1,5 +1,8 @@
 """What is and what is not part of a stage's identity."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from evolora_core import identity
@@ -7,7 +10,7 @@ from evolora_core.errors import HostError
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A package named like nothing else, walked as if it were the project; returns a function that writes its
     modules."""
     root = tmp_path / "walked"
@@ -16,7 +19,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(identity, "ROOT", tmp_path)
     monkeypatch.setattr(identity, "PROJECT", ("walked",))
 
-    def write(name, text):
+    def write(name: str, text: str) -> None:
         path = root / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(text)
@@ -26,12 +29,17 @@ def project(tmp_path, monkeypatch):
     return write
 
 
-def of(**changes):
-    arguments = {"entry": "walked.stage", "config": {"a": 1}, "inputs": {"data": "x"}, "seed": 0} | changes
+def of(**changes: Any) -> str:
+    arguments: dict[str, Any] = {
+        "entry": "walked.stage",
+        "config": {"a": 1},
+        "inputs": {"data": "x"},
+        "seed": 0,
+    } | changes
     return identity.digest(identity.stage_identity(**arguments))
 
 
-def test_the_closure_follows_every_form_of_import(project):
+def test_the_closure_follows_every_form_of_import(project: Any) -> None:
     project("sub/__init__.py", "from .inner import f")
     project("sub/inner.py", "import walked.deep")
     project("deep.py", "import numpy")
@@ -43,7 +51,7 @@ def test_the_closure_follows_every_form_of_import(project):
     assert "numpy" in identity.library_versions(closure)
 
 
-def test_code_far_below_counts_and_its_comments_do_not(project):
+def test_code_far_below_counts_and_its_comments_do_not(project: Any) -> None:
     project("stage.py", "import walked.deep\n")
     project("deep.py", '"""About."""\ndef f():\n    """Say."""\n    return 1\n')
     first = of()
@@ -56,7 +64,7 @@ def test_code_far_below_counts_and_its_comments_do_not(project):
     assert of() == first
 
 
-def test_what_a_package_brings_with_it_counts(project):
+def test_what_a_package_brings_with_it_counts(project: Any) -> None:
     project("stage.py", "from walked import store\n")
     project("store/__init__.py", "")
     project("store/views.sql", "SELECT 1")
@@ -74,7 +82,7 @@ def test_what_a_package_brings_with_it_counts(project):
     assert of() not in (first, second)
 
 
-def test_everything_that_is_given_counts(project):
+def test_everything_that_is_given_counts(project: Any) -> None:
     project("stage.py", "x = 1")
     variants = [
         of(),
@@ -88,7 +96,7 @@ def test_everything_that_is_given_counts(project):
     assert of() == variants[0]
 
 
-def test_a_host_is_its_files_without_the_card(tmp_path):
+def test_a_host_is_its_files_without_the_card(tmp_path: Path) -> None:
     for name, text in {"config.json": "{}", "model.safetensors": "w", "README.md": "card"}.items():
         (tmp_path / name).write_text(text)
     first = identity.host_files_hash(tmp_path)
@@ -102,11 +110,11 @@ def test_a_host_is_its_files_without_the_card(tmp_path):
     assert identity.host_files_hash(tmp_path) != first
 
 
-def test_a_host_without_files_is_refused(tmp_path):
+def test_a_host_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no files"):
         identity.host_files_hash(tmp_path / "absent")
 
 
-def test_an_entry_without_code_is_refused():
+def test_an_entry_without_code_is_refused() -> None:
     with pytest.raises(ValueError, match="tasks.nope: no module of this project"):
         identity.import_closure("tasks.nope")

@@ -1,6 +1,7 @@
 """Tiny real transformers with random weights, as hosts: one of each architecture that the engine must serve."""
 
 from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from evolora_core.population.generate import Answer, generate
 from evolora_core.population.stack import Population
 
 VOCABULARY = 48
-COMMON = {
+COMMON: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
     "intermediate_size": 56,
@@ -35,16 +36,17 @@ COMMON = {
 ARCHITECTURES = ("qwen3", "llama", "gemma3")
 
 
-def tiny_model(architecture: str, **changes: object) -> PreTrainedModel:
+def tiny_model(architecture: str, **changes: Any) -> PreTrainedModel:
     """A random frozen model; `changes` are of its config."""
     torch.manual_seed(7)
     options = COMMON | {"num_hidden_layers": 2} | changes
+    model: Any
     if architecture == "qwen3":
         model = Qwen3ForCausalLM(Qwen3Config(head_dim=8, tie_word_embeddings=True, **options))
     elif architecture == "llama":
         model = LlamaForCausalLM(LlamaConfig(tie_word_embeddings=False, attention_bias=True, **options))
     else:  # sliding and full layers, prompts longer than the window, capped logits, heads wider than hidden / heads
-        gemma = {
+        gemma: dict[str, Any] = {
             "head_dim": 16,
             "query_pre_attn_scalar": 16,
             "sliding_window": 8,
@@ -52,10 +54,10 @@ def tiny_model(architecture: str, **changes: object) -> PreTrainedModel:
             "final_logit_softcapping": 20.0,
         }
         model = Gemma3ForCausalLM(Gemma3TextConfig(**(options | {"num_hidden_layers": 3} | gemma | changes)))
-    return model.eval().requires_grad_(False)
+    return cast(PreTrainedModel, model.eval().requires_grad_(False))
 
 
-def tiny_host(architecture: str, **changes: object) -> SimpleNamespace:
+def tiny_host(architecture: str, **changes: Any) -> Any:
     """What the engine needs of a `Host`, around a tiny model without tokenizer."""
     model = tiny_model(architecture, **changes)
     return SimpleNamespace(
@@ -70,7 +72,7 @@ def tiny_host(architecture: str, **changes: object) -> SimpleNamespace:
     )
 
 
-def tiny_population(host: SimpleNamespace, ranks: list[int], max_rank: int = 8, strength: float = 0.05) -> Population:
+def tiny_population(host: Any, ranks: list[int], max_rank: int = 8, strength: float = 0.05) -> Population:
     """A slot of each rank, with A and B both random: adapters that change the host's answers."""
     population = Population.empty(host, len(ranks), max_rank)
     rng = np.random.default_rng(11)
@@ -88,7 +90,7 @@ def random_prompts(rows: int, longest: int, seed: int = 3) -> list[list[int]]:
 
 
 def sampled_answers(
-    host: SimpleNamespace, population: Population, slots: np.ndarray, heat: np.ndarray
+    host: Any, population: Population, slots: np.ndarray, heat: np.ndarray
 ) -> tuple[list[list[int]], list[Answer]]:
     """Random prompts and answers to them of at most 7 tokens, sampled at temperatures `heat`, with what was sampled."""
     prompts = random_prompts(len(slots), 12)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -10,7 +11,7 @@ from flows._preflight import asked_suite, check_machine, check_suite
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-GOOD = {
+GOOD: dict[str, Any] = {
     "name": "bad",
     "data": {"train_families": ["math"], "ood_families": ["word.count"], "retention_families": ["code.format"]},
     "evaluation": {"comparisons": []},
@@ -18,14 +19,14 @@ GOOD = {
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An empty place to work in; its EVOLORA_HOME does not exist yet."""
     monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 
 
-def refusal(capsys, *arguments: str) -> str:
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line with which a command ends."""
     with pytest.raises(SystemExit) as end:
         main(arguments)
@@ -37,7 +38,7 @@ def refusal(capsys, *arguments: str) -> str:
     return printed.err.removeprefix("error: ").strip()
 
 
-def suite(changes: dict) -> str:
+def suite(changes: dict[str, Any]) -> str:
     """A suite file with some keys changed."""
     Path("suite.yaml").write_text(yaml.safe_dump(GOOD | changes, sort_keys=False))
     return "suite.yaml"
@@ -49,7 +50,7 @@ def holdout(*lines: str) -> str:
     return "mine.jsonl"
 
 
-def row(**changes) -> str:
+def row(**changes: Any) -> str:
     """A good row of a holdout file, with some keys changed."""
     return json.dumps({"prompt": "1 + 1", "target": 2, "family": "math", "depth": "short"} | changes)
 
@@ -65,13 +66,13 @@ def row(**changes) -> str:
         ({"data": {}}, ["suite.yaml:", "train_families", "missing"]),
     ],
 )
-def test_a_wrong_suite(capsys, home, changes, wanted):
+def test_a_wrong_suite(capsys: pytest.CaptureFixture[str], home: Path, changes: Any, wanted: Any) -> None:
     line = refusal(capsys, "run", suite(changes))
     assert all(word in line for word in wanted), line
     assert not home.exists()
 
 
-def test_a_device_that_is_not_there(capsys):
+def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "key 'device': is unknown; use cpu" in refusal(capsys, "run", suite({"device": "cuda:77x"}))
     assert "key 'device': is unknown; use cpu" in refusal(capsys, "run", suite({"device": "meta"}))
     elsewhere = asked_suite(suite({"device": "cuda:77", "workers": "dask"}))
@@ -79,14 +80,14 @@ def test_a_device_that_is_not_there(capsys):
     check_suite(elsewhere, Path("packs/bad"))
 
 
-def test_a_pack_that_nobody_could_write(capsys, home):
+def test_a_pack_that_nobody_could_write(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     Path("notes").write_text("a file where a folder must be")
     line = refusal(capsys, "run", suite({}), "--packs", "notes")
     assert "notes/bad: no pack can be put there" in line
     assert not any((home / "runs").iterdir())
 
 
-def test_a_wrong_setting_and_a_missing_file(capsys, home):
+def test_a_wrong_setting_and_a_missing_file(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     Path("weights.bin").write_bytes(bytes(range(128, 256)))
     assert "weights.bin: is no text in UTF-8" in refusal(capsys, "run", "weights.bin")
     assert "--set ecology.nope" in refusal(capsys, "run", suite({}), "--set", "ecology.nope=1")
@@ -103,18 +104,18 @@ def test_a_wrong_setting_and_a_missing_file(capsys, home):
         ([json.dumps({"prompt": "1 + 1", "family": "math", "depth": "short"})], ["mine.jsonl:1", "target"]),
     ],
 )
-def test_a_wrong_holdout_file(capsys, home, lines, wanted):
+def test_a_wrong_holdout_file(capsys: pytest.CaptureFixture[str], home: Path, lines: Any, wanted: Any) -> None:
     line = refusal(capsys, "evaluate", "--holdout", holdout(*lines))
     assert all(word in line for word in wanted), line
     assert not home.exists()
 
 
-def test_a_missing_holdout_file(capsys, home):
+def test_a_missing_holdout_file(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     assert "absent.jsonl" in refusal(capsys, "evaluate", "--holdout", "absent.jsonl")
     assert not home.exists()
 
 
-def test_a_host_folder_without_weights(capsys, home):
+def test_a_host_folder_without_weights(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     Path("host").mkdir()
     Path("host/config.json").write_text("{}")
     for command in (["run", suite({"host": "./host"})], ["evaluate", "--holdout", holdout(row()), "--host", "./host"]):
@@ -123,7 +124,7 @@ def test_a_host_folder_without_weights(capsys, home):
     assert not (home / "runs").exists() or not any((home / "runs").iterdir())
 
 
-def test_an_adapter_of_another_shape(capsys):
+def test_an_adapter_of_another_shape(capsys: pytest.CaptureFixture[str]) -> None:
     from safetensors.numpy import load_file, save_file
 
     from evolora_core.hosts import load_host
@@ -142,7 +143,7 @@ def test_an_adapter_of_another_shape(capsys):
     assert name.removeprefix("base_model.model.").removesuffix(".lora_A.weight") in line
 
 
-def test_a_store_of_a_newer_schema(capsys, home):
+def test_a_store_of_a_newer_schema(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     import duckdb
 
     home.mkdir()
@@ -155,13 +156,13 @@ def test_a_store_of_a_newer_schema(capsys, home):
     assert not any((home / "runs").iterdir())
 
 
-def test_a_home_that_cannot_be_written(capsys, home):
+def test_a_home_that_cannot_be_written(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     home.write_text("a file")
     for command in (["run", suite({})], ["evaluate", "--holdout", holdout(row())], ["store", "rebuild"]):
         assert "EVOLORA_HOME is not writable" in refusal(capsys, *command)
 
 
-def test_questions_about_nothing(capsys, home):
+def test_questions_about_nothing(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     assert "no suite has been run yet" in refusal(capsys, "status")
     assert "no such suite" in refusal(capsys, "status", "quickstart")
     assert "was never run in" in refusal(capsys, "status", suite({}))
@@ -172,7 +173,7 @@ def test_questions_about_nothing(capsys, home):
     assert "not a run" in refusal(capsys, "export", "quickstart", "--out", "x")
 
 
-def test_the_doctor_finds_a_home_that_cannot_be_written(capsys, home):
+def test_the_doctor_finds_a_home_that_cannot_be_written(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     home.write_text("a file")
     with pytest.raises(SystemExit) as end:
         main(["doctor", "--json"])

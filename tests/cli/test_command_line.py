@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,20 +27,20 @@ def ended(*arguments: str) -> int:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_an_example(capsys, command):
+def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str], command: Any) -> None:
     assert ended(*command, "--help") == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "Example: evolora " + " ".join(command) in printed
 
 
-def test_the_root_lists_the_commands(capsys):
+def test_the_root_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended("--help") == 0
     printed = capsys.readouterr().out
     assert all(command[0] in printed for command in COMMANDS)
     assert ended("--version") == 0
 
 
-def test_help_imports_nothing_heavy():
+def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom flows.cli import main\n"
         "try: main(['run', '--help'])\nexcept SystemExit: pass\n"
@@ -60,7 +62,9 @@ def test_help_imports_nothing_heavy():
         (["bench", "engine", "--population", "0"], "Must be >= 1"),
     ],
 )
-def test_a_command_asked_wrongly_says_so_in_one_line(capsys, arguments, reason):
+def test_a_command_asked_wrongly_says_so_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: Any, reason: str
+) -> None:
     assert ended(*arguments) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("error: ")
@@ -69,17 +73,18 @@ def test_a_command_asked_wrongly_says_so_in_one_line(capsys, arguments, reason):
     assert printed.out == ""
 
 
-def test_the_app_has_no_command_without_an_owner():
+def test_the_app_has_no_command_without_an_owner() -> None:
     assert {command[0] for command in COMMANDS} == {name for name in app if not name.startswith("-")}
 
 
-def test_whoever_reads_may_go(tmp_path):
+def test_whoever_reads_may_go(tmp_path: Path) -> None:
     """As with `evolora host list | head -1`."""
     code = "from flows.cli import console; console()"
     environment = os.environ | {"EVOLORA_HOME": str(tmp_path)}
     with subprocess.Popen(
         [sys.executable, "-c", code, "host", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as process:
+        assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 141
@@ -92,13 +97,14 @@ def test_whoever_reads_may_go(tmp_path):
         (True, signal.SIGTERM, 143, "terminated"),  # as `evolora run … &` in a script, which passes over Ctrl-C
     ],
 )
-def test_an_interrupted_run_says_how_to_go_on(tmp_path, ignored, sent, code, word):
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, ignored: bool, sent: Any, code: int, word: str) -> None:
     command = ["run", "configs/suites/tiny.yaml", "--set", "processes=2", "--packs", str(tmp_path / "packs")]
     begin = f"import signal; signal.signal(signal.SIGINT, signal.{'SIG_IGN' if ignored else 'default_int_handler'})"
     with subprocess.Popen(
         [sys.executable, "-c", f"{begin}; from flows.cli import console; console()", *command],
         stderr=subprocess.PIPE, text=True, env=os.environ | {"EVOLORA_HOME": str(tmp_path)},
     ) as process:  # fmt: skip
+        assert process.stderr is not None
         said = next(line for line in process.stderr if "started" in line)
         if ignored:
             process.send_signal(signal.SIGINT)
@@ -109,7 +115,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, ignored, sent, code, wor
     assert f"{word}; the same command goes on from here\n" in said and "Traceback" not in said
 
 
-def test_a_full_disk_is_told_in_one_line(tmp_path):
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
     code = "from flows.cli import console; console()"
     with open("/dev/full", "w") as full:
         done = subprocess.run(

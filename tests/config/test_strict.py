@@ -3,8 +3,10 @@
 import csv
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -84,7 +86,7 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         ),
     ],
 )
-def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path, old, new, message):
+def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "suite.yaml"
     assert old in SUITE
     path.write_text(SUITE.replace(old, new, 1), encoding="utf-8")
@@ -93,7 +95,7 @@ def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path, old, new, messag
     assert "\n" not in str(caught.value)
 
 
-def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path):
+def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "suite.yaml"
     text = SUITE.replace("split: retention}", "split: retention, routing: single}")
     path.write_text(text.replace("routings: [family, single, cell, learned]", "routings: [family]"), encoding="utf-8")
@@ -101,23 +103,23 @@ def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path)
         load_yaml(path, SuiteConfig)
 
 
-def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none():
+def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
     path = SUITES / "rivals.yaml"
     with pytest.raises(ConfigError, match="ecology.verifier_error: the verifier of 'grpo' would not err"):
         load_suite(path, ["ecology.verifier_error=0.1"])
 
 
-def test_a_rule_without_memories_cannot_merge_by_what_is_remembered():
+def test_a_rule_without_memories_cannot_merge_by_what_is_remembered() -> None:
     path = SUITES / "tiny.yaml"
     with pytest.raises(ConfigError, match="fisher measures on remembered answers, and the rule es remembers none"):
         load_suite(path, ["ecology.plasticity.rule=es", "ecology.assimilation.methods=[fisher]"])
 
 
-def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself():
+def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself() -> None:
     from tasks.price import stage_name
 
     config = load_suite(SUITES / "ablations.yaml")
-    suite = SimpleNamespace(config=config)
+    suite: Any = SimpleNamespace(config=config)
     own = {arm for arm in config.conditions if arm != "frozen" and stage_name(suite, arm) != "price"}
     assert own == {"reinforce", "grpo-rule", "hebbian", "es-rule", "gold"}
     assert stage_name(suite, "gold") == "price-gold"
@@ -126,7 +128,7 @@ def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself():
         load_suite(SUITES / "ablations.yaml", [trial])
 
 
-def test_an_arm_is_another_with_its_changes(tmp_path):
+def test_an_arm_is_another_with_its_changes(tmp_path: Path) -> None:
     path = tmp_path / "suite.yaml"
     arms = """sft, lone, long]
 arms:
@@ -136,24 +138,26 @@ arms:
     path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
     suite = load_yaml(path, SuiteConfig)
     assert suite.kind("lone") == "ecology" and suite.budget("lone") == 0.5 and suite.budget("sft") == 1
-    lone = suite.settings("lone")
+    settings: Callable[..., Any] = suite.settings
+    lone = settings("lone")
     assert lone.assimilation == suite.ecology.assimilation.model_copy(update={"attempts": 0})
     assert lone.plasticity == suite.ecology.plasticity
-    assert suite.settings("lone", 1).plasticity.learning_rate == 0.004
-    assert suite.settings("long").rank == 4 and suite.settings("sft") == suite.sft
+    assert settings("lone", 1).plasticity.learning_rate == 0.004
+    assert settings("long").rank == 4 and settings("sft") == suite.sft
 
 
-def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path):
+def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path: Path) -> None:
     path = tmp_path / "suite.yaml"
     arms = "sft, sft-kl]\narms:\n  sft-kl: {like: sft, changes: {kl: 0.1}}\n"
     path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
     suite = load_yaml(path, SuiteConfig)
     assert suite.kind("sft-kl") == "sft"
-    assert suite.settings("sft-kl") == suite.sft.model_copy(update={"kl": 0.1}) and suite.sft.kl == 0
-    assert [suite.settings("sft-kl", trial).kl for trial in range(suite.trials)] == [0.1] * suite.trials
+    settings: Callable[..., Any] = suite.settings
+    assert settings("sft-kl") == suite.sft.model_copy(update={"kl": 0.1}) and suite.sft.kl == 0
+    assert [settings("sft-kl", trial).kl for trial in range(suite.trials)] == [0.1] * suite.trials
 
 
-def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose():
+def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose() -> None:
     """`single` has a rate of its own under its own name."""
     suite, tuned = load_suite(SUITES / "quickstart.yaml"), load_suite(SUITES / "evo-vs-sft.yaml")
     assert suite.trials == 0 and suite.kind("single") == "single"
@@ -174,7 +178,7 @@ def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose():
         ("ecology.plasticity={rule: none, steps: -1}", "--set ecology.plasticity: key 'ecology.plasticity.steps': "),
     ],
 )
-def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place):
+def test_an_overridden_key_is_a_fault_of_the_override(tmp_path: Path, override: str, place: str) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(SUITE, encoding="utf-8")
     with pytest.raises(ConfigError, match=f"^{re.escape(place)}"):
@@ -201,7 +205,7 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path, override, place)
         ),
     ],
 )
-def test_a_setting_that_would_have_no_effect_is_refused(tmp_path, override, fault):
+def test_a_setting_that_would_have_no_effect_is_refused(tmp_path: Path, override: str, fault: str) -> None:
     path = tmp_path / "suite.yaml"
     further = next((name for name in ("lone", "es") if override.startswith(f"{name}=") or f"{{{name}:" in override), "")
     path.write_text(SUITE.replace("sft]\n", f"sft, {further}]\n", 1) if further else SUITE, encoding="utf-8")
@@ -209,10 +213,11 @@ def test_a_setting_that_would_have_no_effect_is_refused(tmp_path, override, faul
         load_suite(path, [override])
     free = "arms={lone: {like: sft, changes: {learning_rate: 0.1, trials: [{rank: 2}, {rank: 4}]}}}"
     if "lone: {like: sft" in override:
-        assert load_suite(path, [free]).settings("lone", 1).learning_rate == 0.1
+        settings: Any = load_suite(path, [free]).settings("lone", 1)
+        assert settings.learning_rate == 0.1
 
 
-def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_them(tmp_path):
+def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_them(tmp_path: Path) -> None:
     path, resolved = tmp_path / "suite.yaml", tmp_path / "suite.json"
     path.write_text(SUITE.replace("{learning_rate: 0.001}", "{learning_rate: 5e-5}"), encoding="utf-8")
     suite = load_suite(path, ["grpo.trials=[{learning_rate: 2E-5}, {learning_rate: .5e-4}]"])
@@ -222,7 +227,7 @@ def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_the
     assert config_hash(load_suite(resolved)) == config_hash(suite)
 
 
-def test_what_we_wrote_is_read_as_json(tmp_path):
+def test_what_we_wrote_is_read_as_json(tmp_path: Path) -> None:
     """YAML takes the escapes of a character beyond the first plane for two halves."""
     path = tmp_path / "suite.json"
     suite = load_suite(SUITES / "tiny.yaml", ['decoding.stop_strings=["\U0001f600"]'])
@@ -233,6 +238,6 @@ def test_what_we_wrote_is_read_as_json(tmp_path):
         load_suite(path)
 
 
-def test_a_day_that_no_calendar_has_is_no_value():
+def test_a_day_that_no_calendar_has_is_no_value() -> None:
     with pytest.raises(ConfigError, match="--set host=2024-13-45: the value is not valid YAML"):
         load_suite(SUITES / "tiny.yaml", ["host=2024-13-45"])

@@ -1,4 +1,5 @@
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,12 +36,12 @@ SMALL = EcologyConfig.model_validate(
 
 
 @pytest.fixture(scope="session")
-def nano():
+def nano() -> Any:
     return load_host("nano")
 
 
 @pytest.fixture(scope="session")
-def small(nano):
+def small(nano: Any) -> SimpleNamespace:
     """A little ecology on the shipped host: everything that `evolve` needs but the folder."""
     data = SimpleNamespace(
         train_families=["json_repair", "math"],
@@ -67,7 +68,7 @@ def small(nano):
 
 
 @pytest.fixture(scope="session")
-def skill(small):
+def skill(small: SimpleNamespace) -> Any:
     """A rank-2 adapter that learned to sort JSON arrays from gold answers."""
     host = small.host
     items = [item for item in small.items if item.family == "json_repair"]

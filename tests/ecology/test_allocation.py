@@ -1,6 +1,7 @@
 """Who gets items and rows: by merit, or all alike."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from evolora_core.ecology.rollout import allocate, cell_chances
 from evolora_core.ecology.world import FLOOR, World, found
 
 
-def move(state, slot):
+def move(state: Any, slot: int) -> None:
     """Move an organelle's weights away from the host's."""
     adapter = state.population.get(slot)
     for factor in adapter.B.values():
@@ -19,7 +20,7 @@ def move(state, slot):
     state.population.put(slot, adapter)
 
 
-def shares(small, allocation):
+def shares(small: Any, allocation: Any) -> Any:
     """Items of each organelle, credit and cell chances where the first organelle is rich and knows its niche."""
     economy = small.config.economy.model_copy(update={"allocation": allocation})
     config = small.config.model_copy(update={"economy": economy, "episodes": 2400})
@@ -34,7 +35,7 @@ def shares(small, allocation):
     return [counts[i] for i in range(4)], world.credit(state)[:4], cell_chances(world, state, "")
 
 
-def test_an_ecology_pays_by_its_own_economy_whatever_others_pay(small):
+def test_an_ecology_pays_by_its_own_economy_whatever_others_pay(small: Any) -> None:
     economy = small.config.economy.model_copy(update={"break_even_accuracy": 0.25})
     config = small.config.model_copy(update={"economy": economy})
     paid = [
@@ -44,21 +45,21 @@ def test_an_ecology_pays_by_its_own_economy_whatever_others_pay(small):
     assert paid == [micro(100), micro(4)]
 
 
-def test_by_merit_the_rich_and_able_get_more(small):
+def test_by_merit_the_rich_and_able_get_more(small: Any) -> None:
     counts, credit, chances = shares(small, "merit")
     assert counts[0] > 2 * max(counts[1:])
     assert credit[0] > 2 * max(credit[1:])
     assert chances.max() > 1.5 * chances.min()
 
 
-def test_a_learner_that_fell_behind_the_host_is_not_starved(small):
+def test_a_learner_that_fell_behind_the_host_is_not_starved(small: Any) -> None:
     """One unlucky generation took a family's rows for the rest of a run: with few rows it never came back."""
     world = World(small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology")
     state = found(world)
     move(state, 0)
     family = world.families.index(state.organelles[0].niche)
 
-    def promise(answers, gain):
+    def promise(answers: Any, gain: Any) -> Any:
         state.practice[0, world.inside[family]] = [(answers, answers * (p + gain)) for p in bare]
         return world.promise(state)[0, family]
 
@@ -68,7 +69,7 @@ def test_a_learner_that_fell_behind_the_host_is_not_starved(small):
     assert promise(1000, -0.3) == pytest.approx(0.3, abs=0.05)
 
 
-def test_alike_means_alike(small):
+def test_alike_means_alike(small: Any) -> None:
     counts, credit, chances = shares(small, "uniform")
     assert counts == pytest.approx([200] * 4, abs=60)
     assert np.ptp(credit) == 0
@@ -76,7 +77,7 @@ def test_alike_means_alike(small):
 
 
 @pytest.mark.parametrize("allocation", ["merit", "uniform"])
-def test_learners_are_asked_more_often_whatever_the_allocation(small, allocation):
+def test_learners_are_asked_more_often_whatever_the_allocation(small: Any, allocation: str) -> None:
     economy = small.config.economy.model_copy(update={"allocation": allocation})
     config = small.config.model_copy(update={"economy": economy, "episodes": 2400})
     world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
@@ -87,7 +88,7 @@ def test_learners_are_asked_more_often_whatever_the_allocation(small, allocation
     assert counts[1] / sum(counts.values()) == pytest.approx(12 / 15, abs=0.05)
 
 
-def test_every_family_gets_every_rank(small):
+def test_every_family_gets_every_rank(small: Any) -> None:
     """As many ranks as families: dealt over all founders, each family would have one."""
     config = small.config.model_copy(update={"ranks": [1, 4]})
     world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")

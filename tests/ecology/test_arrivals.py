@@ -1,5 +1,8 @@
 """Families that come and go one after another."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from test_evolve import rows, run, without_clock
 
@@ -10,16 +13,16 @@ ORDER = ["math", "json_repair"]  # not the alphabet's
 
 
 @pytest.fixture(scope="module")
-def passing(small, tmp_path_factory):
+def passing(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run(small, tmp_path_factory.mktemp("passing"), arrivals=ORDER)
 
 
-def test_everyone_practises_what_is_there(small, passing):
+def test_everyone_practises_what_is_there(small: Any, passing: Any) -> None:
     seen = {(row["generation"] >= 2, row["family"]) for row in rows(passing.folder, "episodes")}
     assert seen == {(False, "math"), (True, "json_repair")}
 
 
-def test_who_sleeps_neither_pays_nor_learns_nor_dies(passing):
+def test_who_sleeps_neither_pays_nor_learns_nor_dies(passing: Any) -> None:
     sleeping = {
         str(row["organelle"]): (row["niche"] == "math")
         for row in rows(passing.folder, "organelles")
@@ -33,7 +36,7 @@ def test_who_sleeps_neither_pays_nor_learns_nor_dies(passing):
     assert all((row["niche"] == "math") == (row["died"] < 2) for row in deaths)
 
 
-def test_what_was_learned_stays(small, passing):
+def test_what_was_learned_stays(small: Any, passing: Any) -> None:
     """Weights of the first family are as its cooldown left them; both families were learned."""
     organelles = rows(passing.folder, "organelles")
     for family in ORDER:
@@ -49,11 +52,13 @@ def test_what_was_learned_stays(small, passing):
     assert set(totals.values()) == {0}
 
 
-def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(small, passing, tmp_path, monkeypatch):
+def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(
+    small: Any, passing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody else may practise it, so that its generations would cost nothing and never end."""
     made = loop.generation
 
-    def fatal(world, state):
+    def fatal(world: Any, state: Any) -> None:
         made(world, state)
         if state.phase == 0:
             for organelle in world.awake(state):
@@ -66,7 +71,14 @@ def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(small, pa
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])
-def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, monkeypatch, caplog, mode):
+def test_a_killed_run_goes_on_as_if_nothing_had_been(
+    small: Any,
+    passing: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    mode: str,
+) -> None:
     budget = {"budget_flops": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
     whole = run(small, tmp_path / "whole", **budget)
     assert whole.meter.total() <= budget["budget_flops"]
@@ -76,7 +88,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, passing, tmp_path, m
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     last = whole.generations - 1
 
-    def kill(number):
+    def kill(number: Any) -> None:
         if number == last:
             raise KeyboardInterrupt
 

@@ -1,4 +1,7 @@
 import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +18,10 @@ from evolora_core.routing import choose_among
 
 
 @pytest.fixture
-def tight(small):
+def tight(small: Any) -> Iterator[None]:
     """A machine on which 40 rows of answers and 120 tokens of training fit, by the real allocator's own error."""
 
-    def allocate(module, arguments, options):
+    def allocate(module: Any, arguments: Any, options: Any) -> None:
         rows, tokens = options["input_ids"].shape
         if rows * tokens > 120 if torch.is_grad_enabled() else rows > 40:
             torch.empty(2**60)  # more than any machine has
@@ -28,7 +31,9 @@ def tight(small):
     hook.remove()
 
 
-def test_the_plan_is_found_once_and_fits(small, tight, tmp_path, caplog):
+def test_the_plan_is_found_once_and_fits(
+    small: Any, tight: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     host = dataclasses.replace(small.host, room=Room())
     found = calibrate(host, small.items, small.config, small.decoding, seed=0)
     assert found.batch_rows in (16, 32) and 0 < found.pass_share < 1
@@ -41,7 +46,7 @@ def test_the_plan_is_found_once_and_fits(small, tight, tmp_path, caplog):
     assert (again.batch_rows, again.pass_share, again.accuracy) == (found.batch_rows, found.pass_share, found.accuracy)
 
 
-def test_answers_that_do_not_fit_the_context_are_told(small, caplog):
+def test_answers_that_do_not_fit_the_context_are_told(small: Any, caplog: pytest.LogCaptureFixture) -> None:
     longest = small.host.max_context
     lengths = sorted(len(ids) for ids in small.host.encode_prompts([item.prompt for item in small.items]))
     tight = small.decoding.model_copy(update={"max_new_tokens": longest - lengths[len(lengths) // 2]})
@@ -52,7 +57,7 @@ def test_answers_that_do_not_fit_the_context_are_told(small, caplog):
     assert "and count as wrong; lower decoding.max_new_tokens" in caplog.text
 
 
-def test_a_search_practises_greedily_and_others_at_their_temperature(small):
+def test_a_search_practises_greedily_and_others_at_their_temperature(small: Any) -> None:
     data = small.config.model_dump()
     found = {}
     for rule in ("search", "reinforce"):
@@ -63,7 +68,7 @@ def test_a_search_practises_greedily_and_others_at_their_temperature(small):
     assert found["search"] == small.calibration.accuracy != found["reinforce"]
 
 
-def test_choosing_costs_no_more_than_what_is_set_aside_whatever_the_rank(small, tmp_path):
+def test_choosing_costs_no_more_than_what_is_set_aside_whatever_the_rank(small: Any, tmp_path: Path) -> None:
     """Freshly founded adapters answer as the host does, and cost as much as their ranks say."""
     items = small.items[::4]  # of both families
     for rank in (1, 8, 64):
@@ -75,7 +80,7 @@ def test_choosing_costs_no_more_than_what_is_set_aside_whatever_the_rank(small, 
         assert 0.7 * reserve < meter.total() < reserve
 
 
-def test_what_was_tried_is_counted(small):
+def test_what_was_tried_is_counted(small: Any) -> None:
     [row] = small.calibration.meter["rows"]
     answers = 2 * small.calibration.per_cell * small.calibration.unit_flops
     assert row["purpose"] == "calibration" and row["flops"] > answers * 1.001  # a pass of training, too

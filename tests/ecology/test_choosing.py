@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,12 +15,14 @@ from evolora_core.population.merge import resize
 
 
 @pytest.fixture
-def world(small):
+def world(small: Any) -> World:
     config = small.config.model_copy(update={"ranks": [2, 4]})
     return World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
 
 
-def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(small, world, skill, tmp_path):
+def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(
+    small: Any, world: World, skill: Any, tmp_path: Path
+) -> None:
     state = found(world)
     state.population.put(0, resize(skill, 4))
     state.population.put(1, skill.scaled(-0.5))
@@ -45,7 +49,7 @@ def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(small, world, skill,
     assert organelles[-1]["organelle"] == child.id and organelles[-1]["slot"] == child.slot
 
 
-def test_one_that_leads_alone_answers_everything(small, world, skill, tmp_path):
+def test_one_that_leads_alone_answers_everything(small: Any, world: World, skill: Any, tmp_path: Path) -> None:
     state = found(world)
     state.population.put(0, skill)
     state.organelles[0] = replace(state.organelles[0], learned=0)

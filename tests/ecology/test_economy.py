@@ -1,6 +1,7 @@
 """Who is sold what, who has to go, and how fast whoever stays may learn."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +11,13 @@ from evolora_core.ecology import learning
 from evolora_core.ecology.ledger import SINK, SUN, micro
 from evolora_core.ecology.rollout import admit, trade
 from evolora_core.ecology.selection import cull
-from evolora_core.ecology.training import learners_of
+from evolora_core.ecology.training import learners_of, train
 from evolora_core.ecology.world import World, found
 from evolora_core.plasticity import Memory
 
 
 @pytest.fixture
-def ecology(small):
+def ecology(small: Any) -> Any:
     """An ecology's world and its founders: 0 and 2 practise one family, 1 and 3 the other."""
     world = World(small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology")
     state = found(world)
@@ -25,14 +26,14 @@ def ecology(small):
     return world, state
 
 
-def leave(state, organelle, units):
+def leave(state: Any, organelle: Any, units: Any) -> None:
     """Take or give what it takes for the account to hold so many units."""
     missing = micro(units) - state.ledger.balance(organelle)
     payer, payee = (SUN, str(organelle)) if missing > 0 else (str(organelle), SINK)
     state.ledger.post(state.generation, "reward", payer, payee, abs(missing))
 
 
-def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology):
+def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology: Any) -> None:
     world, state = ecology
     world = replace(world, config=world.config.model_copy(update={"economy": _prices(world, answer_price=3.0)}))
     newcomer = replace(state.organelles[2], id=4, slot=4)  # a third of the finder's niche, who is poor
@@ -50,7 +51,7 @@ def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology):
     assert state.ledger.balance(2) / micro(1) == before[2] / micro(1) - 3.0  # nobody buys what it has
 
 
-def test_strikes_count_in_a_row_and_a_paid_ticket_clears_them(ecology):
+def test_strikes_count_in_a_row_and_a_paid_ticket_clears_them(ecology: Any) -> None:
     world, state = ecology
     world = replace(world, config=world.config.model_copy(update={"economy": _prices(world, ticket=10.0, strikes=2)}))
     strikes, present = [], []
@@ -65,7 +66,7 @@ def test_strikes_count_in_a_row_and_a_paid_ticket_clears_them(ecology):
     assert [organelle.id for organelle in state.living] == [0, 2, 3]
 
 
-def test_the_poorest_go_first_but_for_elites_learners_and_the_newborn(ecology):
+def test_the_poorest_go_first_but_for_elites_learners_and_the_newborn(ecology: Any) -> None:
     world, state = ecology
     world = replace(world, config=world.config.model_copy(update={"population": 2}))
     for organelle, balance in enumerate((1.0, 2.0, 4.0, 3.0)):
@@ -78,7 +79,7 @@ def test_the_poorest_go_first_but_for_elites_learners_and_the_newborn(ecology):
     assert {o.cause for o in state.organelles if not o.alive} == {"culled"}
 
 
-def test_a_learner_that_could_not_pay_for_once_is_stood_in_for_and_comes_back(ecology):
+def test_a_learner_that_could_not_pay_for_once_is_stood_in_for_and_comes_back(ecology: Any) -> None:
     world, state = ecology
     for state.generation in range(2):
         state.teach(state.organelles[0])
@@ -95,7 +96,7 @@ def test_a_learner_that_could_not_pay_for_once_is_stood_in_for_and_comes_back(ec
     assert [organelle.id for organelle in state.living] == [0]
 
 
-def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology):
+def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology: Any) -> None:
     world, state = ecology
     world = replace(world, config=world.config.model_copy(update={"population": 3}))
     for organelle, balance in enumerate((5.0, 2.0, 4.0, 3.0)):
@@ -104,7 +105,7 @@ def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology):
     assert [organelle.id for organelle in state.living] == [0, 2, 3]
 
 
-def test_the_rate_halves_and_what_arrives_is_learned_at_the_full_one(ecology):
+def test_the_rate_halves_and_what_arrives_is_learned_at_the_full_one(ecology: Any) -> None:
     world, state = ecology
     organelle = replace(state.organelles[0], learning_rate=1.5)
     plasticity = world.config.plasticity
@@ -117,14 +118,14 @@ def test_the_rate_halves_and_what_arrives_is_learned_at_the_full_one(ecology):
     assert world.rate(state, organelle) == pytest.approx(rates[0])
 
 
-def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology, monkeypatch):
+def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     world, state = ecology
     for organelle in state.living:
         state.buffers[organelle.id].add(Memory(0, (5,), 1.0), 8)
     state.generation = 10
-    seen, train = [], learning.train
+    seen = []
 
-    def spied(world, state, learners, decay, batches):
+    def spied(world: Any, state: Any, learners: Any, decay: Any, batches: Any) -> None:
         seen.append(decay)
         train(world, state, learners, decay, batches)
 
@@ -135,5 +136,5 @@ def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology, monkeypat
     assert (np.diff(decay) < 0).all() and 0 < decay[-1] < 1 / len(decay) and 1 - 1 / len(decay) < decay[0] < 1
 
 
-def _prices(world, **changes):
+def _prices(world: Any, **changes: Any) -> Any:
     return world.config.economy.model_copy(update=changes)

@@ -4,6 +4,8 @@ import logging
 import math
 import os
 import shutil
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,10 +23,13 @@ from evolora_core.errors import StageError
 from evolora_core.population.merge import summed_rank
 
 
-def run(small, folder, *, seed=0, config=None, **more):
+def run(small: Any, folder: Path, *, seed: int = 0, config: Any = None, **more: Any) -> Any:
     config = config or small.config
+    host, items, selection = small.args
     return evolve(
-        *small.args,
+        host,
+        items,
+        selection,
         config,
         small.decoding,
         seed,
@@ -35,11 +40,11 @@ def run(small, folder, *, seed=0, config=None, **more):
     )
 
 
-def rows(folder, table):
+def rows(folder: Path, table: str) -> Any:
     return pq.read_table(folder / f"{table}.parquet").to_pylist()
 
 
-def without_clock(folder):
+def without_clock(folder: Path) -> Any:
     return {
         name: [{k: v for k, v in row.items() if k != "seconds"} for row in rows(folder, name)]
         for name in [*TABLES, "compute"]
@@ -47,12 +52,12 @@ def without_clock(folder):
 
 
 @pytest.fixture(scope="module")
-def straight(small, tmp_path_factory):
+def straight(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("straight")
     return run(small, folder)
 
 
-def test_a_resumed_run_is_the_same_run(small, straight, tmp_path):
+def test_a_resumed_run_is_the_same_run(small: Any, straight: Any, tmp_path: Path) -> None:
     """Also extends a finished run: the horizon is no part of it."""
     first = small.config.model_copy(update={"generations": 2})
     run(small, tmp_path, config=first)
@@ -63,7 +68,9 @@ def test_a_resumed_run_is_the_same_run(small, straight, tmp_path):
     assert resumed.meter.total() == straight.meter.total()
 
 
-def test_a_damaged_checkpoint_is_not_gone_on_from(small, straight, tmp_path, caplog):
+def test_a_damaged_checkpoint_is_not_gone_on_from(
+    small: Any, straight: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     run(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
     run(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
     os.truncate(tmp_path / "checkpoints" / "g000002" / "state.safetensors", 1000)
@@ -74,7 +81,7 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(small, straight, tmp_path, cap
     assert without_clock(tmp_path) == without_clock(straight.folder)
 
 
-def test_the_ledger_has_every_balance_and_all_that_was_metered(small, straight):
+def test_the_ledger_has_every_balance_and_all_that_was_metered(small: Any, straight: Any) -> None:
     """Sums are zero by construction; what can be wrong is who paid, and whether all of it was charged."""
     balances: dict[str, int] = {}
     spent: dict[str, int] = {}
@@ -94,7 +101,7 @@ def test_the_ledger_has_every_balance_and_all_that_was_metered(small, straight):
         assert spent[entry] == pytest.approx(flops[purpose] / small.calibration.unit_flops * 1e6, rel=1e-6)
 
 
-def test_births_are_paid_by_the_living(straight):
+def test_births_are_paid_by_the_living(straight: Any) -> None:
     """A child's endowment comes out of organelles' accounts, never from the sun after the founders."""
     ledger = rows(straight.folder, "ledger")
     children = [row["organelle"] for row in rows(straight.folder, "organelles") if row["origin"] != "founder"]
@@ -105,7 +112,7 @@ def test_births_are_paid_by_the_living(straight):
     assert all(row["generation"] == 0 for row in ledger if row["entry"] == "endowment")
 
 
-def test_tables_agree_with_one_another(straight):
+def test_tables_agree_with_one_another(straight: Any) -> None:
     episodes, generations = rows(straight.folder, "episodes"), rows(straight.folder, "generations")
     for row in generations:
         own = [episode for episode in episodes if episode["generation"] == row["generation"]]
@@ -121,7 +128,7 @@ def test_tables_agree_with_one_another(straight):
     assert math.isclose(energy, generations[-1]["energy_total"], abs_tol=1e-6)
 
 
-def test_the_population_can_be_loaded_again(small, straight):
+def test_the_population_can_be_loaded_again(small: Any, straight: Any) -> None:
     population, organelles = load_evolved(small.host, straight.folder)
     norms = population.delta_norms()
     for organelle in organelles:
@@ -129,13 +136,15 @@ def test_the_population_can_be_loaded_again(small, straight):
         assert math.isclose(float(norms[organelle["slot"]]), organelle["delta_norm"], rel_tol=1e-5, abs_tol=1e-7)
 
 
-def test_an_unfinished_folder_is_refused(small, tmp_path):
+def test_an_unfinished_folder_is_refused(small: Any, tmp_path: Path) -> None:
     with pytest.raises(StageError, match="no finished run"):
         load_evolved(small.host, tmp_path)
 
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
-def test_a_run_that_died_after_its_last_commit_makes_no_further_generation(small, straight, tmp_path, mode):
+def test_a_run_that_died_after_its_last_commit_makes_no_further_generation(
+    small: Any, straight: Any, tmp_path: Path, mode: str
+) -> None:
     budget = {"mode": mode, "budget_flops": round(1.5 * straight.meter.total())}
     whole = run(small, tmp_path, **budget)
     assert whole.generations > 1 and whole.meter.total() <= budget["budget_flops"]
@@ -145,13 +154,13 @@ def test_a_run_that_died_after_its_last_commit_makes_no_further_generation(small
     assert without_clock(tmp_path) == tables
 
 
-def test_single_spends_its_budget_and_not_more(small, straight, tmp_path):
+def test_single_spends_its_budget_and_not_more(small: Any, straight: Any, tmp_path: Path) -> None:
     single = run(small, tmp_path, mode="single", budget_flops=straight.meter.total())
     assert straight.meter.total() * 0.5 < single.meter.total() <= straight.meter.total()
     assert len(rows(tmp_path, "organelles")) == 1
 
 
-def test_a_population_that_dies_out_ends_the_run(small, tmp_path):
+def test_a_population_that_dies_out_ends_the_run(small: Any, tmp_path: Path) -> None:
     data = small.config.model_dump()
     data["economy"] |= {"ticket": 1e6, "strikes": 1}
     done = run(small, tmp_path, config=EcologyConfig.model_validate(data))
@@ -159,8 +168,10 @@ def test_a_population_that_dies_out_ends_the_run(small, tmp_path):
     assert load_evolved(small.host, tmp_path)[1] == []
 
 
-def test_a_cooldown_that_leaves_nobody_is_an_extinction(small, tmp_path, monkeypatch):
-    def spoil(world, state):
+def test_a_cooldown_that_leaves_nobody_is_an_extinction(
+    small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoil(world: Any, state: Any) -> None:
         for organelle in state.living:
             state.retire(organelle, "not finite")
 
@@ -169,9 +180,9 @@ def test_a_cooldown_that_leaves_nobody_is_an_extinction(small, tmp_path, monkeyp
     assert done.extinct and done.generations == 1
 
 
-def test_a_search_spends_no_more_than_its_episodes_and_calls(straight, small):
+def test_a_search_spends_no_more_than_its_episodes_and_calls(straight: Any, small: Any) -> None:
     """It asks again only where it was wrong, and stops at the first right answer."""
-    asked: dict[tuple[int, int, str], list[dict]] = {}
+    asked: dict[tuple[int, int, str], list[dict[str, Any]]] = {}
     group = -1
     for row in rows(straight.folder, "episodes"):
         group += row["sample"] == 0
@@ -185,7 +196,7 @@ def test_a_search_spends_no_more_than_its_episodes_and_calls(straight, small):
         assert not solved or len(answers) <= next(stage for stage in stages if stage >= solved[0])
 
 
-def test_in_every_niche_one_learns_and_pays_for_it(straight):
+def test_in_every_niche_one_learns_and_pays_for_it(straight: Any) -> None:
     niches = {row["organelle"]: row["niche"] for row in rows(straight.folder, "organelles")}
     learners: dict[tuple[int, str], set[str]] = {}
     for row in rows(straight.folder, "ledger"):
@@ -195,7 +206,7 @@ def test_in_every_niche_one_learns_and_pays_for_it(straight):
 
 
 @pytest.fixture(scope="module")
-def varied(small):
+def varied(small: Any) -> Any:
     """Merges by Fisher, mutation along singular directions, ranks that change by use."""
     data = small.config.model_dump()
     data["assimilation"] |= {"methods": ["fisher"], "fisher_rows": 4}
@@ -203,8 +214,10 @@ def varied(small):
     return EcologyConfig.model_validate(data)
 
 
-def test_merges_by_fisher_are_resumed_and_paid_for(small, varied, tmp_path, monkeypatch):
-    def each_leads_in_its_niche(world, state):
+def test_merges_by_fisher_are_resumed_and_paid_for(
+    small: Any, varied: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def each_leads_in_its_niche(world: Any, state: Any) -> Any:
         gain = np.zeros((len(state.practice), len(world.families)))
         for organelle in state.living:
             gain[organelle.slot, world.families.index(organelle.niche)] = 0.1
@@ -231,7 +244,9 @@ def test_merges_by_fisher_are_resumed_and_paid_for(small, varied, tmp_path, monk
     assert metered > 0 and spent == pytest.approx(metered, rel=1e-6)
 
 
-def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(small, varied, tmp_path, monkeypatch):
+def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(
+    small: Any, varied: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`rank_change` is 1 here, so every child has another rank than its parent, within the bounds."""
     ranks = {}
     for threshold in (0.0, 1.0):
@@ -247,7 +262,7 @@ def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(small, varied, t
 
 
 @pytest.mark.parametrize("rule", ["none", "reinforce", "grpo", "hebbian", "es", "gold"])
-def test_other_rules(small, tmp_path, rule):
+def test_other_rules(small: Any, tmp_path: Path, rule: str) -> None:
     data = small.config.model_dump()
     data["plasticity"] |= {"rule": rule, "sigma": 0.1}
     data["generations"] = 1
@@ -257,7 +272,7 @@ def test_other_rules(small, tmp_path, rule):
     assert (float(population.delta_norms().max()) > 0) == (rule != "none")
 
 
-def test_a_family_of_which_nobody_learned_anything_leaves_nothing_to_cool(small, tmp_path):
+def test_a_family_of_which_nobody_learned_anything_leaves_nothing_to_cool(small: Any, tmp_path: Path) -> None:
     data = small.config.model_dump()
     data["plasticity"]["rule"] = "none"
     budget = 4 * sum(row["flops"] for row in small.calibration.meter["rows"])
@@ -267,7 +282,7 @@ def test_a_family_of_which_nobody_learned_anything_leaves_nothing_to_cool(small,
 
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
-def test_a_budget_that_pays_for_no_generation_is_refused(small, tmp_path, mode):
+def test_a_budget_that_pays_for_no_generation_is_refused(small: Any, tmp_path: Path, mode: str) -> None:
     calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
     answers = small.config.episodes * small.calibration.unit_flops
     reserved = small.calibration.routing_reserve(FlopModel.from_model(small.host.model), len(small.args[2]), [4])
@@ -277,7 +292,9 @@ def test_a_budget_that_pays_for_no_generation_is_refused(small, tmp_path, mode):
 
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
-def test_a_budget_of_its_answers_and_twice_its_rows_pays_for_a_generation(small, tmp_path, mode):
+def test_a_budget_of_its_answers_and_twice_its_rows_pays_for_a_generation(
+    small: Any, tmp_path: Path, mode: str
+) -> None:
     learning = small.config.plasticity
     answers = small.config.episodes + 2 * learning.steps * learning.batch_rows  # a row costs what two answers do
     model, ranks = FlopModel.from_model(small.host.model), [4] if mode == "single" else [4, summed_rank(4)]
@@ -289,7 +306,7 @@ def test_a_budget_of_its_answers_and_twice_its_rows_pays_for_a_generation(small,
     assert done.generations >= 1 and done.meter.total() <= budget
 
 
-def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small, tmp_path):
+def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small: Any, tmp_path: Path) -> None:
     first = small.config.model_copy(update={"generations": 1})
     run(small, tmp_path, config=first)
     from safetensors.torch import load_file, save_file

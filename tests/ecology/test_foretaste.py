@@ -1,6 +1,8 @@
 """What the first generations of a run tell of the rest, and that the run goes on from them."""
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,26 +12,26 @@ from evolora_core.errors import StageError
 
 
 @pytest.fixture(scope="module")
-def started(small, tmp_path_factory):
+def started(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A run that stands after two of its four generations."""
     run = start(small, tmp_path_factory.mktemp("started"))
     advance(run, generations=2)
     return run
 
 
-def start(small, folder, items=None, **more):
+def start(small: Any, folder: Path, items: Any = None, **more: Any) -> Any:
     host, train, selection = small.args
     return begin(host, items or train, selection, small.config, small.decoding, 0, small.calibration, folder, **more)
 
 
-def struck(run, **changes):
+def struck(run: Any, **changes: Any) -> Any:
     """The same run where every answer of its first generations was another."""
     rows = [row | changes for row in run.state.events["episodes"]]
     events = run.state.events | {"episodes": rows}
     return dataclasses.replace(run, state=dataclasses.replace(run.state, events=events))
 
 
-def test_it_counts_what_its_generations_took_and_found(started):
+def test_it_counts_what_its_generations_took_and_found(started: Any) -> None:
     found = foretaste.measure(started)
     priced = sum(row["flops"] for row in started.world.calibration.meter["rows"])
     assert found.generations == 2 and found.generation_seconds > 0
@@ -40,7 +42,9 @@ def test_it_counts_what_its_generations_took_and_found(started):
     assert {row["key"] for row in found.rows()} == {field.name for field in dataclasses.fields(found)}
 
 
-def test_a_run_that_goes_on_from_its_calibration_is_the_run_without_a_break(small, started, tmp_path):
+def test_a_run_that_goes_on_from_its_calibration_is_the_run_without_a_break(
+    small: Any, started: Any, tmp_path: Path
+) -> None:
     whole = start(small, tmp_path)
     advance(whole)
     resumed = start(small, started.folder)
@@ -55,17 +59,17 @@ def test_a_run_that_goes_on_from_its_calibration_is_the_run_without_a_break(smal
 @pytest.mark.parametrize(
     ("correct", "words"), [(False, "was ever answered correctly"), (True, "nothing can be learned")]
 )
-def test_rewards_that_do_not_vary_are_refused(started, correct, words):
+def test_rewards_that_do_not_vary_are_refused(started: Any, correct: bool, words: str) -> None:
     with pytest.raises(StageError, match=words):
         foretaste.measure(struck(started, correct=correct))
 
 
-def test_families_that_have_not_come_yet_may_be_harder(small, started):
+def test_families_that_have_not_come_yet_may_be_harder(small: Any, started: Any) -> None:
     coming = dataclasses.replace(started.world, arrivals=("math", "json_repair"))
     assert foretaste.measure(dataclasses.replace(struck(started, correct=True), world=coming)).rewarded == 1
 
 
-def test_a_host_that_is_never_right_is_refused_by_a_real_run(small, tmp_path):
+def test_a_host_that_is_never_right_is_refused_by_a_real_run(small: Any, tmp_path: Path) -> None:
     sums = [item for item in small.items if item.family == "math"]
     run = start(small, tmp_path, [dataclasses.replace(item, target=10**9 + n) for n, item in enumerate(sums)])
     advance(run, generations=1)
@@ -73,5 +77,5 @@ def test_a_host_that_is_never_right_is_refused_by_a_real_run(small, tmp_path):
         foretaste.measure(run)
 
 
-def test_hours_are_those_of_the_measured_pace():
+def test_hours_are_those_of_the_measured_pace() -> None:
     assert foretaste.hours(40, 90.0) == 1.0

@@ -1,3 +1,5 @@
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +10,7 @@ POSTINGS = st.lists(st.tuples(ACCOUNTS, ACCOUNTS, st.integers(0, 10**12)))
 
 
 @given(POSTINGS)
-def test_all_accounts_sum_to_zero_after_every_posting(postings):
+def test_all_accounts_sum_to_zero_after_every_posting(postings: Any) -> None:
     ledger = Ledger()
     for payer, payee, amount in postings:
         ledger.post(0, "x", payer, payee, amount)
@@ -18,7 +20,7 @@ def test_all_accounts_sum_to_zero_after_every_posting(postings):
 
 
 @given(st.integers(0, 10**9), st.integers(1, 7))
-def test_a_split_is_paid_in_full(amount, payers):
+def test_a_split_is_paid_in_full(amount: Any, payers: Any) -> None:
     ledger = Ledger()
     ledger.split(0, "birth", [str(i) for i in range(payers)], "child", amount)
     assert ledger.balance("child") == amount
@@ -28,12 +30,12 @@ def test_a_split_is_paid_in_full(amount, payers):
 
 
 @given(POSTINGS)
-def test_state_round_trip(postings):
+def test_state_round_trip(postings: Any) -> None:
     ledger = Ledger()
     for payer, payee, amount in postings:
         ledger.post(0, "x", payer, payee, amount)
     assert Ledger.from_state(ledger.state()).balances == ledger.balances
 
 
-def test_units_are_micro_energy():
+def test_units_are_micro_energy() -> None:
     assert micro(1.5) == 1_500_000

@@ -1,5 +1,7 @@
 """A merge on the shipped nano host whose outcome is known: both parents have one skill and opposite faults."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,7 @@ from evolora_core.population.adapter import Adapter
 from evolora_core.population.merge import merge
 
 
-def world_of(small):
+def world_of(small: Any) -> World:
     """The small ecology with a test that is large enough to see the skill."""
     config = small.config.model_copy(
         update={"assimilation": small.config.assimilation.model_copy(update={"uplift": 0.1, "alpha": 0.2})}
@@ -35,7 +37,7 @@ def with_fault(skill: Adapter, sign: float) -> Adapter:
     return merge([skill, fault], [1.0, sign], 4)
 
 
-def test_an_accepted_child_lives_and_is_paid_for(small, skill):
+def test_an_accepted_child_lives_and_is_paid_for(small: Any, skill: Any) -> None:
     world = world_of(small)
     state = found(world)
     cell = world.cells.index(("json_repair", "short"))
@@ -61,7 +63,7 @@ def test_an_accepted_child_lives_and_is_paid_for(small, skill):
     assert state.meter.accounts["assimilation"].flops > 0
 
 
-def test_a_copy_of_a_parent_is_refused(small, skill):
+def test_a_copy_of_a_parent_is_refused(small: Any, skill: Any) -> None:
     """Merging an adapter with itself gives itself, which is no better."""
     world = world_of(small)
     state = found(world)
@@ -76,7 +78,7 @@ def test_a_copy_of_a_parent_is_refused(small, skill):
     assert len(state.organelles) == small.config.population
 
 
-def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longest_trial(small, skill):
+def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longest_trial(small: Any, skill: Any) -> None:
     world = world_of(small)
     state = found(world)
     for slot in range(4):
@@ -88,7 +90,7 @@ def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longes
     state.practice[json[1], :] -= (0, 1)  # the weaker one
     draw = np.random.default_rng(0)
 
-    def mates():
+    def mates() -> Any:
         proposal = merging.propose(world, state, draw, set())
         return proposal and {proposal.first.id, proposal.second.id}
 
@@ -101,21 +103,21 @@ def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longes
     assert mates() is None
 
 
-def by_fisher(small, rows=8, **more):
+def by_fisher(small: Any, rows: int = 8, **more: Any) -> World:
     """The small ecology, merging by Fisher."""
     changes = {"methods": ["fisher"], "fisher_rows": rows}
     config = small.config.model_copy(update={"assimilation": small.config.assimilation.model_copy(update=changes)})
     return World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology", **more)
 
 
-def remember(world, state, organelle, family, count):
+def remember(world: Any, state: Any, organelle: Any, family: str, count: int) -> None:
     """Gold answers of the first items of a family, as if found."""
     for item in world.members_of(family)[:count].tolist():
         tokens = tuple(world.host.encode_answers([gold(world.items[item])])[0][:-1])
         state.buffers[organelle.id].add(Memory(item, tokens, 1.0), 100)
 
 
-def test_each_parent_pays_for_its_own_information_at_most_the_bound(small, skill):
+def test_each_parent_pays_for_its_own_information_at_most_the_bound(small: Any, skill: Any) -> None:
     world = by_fisher(small)
     state = found(world)
     first, second = state.organelles[:2]
@@ -152,7 +154,9 @@ def test_each_parent_pays_for_its_own_information_at_most_the_bound(small, skill
 
 
 @pytest.mark.parametrize("method", ["weighted", "fisher"])
-def test_a_budget_that_leaves_no_room_for_the_information_tries_no_merge_by_it(small, skill, method):
+def test_a_budget_that_leaves_no_room_for_the_information_tries_no_merge_by_it(
+    small: Any, skill: Any, method: str
+) -> None:
     """Just enough for a trial of the weighted merge."""
     worst = 1.25 * (merging.ARMS + 2) * merging._design(small.config.assimilation).sizes[-1]
     worst *= small.calibration.unit_flops
@@ -176,7 +180,7 @@ def test_a_budget_that_leaves_no_room_for_the_information_tries_no_merge_by_it(s
     assert state.meter.total() <= budget
 
 
-def test_who_cannot_pay_for_its_information_is_no_mate(small, skill):
+def test_who_cannot_pay_for_its_information_is_no_mate(small: Any, skill: Any) -> None:
     world, plain = by_fisher(small, rows=64), world_of(small)
     state = found(world)
     for organelle in state.organelles:
@@ -191,16 +195,19 @@ def test_who_cannot_pay_for_its_information_is_no_mate(small, skill):
     assert fisher_flops(plain) == 0 and merging.propose(world, state, draw, set()) is None
     for organelle in state.organelles:
         state.ledger.post(0, "reward", "sun", str(organelle.id), 1)
-    assert merging.propose(world, state, draw, set()).method == "fisher"
+    proposal = merging.propose(world, state, draw, set())
+    assert proposal is not None and proposal.method == "fisher"
 
 
-def try_first_two(world, state):
+def try_first_two(world: Any, state: Any) -> None:
     """One trial of the average of the first two organelles, on JSON."""
     families = ("json_repair", "json_repair")
-    proposal = merging.Proposal(*state.organelles[:2], families, "weighted", 1.0)
+    first, second = state.organelles[:2]
+    proposal = merging.Proposal(first, second, families, "weighted", 1.0)
     merging._test_pair(world, state, proposal, np.random.default_rng(2))
 
 
 def norm(adapter: Adapter) -> float:
     """Frobenius norm of ΔW over all modules."""
-    return sum(float((adapter.scale * adapter.B[n] @ adapter.A[n]).square().sum()) for n in adapter.A) ** 0.5
+    total = sum(float((adapter.scale * adapter.B[n] @ adapter.A[n]).square().sum()) for n in adapter.A)
+    return float(total**0.5)

@@ -2,8 +2,11 @@
 nano host.
 """
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -25,19 +28,19 @@ from evolora_core.probes import watch
 RULES = ["grpo", "hebbian", "es"]
 
 
-def with_rule(small, rule, **plasticity):
+def with_rule(small: Any, rule: Any, **plasticity: Any) -> Any:
     data = small.config.model_dump()
     data["plasticity"] |= {"rule": rule, "steps": 3, "sigma": 0.1, "pairs": 2, **plasticity}
     return EcologyConfig.model_validate(data)
 
 
-def run(small, folder, rule, **more):
+def run(small: Any, folder: Path, rule: Any, **more: Any) -> Any:
     config = with_rule(small, rule)
     args = (*small.args, config, small.decoding, 0, small.calibration, folder)
     return evolve(*args, routings=["family"], **more)
 
 
-def tables(folder):
+def tables(folder: Path) -> Any:
     return {
         name: [
             {key: value for key, value in row.items() if key != "seconds"}
@@ -47,7 +50,7 @@ def tables(folder):
     }
 
 
-def one_generation(small, rule, mode="single", **plasticity):
+def one_generation(small: Any, rule: Any, mode: str = "single", **plasticity: Any) -> Any:
     """World and state after the answers of a first generation, and what `learn` is given."""
     config = with_rule(small, rule, **plasticity)
     world = World(small.host, small.items, config, small.decoding, 0, small.calibration, mode)
@@ -59,7 +62,9 @@ def one_generation(small, rule, mode="single", **plasticity):
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatch, caplog, mode, rule):
+def test_a_killed_run_goes_on_as_if_nothing_had_been(
+    small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str, rule: Any
+) -> None:
     """Killed in the middle of its third generation, after a commit of the second."""
     calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
     budget = {} if mode == "ecology" else {"budget_flops": calibrated + round(720 * small.calibration.unit_flops)}
@@ -69,7 +74,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatc
     steps = iter(range(3))
 
     @contextmanager
-    def kill(name):
+    def kill(name: str) -> Iterator[None]:
         yield
         if name == "learn" and next(steps) == 2:
             raise KeyboardInterrupt
@@ -87,7 +92,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(small, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_nothing_is_kept_sold_or_rehearsed_in_the_end(small, rule):
+def test_nothing_is_kept_sold_or_rehearsed_in_the_end(small: Any, rule: Any) -> None:
     world, state, groups, answers = one_generation(small, rule, "ecology")
     assert settle(world, state, groups, answers) == []
     assert not any(map(len, state.buffers.values()))
@@ -95,7 +100,7 @@ def test_nothing_is_kept_sold_or_rehearsed_in_the_end(small, rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_first_generation_costs_about_what_was_foretold(small, rule):
+def test_a_first_generation_costs_about_what_was_foretold(small: Any, rule: Any) -> None:
     """A budget that pays for no generation is refused by it."""
     world, state, groups, answers = one_generation(small, rule, mode="ecology", steps=4, pairs=8)
     before = Meter.from_state(world.calibration.meter).total()
@@ -104,7 +109,7 @@ def test_a_first_generation_costs_about_what_was_foretold(small, rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_learners_pay_for_all_that_the_meter_counts(small, rule):
+def test_the_learners_pay_for_all_that_the_meter_counts(small: Any, rule: Any) -> None:
     world, state, groups, answers = one_generation(small, rule, "ecology")
     before = state.meter.total()  # perturbed copies' answers are rollouts
     state.ledger.drain()
@@ -115,7 +120,7 @@ def test_the_learners_pay_for_all_that_the_meter_counts(small, rule):
     assert sum(organelle.learned == 0 for organelle in state.living) == len(world.families)
 
 
-def test_the_hosts_reading_is_metered(small):
+def test_the_hosts_reading_is_metered(small: Any) -> None:
     """With a KL divergence an update costs one pass of the bare host more for every row that is learned from."""
     spent = []
     for kl in (0.0, 0.1):
@@ -132,7 +137,7 @@ def test_the_hosts_reading_is_metered(small):
     assert 0 < rows == spent[1] - spent[0]
 
 
-def test_where_all_samples_of_an_item_are_alike_nothing_is_learned(small):
+def test_where_all_samples_of_an_item_are_alike_nothing_is_learned(small: Any) -> None:
     world, state, groups, answers = one_generation(small, "grpo")
     before, spent = state.population.weights.clone(), state.meter.flops("update")
     learn(world, state, groups, [[outcomes[0]] * len(outcomes) for outcomes in answers])
@@ -140,7 +145,7 @@ def test_where_all_samples_of_an_item_are_alike_nothing_is_learned(small):
     assert state.meter.flops("update") == spent
 
 
-def test_the_rule_hebbian_compares_with_a_running_mean_of_the_family(small):
+def test_the_rule_hebbian_compares_with_a_running_mean_of_the_family(small: Any) -> None:
     """As expected, nothing changes; better than expected, weights and expectation do, of the families that were met."""
     world, state, groups, answers = one_generation(small, "hebbian")
     right = [i for i, outcomes in enumerate(answers) if outcomes[0].grade.correct]
@@ -159,7 +164,7 @@ def test_the_rule_hebbian_compares_with_a_running_mean_of_the_family(small):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_generation_without_answers_teaches_nothing(small, rule):
+def test_a_generation_without_answers_teaches_nothing(small: Any, rule: Any) -> None:
     world, state, _, _ = one_generation(small, rule, "ecology")
     groups = allocate(world, state, [])
     before = state.population.weights.clone()
@@ -167,7 +172,7 @@ def test_a_generation_without_answers_teaches_nothing(small, rule):
     assert torch.equal(state.population.weights, before)
 
 
-def test_wrong_answers_teach_too(small):
+def test_wrong_answers_teach_too(small: Any) -> None:
     """Of a group with one right answer, the wrong ones alone change the weights too."""
     world, state, groups, answers = one_generation(small, "grpo")
     mixed = next(i for i, own in enumerate(answers) if 0 < sum(o.grade.correct for o in own) < len(own))
@@ -177,11 +182,13 @@ def test_wrong_answers_teach_too(small):
     assert not torch.equal(state.population.weights, before)
 
 
-def test_perturbed_copies_stay_within_the_rank_and_mirror_each_other(small, monkeypatch):
+def test_perturbed_copies_stay_within_the_rank_and_mirror_each_other(
+    small: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world, state, groups, answers = one_generation(small, "es", "ecology", pairs=3, sigma=0.1)
     before, asked = state.population.weights.clone(), []
 
-    def spied(host, tried, items, slots, **more):
+    def spied(host: Any, tried: Any, items: Any, slots: Any, **more: Any) -> Any:
         asked.append((tried.weights.clone(), tried.ranks.clone(), np.asarray(slots), [item.family for item in items]))
         return answer_items(host, tried, items, slots, **more)
 
@@ -201,12 +208,12 @@ def test_perturbed_copies_stay_within_the_rank_and_mirror_each_other(small, monk
         assert set(own) == {learner.niche} and len(own) % 6 == 0
 
 
-def test_perturbed_copies_that_score_alike_teach_nothing(small, monkeypatch):
+def test_perturbed_copies_that_score_alike_teach_nothing(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     world, state, groups, answers = one_generation(small, "es")
     before, spent = state.population.weights.clone(), state.meter.flops("rollout")
     wrong = Grade(0.0, False, "wrong")
 
-    def failed(*args, **more):
+    def failed(*args: Any, **more: Any) -> Any:
         return [replace(outcome, grade=wrong) for outcome in answer_items(*args, **more)]
 
     monkeypatch.setattr(perturbation, "answer_items", failed)

@@ -1,6 +1,7 @@
 """A verifier that errs."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def outcome(number: int, answer: str) -> Outcome:
 
 
 @pytest.mark.parametrize("error", [0.05, 0.3])
-def test_it_errs_as_often_as_it_should_in_both_directions(error):
+def test_it_errs_as_often_as_it_should_in_both_directions(error: float) -> None:
     given = [outcome(i, str(i + 1 if i % 2 else i + 2)) for i in range(4000)]
     seen = observed(given, error, seed=3)
     flipped = np.array([a.grade.correct != b.grade.correct for a, b in zip(given, seen, strict=True)])
@@ -31,7 +32,7 @@ def test_it_errs_as_often_as_it_should_in_both_directions(error):
     assert observed(given, 0.0, seed=3) == given
 
 
-def test_it_errs_again_about_the_same_answer_whoever_gives_it():
+def test_it_errs_again_about_the_same_answer_whoever_gives_it() -> None:
     given = [outcome(i, str(i + 1)) for i in range(200)]
     others = [replace(one, slot=7, logprob=-2.0) for one in given]
     verdicts, again = ([o.grade.correct for o in observed(own, 0.3, seed=1)] for own in (given, list(reversed(others))))
@@ -39,7 +40,7 @@ def test_it_errs_again_about_the_same_answer_whoever_gives_it():
     assert verdicts != [o.grade.correct for o in observed(given, 0.3, seed=2)]
 
 
-def world_of(small, error, **plasticity):
+def world_of(small: Any, error: Any, **plasticity: Any) -> Any:
     """World and state of an ecology whose verifier errs, and with the truth to hold its verdicts against."""
     own = small.config.plasticity.model_copy(update=plasticity)
     config = small.config.model_copy(update={"verifier_error": error, "plasticity": own, "episodes": 120})
@@ -47,14 +48,14 @@ def world_of(small, error, **plasticity):
     return world, found(world)
 
 
-def wrongly(outcomes):
+def wrongly(outcomes: Any) -> Any:
     """The share of answers about which the verifier was wrong; each answer counts once."""
     once = {(o.item.task_id, o.answer): o for o in outcomes}.values()
     return np.mean([o.grade.correct != grade(o.item, o.answer).correct for o in once])
 
 
 @pytest.mark.parametrize("rule", ["search", "grpo"])
-def test_whoever_practises_hears_the_errors(small, rule):
+def test_whoever_practises_hears_the_errors(small: Any, rule: str) -> None:
     for error, least, most in ((0.0, 0.0, 0.0), (0.5, 0.3, 0.7)):
         world, state = world_of(small, error, rule=rule)
         groups = allocate(world, state, admit(world, state))
@@ -63,7 +64,7 @@ def test_whoever_practises_hears_the_errors(small, rule):
 
 
 @pytest.mark.parametrize("error", [0.0, 0.2, 0.5])
-def test_who_answers_like_the_host_gains_nothing_by_errors(small, error):
+def test_who_answers_like_the_host_gains_nothing_by_errors(small: Any, error: float) -> None:
     """Of an erring verifier the host is right in as many answers more or less as whoever is compared with it."""
     world, state = world_of(small, error)
     adapter = state.population.get(0)
@@ -75,17 +76,18 @@ def test_who_answers_like_the_host_gains_nothing_by_errors(small, error):
     np.testing.assert_allclose(world.gain(state)[0], 0, atol=1e-3)
 
 
-def test_perturbed_copies_hear_the_errors(small):
+def test_perturbed_copies_hear_the_errors(small: Any) -> None:
     world, state = world_of(small, 0.5, rule="es", pairs=2)
     attempt = _attempt(world, state, state.living[0], 40, np.random.default_rng(0))
     (answers,) = _ask(world, state, [attempt])
     assert 0.3 < wrongly(answers) < 0.7
 
 
-def test_a_merge_is_judged_by_the_same_verifier(small):
+def test_a_merge_is_judged_by_the_same_verifier(small: Any) -> None:
     verdicts = []
     for error in (0.0, 1.0):
         world, state = world_of(small, error)
-        pair = Proposal(*state.living[:2], ("json_repair", "math"), "weighted", 0.0)
+        first, second = state.living[:2]
+        pair = Proposal(first, second, ("json_repair", "math"), "weighted", 0.0)
         verdicts.append(_answers(world, state, pair, np.arange(20), [0, 1]))
     assert (verdicts[0] == ~verdicts[1]).all()

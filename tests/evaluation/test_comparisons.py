@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ def _items(share: dict[str, float], seeds: int = 3, n: int = 300) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def _facts(items: pd.DataFrame, **changed: object) -> dict:
+def _facts(items: pd.DataFrame, **changed: object) -> dict[tuple[str, int], dict[str, Any]]:
     runs = set(zip(items["condition"], items["seed"], strict=True))
     return {run: dict.fromkeys(FACTS, "same") | (changed if run[0] == "ecology" else {}) for run in runs}
 

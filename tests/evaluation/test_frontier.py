@@ -1,5 +1,8 @@
 """Adapters scaled after training: what is asked, what is not asked again, and what it costs."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +18,7 @@ DECODING = DecodingConfig(max_new_tokens=4, batch_rows=16)
 
 
 @pytest.fixture(scope="module")
-def population(host):
+def population(host: Any) -> Any:
     """Slot 1 holds an adapter that changes what the host says."""
     made = Population.empty(host, 2, 4)
     made.init_slot(1, 2, np.random.default_rng(0))
@@ -25,7 +28,7 @@ def population(host):
 
 
 @pytest.fixture(scope="module")
-def answered(host, population):
+def answered(host: Any, population: Any) -> Any:
     """Both splits as the adapter answers them. Half of the targets are its own answers, half the host's."""
     answers = {}
     for split in ("holdout_id", "retention"):
@@ -39,21 +42,21 @@ def answered(host, population):
     return answers
 
 
-def test_items_are_spread_over_the_whole_split():
+def test_items_are_spread_over_the_whole_split() -> None:
     assert spread(12, 4).tolist() == [0, 3, 6, 9]
     assert spread(3, 512).tolist() == [0, 1, 2]
     assert np.bincount(spread(1000, 300) // 100).tolist() == [30] * 10
     assert spread(0, 5).size == 0
 
 
-def test_strengths_scale_the_update_and_nothing_else(host, population):
+def test_strengths_scale_the_update_and_nothing_else(host: Any, population: Any) -> None:
     adapter = population.get(1)
     scaled = at_strengths(host, adapter, [0.5, 1.0, 2.0])
     assert scaled.delta_norms().tolist() == pytest.approx([factor * adapter.norm() for factor in (0.5, 1.0, 2.0)])
     assert population.get(1).norm() == adapter.norm()
 
 
-def test_every_other_strength_answers_the_same_items_and_is_charged(host, population, answered):
+def test_every_other_strength_answers_the_same_items_and_is_charged(host: Any, population: Any, answered: Any) -> None:
     meter = Meter()
     rows = trace_frontier(host, population.get(1), answered, [1e-6, 0.5, 1.0], 6, meter, decoding=DECODING)
     assert [(row["strength"], row["split"]) for row in rows] == [
@@ -79,7 +82,7 @@ def test_every_other_strength_answers_the_same_items_and_is_charged(host, popula
     assert len({correct[strength, "holdout_id"] for strength in (1e-6, 1.0)}) == 2  # the targets tell them apart
 
 
-def test_without_an_adapter_nothing_is_asked(host, answered):
+def test_without_an_adapter_nothing_is_asked(host: Any, answered: Any) -> None:
     meter = Meter()
     rows = trace_frontier(host, None, answered, [0.5, 1.0, 1.5], 512, meter, decoding=DECODING)
     expected = {split: sum(outcome.grade.correct for outcome in outcomes) for split, outcomes in answered.items()}
@@ -87,9 +90,10 @@ def test_without_an_adapter_nothing_is_asked(host, answered):
     assert {row["n"] for row in rows} == {12} and meter.total() == 0
 
 
-def test_answers_that_were_kept_are_not_asked_again(host, population, answered, tmp_path):
-    def traced() -> tuple[list, list]:
-        meter, calls = Meter(), []
+def test_answers_that_were_kept_are_not_asked_again(host: Any, population: Any, answered: Any, tmp_path: Path) -> None:
+    def traced() -> tuple[list[Any], list[tuple[int, int]]]:
+        meter = Meter()
+        calls: list[tuple[int, int]] = []
         rows = trace_frontier(
             host,
             population.get(1),

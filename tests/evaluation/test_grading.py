@@ -1,5 +1,7 @@
 import dataclasses
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ DECODING = DecodingConfig(max_new_tokens=8, batch_rows=4)
 
 
 @pytest.fixture(scope="module")
-def population(host):
+def population(host: Any) -> Any:
     made = Population.empty(host, 2, 4)
     for slot, rank in enumerate((2, 4)):
         made.init_slot(slot, rank, np.random.default_rng(slot))
@@ -26,7 +28,7 @@ def population(host):
     return made
 
 
-def test_stop_strings_end_an_answer_and_are_cut_off(host, population, items):
+def test_stop_strings_end_an_answer_and_are_cut_off(host: Any, population: Any, items: list[Item]) -> None:
     slots = [0, 1] * 8
     whole = answer_items(host, population, items, slots, decoding=DECODING)
     letters = Counter("".join(outcome.answer for outcome in whole))
@@ -44,7 +46,7 @@ def test_stop_strings_end_an_answer_and_are_cut_off(host, population, items):
     assert [outcome.answer for outcome in begun] == [outcome.answer for outcome in stopped]
 
 
-def test_each_item_gets_its_own_graded_outcome_in_order(host, population, items):
+def test_each_item_gets_its_own_graded_outcome_in_order(host: Any, population: Any, items: list[Item]) -> None:
     slots = [-1, 0, 1, 0] * 4
     outcomes = answer_items(host, population, items, slots, decoding=DECODING)
     assert [outcome.item for outcome in outcomes] == items
@@ -57,7 +59,7 @@ def test_each_item_gets_its_own_graded_outcome_in_order(host, population, items)
         assert outcome.logprob < 0
 
 
-def test_a_greedy_answer_does_not_depend_on_its_neighbours(host, population, items):
+def test_a_greedy_answer_does_not_depend_on_its_neighbours(host: Any, population: Any, items: list[Item]) -> None:
     together = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING)
     for i in (0, 5, 15):
         (alone,) = answer_items(host, population, [items[i]], [i % 2], decoding=DECODING)
@@ -65,7 +67,7 @@ def test_a_greedy_answer_does_not_depend_on_its_neighbours(host, population, ite
         assert alone.flops == together[i].flops
 
 
-def test_flops_are_those_of_the_slot_s_own_rank(host, population, items):
+def test_flops_are_those_of_the_slot_s_own_rank(host: Any, population: Any, items: list[Item]) -> None:
     model = FlopModel.from_model(host.model)
     outcomes = answer_items(host, population, items[:3], [-1, 0, 1], decoding=DECODING)
     for outcome, rank in zip(outcomes, (0, 2, 4), strict=True):
@@ -73,7 +75,7 @@ def test_flops_are_those_of_the_slot_s_own_rank(host, population, items):
     assert all(isinstance(outcome.flops, int) for outcome in outcomes)
 
 
-def test_a_prompt_that_does_not_fit_is_wrong_and_never_sent(host, items):
+def test_a_prompt_that_does_not_fit_is_wrong_and_never_sent(host: Any, items: list[Item]) -> None:
     room = host.max_context - DECODING.max_new_tokens
     overhead = len(host.encode_prompts([""])[0])
     fitting = Item("x" * (room - overhead), 1, "math", "short", "fits")
@@ -87,10 +89,10 @@ def test_a_prompt_that_does_not_fit_is_wrong_and_never_sent(host, items):
     assert answer_items(host, None, [], [], decoding=DECODING) == []
 
 
-def test_samples_follow_the_rows_own_keys(host, population, items):
+def test_samples_follow_the_rows_own_keys(host: Any, population: Any, items: list[Item]) -> None:
     rows = [items[0]] * 6
     keys = rng.row_keys(rng.key(0, 0, 0, "test"), 6)
-    hot = {"decoding": DECODING, "keys": keys, "temperatures": [1.5] * 6}
+    hot: dict[str, Any] = {"decoding": DECODING, "keys": keys, "temperatures": [1.5] * 6}
     first = answer_items(host, population, rows, [0] * 6, **hot)
     assert len({outcome.answer for outcome in first}) > 1
     order = [3, 1, 5, 0, 2, 4]
@@ -98,7 +100,7 @@ def test_samples_follow_the_rows_own_keys(host, population, items):
     assert [outcome.answer for outcome in again] == [first[i].answer for i in order]
 
 
-def test_progress_counts_every_item(host, items):
+def test_progress_counts_every_item(host: Any, items: list[Item]) -> None:
     seen = []
     long = Item("x" * 500, 1, "math", "short", "long")
     answer_items(
@@ -114,12 +116,14 @@ def test_progress_counts_every_item(host, items):
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_items_and_slots_must_match(host, items):
+def test_items_and_slots_must_match(host: Any, items: list[Item]) -> None:
     with pytest.raises(ValueError, match="16 items but 2 slots"):
         answer_items(host, None, items, [-1, -1], decoding=DECODING)
 
 
-def test_an_answer_continued_from_its_own_beginning_is_the_same_answer(host, population, items):
+def test_an_answer_continued_from_its_own_beginning_is_the_same_answer(
+    host: Any, population: Any, items: list[Item]
+) -> None:
     whole = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING)
     prefixes = [outcome.tokens[:2] for outcome in whole]
     again = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING, prefixes=prefixes)
@@ -131,11 +135,11 @@ def test_an_answer_continued_from_its_own_beginning_is_the_same_answer(host, pop
         assert second.flops > 0
 
 
-def test_a_killed_evaluation_keeps_its_answers(host, population, items, tmp_path):
+def test_a_killed_evaluation_keeps_its_answers(host: Any, population: Any, items: list[Item], tmp_path: Path) -> None:
     many, slots = items * 4, [-1, 0, 1, 0] * 16  # two chunks
     whole = answer_items(host, population, many, slots, decoding=DECODING)
 
-    def killed(done, total):
+    def killed(done: int, total: int) -> None:
         if done > 0:
             raise KeyboardInterrupt
 
@@ -154,11 +158,13 @@ def test_a_killed_evaluation_keeps_its_answers(host, population, items, tmp_path
 @pytest.mark.parametrize(
     "error", [torch.OutOfMemoryError("CUDA"), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
-def test_out_of_memory_halves_the_batch_and_says_so(host, items, caplog, error):
+def test_out_of_memory_halves_the_batch_and_says_so(
+    host: Any, items: list[Item], caplog: pytest.LogCaptureFixture, error: Any
+) -> None:
     host = dataclasses.replace(host, room=Room())
     expected = answer_items(host, None, items, [-1] * 16, decoding=DECODING)
 
-    def full(module, arguments, options):
+    def full(module: Any, arguments: Any, options: Any) -> None:
         if len(options["input_ids"] if "input_ids" in options else arguments[0]) > 2:
             raise error
 
@@ -171,8 +177,8 @@ def test_out_of_memory_halves_the_batch_and_says_so(host, items, caplog, error):
     assert [record.message for record in caplog.records] == ["out of memory: going on with 2 answers together"]
 
 
-def test_another_error_is_not_taken_for_want_of_memory(host, items):
-    def broken(module, arguments, options):
+def test_another_error_is_not_taken_for_want_of_memory(host: Any, items: list[Item]) -> None:
+    def broken(module: Any, arguments: Any, options: Any) -> None:
         raise RuntimeError("shape mismatch")
 
     hook = host.model.register_forward_pre_hook(broken, with_kwargs=True)

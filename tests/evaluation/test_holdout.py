@@ -1,4 +1,6 @@
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ DECODING = DecodingConfig(max_new_tokens=4, batch_rows=16)
 
 
 @pytest.fixture(scope="module")
-def population(host):
+def population(host: Any) -> Any:
     made = Population.empty(host, 3, 2)
     for slot in (0, 2):
         made.init_slot(slot, 2, np.random.default_rng(slot))
@@ -29,7 +31,7 @@ def population(host):
 
 
 @pytest.fixture(scope="module")
-def answerable(host, population):
+def answerable(host: Any, population: Any) -> Any:
     """Items whose target is what slot 2 says, where its answer can be graded as correct; the host says something
     else."""
     prompts = [f"say {i}" for i in range(12)]
@@ -38,13 +40,13 @@ def answerable(host, population):
     return [Item(o.item.prompt, o.answer.strip(), "code.format", "short", o.item.task_id) for o in said]
 
 
-def expected(host, population, items, slots):
+def expected(host: Any, population: Any, items: Any, slots: Any) -> Any:
     correct = sum(o.grade.correct for o in answer_items(host, population, items, slots, decoding=DECODING))
     lo, hi = wilson(correct, len(items))
     return {"n": len(items), "correct": correct, "acc": correct / len(items), "lo": lo, "hi": hi}
 
 
-def test_host_adapters_and_organelles_are_arms(host, population, answerable, tmp_path):
+def test_host_adapters_and_organelles_are_arms(host: Any, population: Any, answerable: Any, tmp_path: Path) -> None:
     export_peft(population.get(0), host, tmp_path / "zero" / "adapter")
     export_peft(population.get(2), host, tmp_path / "two" / "adapter")
     seen = []
@@ -65,7 +67,7 @@ def test_host_adapters_and_organelles_are_arms(host, population, answerable, tmp
     assert seen[-1] == (48, 48) and seen == sorted(seen)
 
 
-def test_a_run_answers_by_its_own_routes_or_by_new_ones(host, population, answerable):
+def test_a_run_answers_by_its_own_routes_or_by_new_ones(host: Any, population: Any, answerable: Any) -> None:
     given = Routes("family", {"code.format": 0})
     own = Evolved("run", population, {1: 0, 7: 2}, routes=given, selection_items=answerable)
     (_, row) = evaluate_holdout(host, answerable, decoding=DECODING, evolved=own, routing="family")
@@ -80,7 +82,7 @@ def test_a_run_answers_by_its_own_routes_or_by_new_ones(host, population, answer
     assert chosen["correct"] == best
 
 
-def test_what_cannot_be_done_is_said(host, population, answerable, tmp_path):
+def test_what_cannot_be_done_is_said(host: Any, population: Any, answerable: Any, tmp_path: Path) -> None:
     run = Evolved("run", population, {1: 0})
     with pytest.raises(ConfigError, match="--organelle 9: not alive at the end of run; choose from 1"):
         evaluate_holdout(host, answerable, decoding=DECODING, evolved=run, organelle=9)
@@ -90,7 +92,7 @@ def test_what_cannot_be_done_is_said(host, population, answerable, tmp_path):
         evaluate_holdout(host, answerable, decoding=DECODING, adapters=[tmp_path / "nothing"])
 
 
-def test_rows_of_the_table_name_the_organelle(host, population, answerable):
+def test_rows_of_the_table_name_the_organelle(host: Any, population: Any, answerable: Any) -> None:
     outcomes = answer_items(host, population, answerable[:2], [2, HOST], decoding=DECODING)
     rows = evaluation_rows("holdout_id", "ecology", outcomes, {2: 7})
     assert [row["organelle"] for row in rows] == [7, -1]
@@ -98,13 +100,13 @@ def test_rows_of_the_table_name_the_organelle(host, population, answerable):
     assert set(rows[0]) == {*columns.split(), "flops"}
 
 
-def test_arm_names_are_as_short_as_they_can_be(tmp_path):
+def test_arm_names_are_as_short_as_they_can_be(tmp_path: Path) -> None:
     assert arm_names([]) == []
     assert arm_names([tmp_path / "a"]) == ["a"]
     assert arm_names([tmp_path / "x" / "adapter", tmp_path / "y" / "adapter"]) == ["x/adapter", "y/adapter"]
 
 
-def test_foreign_families_may_be_chosen_for_anew(host, population, answerable):
+def test_foreign_families_may_be_chosen_for_anew(host: Any, population: Any, answerable: Any) -> None:
     """Among all adapters that the arm had to choose from, by the usual rule; its own families stay as they were."""
     routes = Routes("family", {"math": 0}, accuracy={"math": {"-1": 0.1, "0": 0.5, "2": 0.2}}, n={"math": 10})
     meter = Meter()

@@ -1,5 +1,7 @@
 """One split for several routers: each goes by what it may see, and what two have in common is answered once."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -14,12 +16,12 @@ DECODING = DecodingConfig(max_new_tokens=6)
 SLOT_OF = {"logic.bool": 0, "math": 1}
 
 
-def table(routing):
+def table(routing: Any) -> Routes:
     return Routes(routing=routing, table=SLOT_OF, accuracy={}, n={})
 
 
 @pytest.fixture(scope="module")
-def population(host):
+def population(host: Any) -> Any:
     """Two adapters that answer unlike each other and the host."""
     population = Population.empty(host, 2, 2)
     draw = torch.Generator().manual_seed(0)
@@ -28,7 +30,7 @@ def population(host):
     return population
 
 
-def test_the_learned_router_goes_by_its_guess_and_not_by_the_family(host, items, population):
+def test_the_learned_router_goes_by_its_guess_and_not_by_the_family(host: Any, items: Any, population: Any) -> None:
     classifier = learn_router(host, items)
     guessed, flops = guess_families(host, classifier, items)
     lied = dict(zip(SLOT_OF, reversed(SLOT_OF), strict=True))
@@ -45,7 +47,7 @@ def test_the_learned_router_goes_by_its_guess_and_not_by_the_family(host, items,
     assert [o.answer for o in answers["learned"]] == [o.answer for o in plain]
 
 
-def test_a_question_that_two_routers_share_is_answered_and_charged_once(host, items, population):
+def test_a_question_that_two_routers_share_is_answered_and_charged_once(host: Any, items: Any, population: Any) -> None:
     some = Routes(routing="single", table={"": 0}, accuracy={}, n={})
     meters = {}
     for names in (("family",), ("single",), ("family", "single")):
@@ -61,11 +63,11 @@ def test_a_question_that_two_routers_share_is_answered_and_charged_once(host, it
     assert both == family + single - sum(outcome.flops for outcome in shared)
 
 
-def test_without_routes_the_host_answers(host, items):
+def test_without_routes_the_host_answers(host: Any, items: Any) -> None:
     answers = answer_by_router(host, None, items, {}, None, Meter(), decoding=DECODING)
     assert list(answers) == [NOBODY] and {o.slot for o in answers[NOBODY]} == {HOST}
 
 
-def test_learned_without_its_classifier_is_refused(host, items, population):
+def test_learned_without_its_classifier_is_refused(host: Any, items: Any, population: Any) -> None:
     with pytest.raises(ValueError, match="needs its classifier"):
         answer_by_router(host, population, items, {"learned": table("learned")}, None, Meter(), decoding=DECODING)

@@ -1,6 +1,7 @@
 """Exact values, invariants, and simulations of what the verdict rule and the intervals promise."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_holm_textbook_values() -> None:
 
 @settings(max_examples=30)
 @given(st.lists(outcomes, min_size=1, max_size=4), st.randoms(use_true_random=False))
-def test_bootstrap_ignores_the_order_of_items_and_brackets_the_mean(seeds: list[list[int]], random) -> None:
+def test_bootstrap_ignores_the_order_of_items_and_brackets_the_mean(seeds: list[list[int]], random: Any) -> None:
     shuffled = [random.sample(items, len(items)) for items in seeds]
     lo, hi = statistics.hierarchical_bootstrap([np.array(s) for s in seeds], stream(1, 0, 0, "test"), resamples=400)
     again = statistics.hierarchical_bootstrap([np.array(s) for s in shuffled], stream(1, 0, 0, "test"), resamples=400)
@@ -90,7 +91,9 @@ def test_non_inferiority_needs_the_whole_interval_above_the_margin() -> None:
         statistics.non_inferior(lowest(0.1), 0.0)
 
 
-def _paired(rng: np.random.Generator, gains: np.ndarray, items: int) -> tuple[dict, dict]:
+def _paired(
+    rng: np.random.Generator, gains: np.ndarray, items: int
+) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
     """Outcomes of two conditions whose accuracies differ by gains[seed], correlated as shared items make them."""
     a, b = {}, {}
     for seed, gain in enumerate(gains):

@@ -1,10 +1,14 @@
 """A real Prefect server for the tests of flows; it starts once a session."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 
 @pytest.fixture(scope="session")
-def prefect_server():
+def prefect_server() -> Iterator[None]:
     """Prefect's own test server. Without the heartbeat a flow run ends a second sooner."""
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
@@ -17,7 +21,7 @@ def prefect_server():
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An EVOLORA_HOME of the test's own; the working directory is beside it."""
     monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

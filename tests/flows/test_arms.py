@@ -28,7 +28,7 @@ ARMS = [
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_arms_are_tuned_matched_and_compared_like_all_others(home, tmp_path):
+def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_path: Path) -> None:
     from flows.paper_suite import paper_suite
 
     done = paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), ARMS, packs=str(tmp_path))
@@ -70,7 +70,7 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home, tmp_path):
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_families_arrive_for_every_arm_alike(home, tmp_path):
+def test_families_arrive_for_every_arm_alike(home: Path, tmp_path: Path) -> None:
     from flows.paper_suite import paper_suite
 
     changes = [

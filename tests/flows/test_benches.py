@@ -1,6 +1,7 @@
 """The benchmarks of speed, on work so small that only their arithmetic is looked at."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,8 @@ from flows.bench import ecology, engine
 from flows.bench.workload import Size
 
 
-def test_the_engine_is_compared_with_every_other_way():
-    rows = engine.measure("nano", "cpu", "float32", [Size(2, 3, 4, 12, 3, 4)], repeats=1, threads=1, only=[])
+def test_the_engine_is_compared_with_every_other_way() -> None:
+    rows: Any = engine.measure("nano", "cpu", "float32", [Size(2, 3, 4, 12, 3, 4)], repeats=1, threads=1, only=[])
     found = {row["measure"].removeprefix("2 × 3 "): row for row in rows}
     compared = [row for row in rows if row["other"] is not None]
     assert len(compared) == 7 and all(
@@ -22,7 +23,7 @@ def test_the_engine_is_compared_with_every_other_way():
     assert found["memory of an organelle"]["ours"] == pytest.approx(3 * 4 * adapter_parameters() * 4 / 2**20, rel=1e-3)
 
 
-def adapter_parameters():
+def adapter_parameters() -> Any:
     """Of rank 1: in + out features of all adapted layers."""
     from evolora_core.compute import FlopModel
     from evolora_core.hosts import load_host
@@ -30,7 +31,7 @@ def adapter_parameters():
     return FlopModel.from_model(load_host("nano").model).adapter
 
 
-def test_an_ecology_is_timed_by_phase_and_size():
+def test_an_ecology_is_timed_by_phase_and_size() -> None:
     points = ecology.measure(
         load_suite("configs/suites/tiny.yaml", []),
         ["nano"],
@@ -42,11 +43,11 @@ def test_an_ecology_is_timed_by_phase_and_size():
     for point in points:
         assert min(point.phases.values()) > 0
         assert sum(point.phases.values()) == pytest.approx(point.seconds)
-    rows = ecology.table(points)
+    rows: Any = ecology.table(points)
     assert sum(row["ours"] for row in rows if row["unit"] == "of its time") == pytest.approx(1, abs=1e-3)
     assert sum(row["measure"].startswith("seconds grow as") for row in rows) == 3
     assert len(ecology.plot(points).axes) == 3
 
 
-def test_the_fitted_power_is_that_of_the_line():
+def test_the_fitted_power_is_that_of_the_line() -> None:
     assert ecology.exponent([(1, 3.0), (10, 300.0), (100, 30000.0)]) == pytest.approx(2)

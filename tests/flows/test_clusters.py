@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,10 +30,10 @@ def run(folder: Path, *settings: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run(tmp_path_factory.mktemp("homes") / "alone", "processes=1")
 
 
 @pytest.mark.parametrize("workers", ["dask", "ray"])
-def test_a_cluster_finds_what_one_process_finds(alone, tmp_path, workers):
+def test_a_cluster_finds_what_one_process_finds(alone: Any, tmp_path: Path, workers: str) -> None:
     assert run(tmp_path / workers, "processes=2", f"workers={workers}") == alone

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,7 @@ ONE = [
 WALL_CLOCK = {"seconds"}
 
 
-def evolve(home: Path, generations: int) -> tuple[Path, dict[str, list[dict]]]:
+def evolve(home: Path, generations: int) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
     """Folder and tables of the ecology of a suite of so many generations."""
     from flows.paper_suite import paper_suite
 
@@ -31,7 +32,9 @@ def evolve(home: Path, generations: int) -> tuple[Path, dict[str, list[dict]]]:
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_extending_equals_running_at_once(home, tmp_path, monkeypatch, caplog):
+def test_extending_equals_running_at_once(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     logger = logging.getLogger("evolora_core.ecology.evolve")
     logger.addHandler(caplog.handler)  # Prefect may have cut what leads to the root's
     short, _ = evolve(home, 1)

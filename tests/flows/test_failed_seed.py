@@ -43,7 +43,9 @@ def compared(home: Path) -> list[int]:
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(home, tmp_path, monkeypatch):
+def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     obstacle = home / "runs" / "tiny" / "ecology-s1"
     obstacle.parent.mkdir(parents=True)
     obstacle.write_text("a file where a folder must be")
@@ -67,7 +69,9 @@ def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(home, tmp_path, mo
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_what_another_code_left_is_not_mixed_with_what_this_one_makes(home, monkeypatch):
+def test_what_another_code_left_is_not_mixed_with_what_this_one_makes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = run("papers")
     assert compared(home) == [2]
     versions = identity.library_versions
@@ -99,7 +103,7 @@ def test_what_another_code_left_is_not_mixed_with_what_this_one_makes(home, monk
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_folder_that_is_no_pack_stops_the_suite_before_it_starts(home):
+def test_a_folder_that_is_no_pack_stops_the_suite_before_it_starts(home: Path) -> None:
     Path("packs/tiny").mkdir(parents=True)
     Path("packs/tiny/thesis.tex").write_text("years of work")
     with pytest.raises(PackError, match="packs/tiny: holds something that is not a pack"):

@@ -13,6 +13,6 @@ FAULTS = ["truncated checkpoint", "out of memory"]  # a process is killed for th
 
 
 @pytest.mark.slow
-def test_a_suite_survives():
+def test_a_suite_survives() -> None:
     rows = measure(load_suite(TINY, SMALL), kills=1, seed=1, only=FAULTS)
     assert [row["ours"] for row in rows] == [1] * len(FAULTS), rows

@@ -5,8 +5,10 @@ then.
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ TINY = str(ROOT / "configs" / "suites" / "tiny.yaml")
 
 
 @pytest.fixture(scope="module")
-def finished(prefect_server, tmp_path_factory):
+def finished(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """The suite, run once."""
     from flows.paper_suite import paper_suite
 
@@ -37,7 +39,7 @@ def finished(prefect_server, tmp_path_factory):
     os.environ["EVOLORA_HOME"] = before[1]
 
 
-def command(capsys, *arguments: str) -> str:
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a command prints; it must succeed."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as end:
@@ -47,7 +49,7 @@ def command(capsys, *arguments: str) -> str:
     return printed.out
 
 
-def refused(capsys, *arguments: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The one line with which a command refuses."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as end:
@@ -59,13 +61,13 @@ def refused(capsys, *arguments: str) -> str:
     return printed.err
 
 
-def every_row(home: Path) -> dict[str, list]:
+def every_row(home: Path) -> dict[str, list[Any]]:
     """The whole store."""
     tables = query(home, "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data'").rows
     return {name: query(home, f"SELECT * FROM data.{name} ORDER BY ALL").rows for (name,) in sorted(tables)}
 
 
-def test_every_stage_is_done_and_in_the_store(finished):
+def test_every_stage_is_done_and_in_the_store(finished: SimpleNamespace) -> None:
     found = list(entries(finished.home, find_suite(finished.home, finished.suite)))
     assert {entry.state for entry in found} == {"done"}
     recorded = set(query(finished.home, "SELECT run_id, stage FROM stages").rows)
@@ -77,14 +79,14 @@ def test_every_stage_is_done_and_in_the_store(finished):
     }  # fmt: skip
 
 
-def test_the_paper_table_has_every_condition_with_both_seeds(finished):
+def test_the_paper_table_has_every_condition_with_both_seeds(finished: SimpleNamespace) -> None:
     rows = query(finished.home, "SELECT condition, seeds, holdout_id_acc, train_flops FROM paper_table").records()
     assert [row["condition"] for row in rows] == ["frozen", "single", "ecology", "sft"]
     assert {row["seeds"] for row in rows} == {2}
     assert [row["train_flops"] is None for row in rows] == [True, False, False, False]
 
 
-def test_rivals_stay_within_the_budget_of_the_ecology(finished):
+def test_rivals_stay_within_the_budget_of_the_ecology(finished: SimpleNamespace) -> None:
     sql = "SELECT seed, condition, sum(flops) FROM compute WHERE stage IN ('evolve', 'sft') GROUP BY ALL"
     spent = {(seed, condition): flops for seed, condition, flops in query(finished.home, sql).rows}
     for seed in (0, 1):
@@ -92,18 +94,18 @@ def test_rivals_stay_within_the_budget_of_the_ecology(finished):
             assert 0.7 * spent[seed, "ecology"] < spent[seed, rival] <= spent[seed, "ecology"]
 
 
-def test_every_arm_was_tuned_by_as_many_trials(finished):
+def test_every_arm_was_tuned_by_as_many_trials(finished: SimpleNamespace) -> None:
     rows = query(finished.home, "SELECT arm, count(*), min(flops) > 0 FROM tuning GROUP BY ALL ORDER BY arm").rows
     assert rows == [("ecology", 2, True), ("sft", 2, True), ("single", 2, True)]
     assert query(finished.home, "SELECT DISTINCT purpose FROM compute WHERE stage LIKE 'try-%'").rows == [("tuning",)]
 
 
-def test_books_balance_and_nothing_leaks(finished):
+def test_books_balance_and_nothing_leaks(finished: SimpleNamespace) -> None:
     assert query(finished.home, "SELECT max(abs(balance)) FROM ledger_balance").rows == [(0.0,)]
     assert query(finished.home, "SELECT sum(shared)::BIGINT FROM leaks").rows == [(0,)]
 
 
-def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished):
+def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished: SimpleNamespace) -> None:
     from prefect.client.orchestration import get_client
 
     with get_client(sync_client=True) as client:
@@ -111,7 +113,7 @@ def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished)
         flows = {run.name for run in client.read_flow_runs(limit=200)}
         own = {run.id for run in client.read_flow_runs(limit=200) if run.name == finished.suite}
         made = [artifact for artifact in client.read_artifacts() if artifact.flow_run_id in own]
-        artifacts = {artifact.key: artifact for artifact in made}
+        artifacts: dict[str | None, Any] = {artifact.key: artifact for artifact in made}
     assert {"evolve ecology s1", "sft s0", "evaluate frozen s1", "datasets s0", "record compare"} <= names
     assert finished.suite in flows
     shown = json.loads(artifacts["paper-table"].data)
@@ -121,15 +123,16 @@ def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished)
     assert (finished.pack / "README.md").as_uri() in artifacts["paper-pack"].data
 
 
-def test_the_run_graph_is_the_chain(finished):
+def test_the_run_graph_is_the_chain(finished: SimpleNamespace) -> None:
     """Prefect's graph, as its page draws it: an edge for every need, down to the pack."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterName
 
     with get_client(sync_client=True) as client:
         named = FlowRunFilter(name=FlowRunFilterName(any_=[finished.suite]))
-        first = min(client.read_flow_runs(flow_run_filter=named), key=lambda run: run.created)
-        nodes: list = []
+        runs: list[Any] = client.read_flow_runs(flow_run_filter=named)
+        first = min(runs, key=lambda run: run.created)
+        nodes: list[Any] = []
         while not any(node["label"] == "record pack" for _, node in nodes):  # the server hears of task runs by events
             nodes = client.request("GET", "/flow_runs/{id}/graph-v2", path_params={"id": first.id}).json()["nodes"]
     label = {key: node["label"] for key, node in nodes}
@@ -149,7 +152,7 @@ def test_the_run_graph_is_the_chain(finished):
     assert lonely == {"datasets s0", "datasets s1", "datasets s1000"}
 
 
-def test_an_evolution_goes_on_from_its_calibration(finished):
+def test_an_evolution_goes_on_from_its_calibration(finished: SimpleNamespace) -> None:
     (evolved,) = finished.home.glob("runs/tiny/ecology-s0/evolve/*/manifest.json")
     (calibrated,) = finished.home.glob("runs/tiny/ecology-s0/calibrate/*/manifest.json")
     first = json.loads(calibrated.read_text())["summary"]["generations"]
@@ -161,7 +164,7 @@ def test_an_evolution_goes_on_from_its_calibration(finished):
     assert found["generation_seconds"] > 0 and found["peak_bytes"] > 2**20 and 0 < found["rewarded"] < 1
 
 
-def test_a_second_run_computes_nothing_and_changes_no_row(finished):
+def test_a_second_run_computes_nothing_and_changes_no_row(finished: SimpleNamespace) -> None:
     from flows.paper_suite import paper_suite
 
     rows = every_row(finished.home)
@@ -174,7 +177,7 @@ def test_a_second_run_computes_nothing_and_changes_no_row(finished):
     assert {entry.state for entry in entries(finished.home, find_suite(finished.home, "tiny"))} == {"cached"}
 
 
-def test_a_named_stage_is_made_again_from_the_suite_s_id_alone(finished):
+def test_a_named_stage_is_made_again_from_the_suite_s_id_alone(finished: SimpleNamespace) -> None:
     from flows.paper_suite import paper_suite
 
     rows = every_row(finished.home)
@@ -200,7 +203,7 @@ def test_a_named_stage_is_made_again_from_the_suite_s_id_alone(finished):
         paper_suite(finished.suite, only=["sft.s7"])
 
 
-def test_a_plot_s_code_changes_the_pack_alone(finished, monkeypatch):
+def test_a_plot_s_code_changes_the_pack_alone(finished: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.paper_suite import paper_suite
 
     paper_suite(TINY, ["processes=1"])
@@ -211,31 +214,35 @@ def test_a_plot_s_code_changes_the_pack_alone(finished, monkeypatch):
     assert {stage for stage, state in states.items() if state != "cached"} == {"pack"}
 
 
-def test_a_verifier_s_code_counts_wherever_answers_are_made_or_shown():
+def test_a_verifier_s_code_counts_wherever_answers_are_made_or_shown() -> None:
     verifier = "evolora_core.families.string_sort"
     stages = {stage: verifier in identity.import_closure(f"tasks.{stage}") for stage in STAGES}
     assert {stage for stage, depends in stages.items() if not depends} == {"compare"}
 
 
 @pytest.mark.parametrize("stage", ["evolve", "sft", "es", "grpo", "tune"])
-def test_whatever_chooses_routes_is_part_of_every_training_stage(stage):
+def test_whatever_chooses_routes_is_part_of_every_training_stage(stage: str) -> None:
     decides = {f"evolora_core.{name}" for name in ("routing.candidates", "routing.routes", "ecology.calibration")}
     assert decides <= identity.import_closure(f"tasks.{stage}")
 
 
-def test_an_artefact_has_nothing_that_only_a_killed_stage_needs(finished):
+def test_an_artefact_has_nothing_that_only_a_killed_stage_needs(finished: SimpleNamespace) -> None:
     assert (finished.home / "runs").exists()
     assert not [path for path in (finished.home / "runs").rglob("*") if path.name in ("work", "answered")]
 
 
-def test_rebuilding_the_store_gives_the_same_rows(finished, capsys):
+def test_rebuilding_the_store_gives_the_same_rows(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = every_row(finished.home)
     (finished.home / "evolora.duckdb").unlink()
     assert "recorded" in command(capsys, "store", "rebuild")
     assert every_row(finished.home) == rows
 
 
-def test_the_pack_verifies_and_a_changed_number_is_found(finished, capsys):
+def test_the_pack_verifies_and_a_changed_number_is_found(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "every number" in command(capsys, "pack", "verify", str(finished.pack))
     copy = finished.place / "copy"
     assert str(copy) in command(capsys, "pack", "tiny", "--out", str(copy))
@@ -247,7 +254,7 @@ def test_the_pack_verifies_and_a_changed_number_is_found(finished, capsys):
     assert "paper_table.csv" in capsys.readouterr().out
 
 
-def test_status_lists_every_stage(finished, capsys):
+def test_status_lists_every_stage(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(command(capsys, "status", "tiny", "--json"))
     assert {"run", "stage", "state", "seconds", "flops", "reason"} <= set(rows[0])
     assert f"{finished.suite}.sft.s1" in {row["run"] for row in rows}
@@ -255,13 +262,15 @@ def test_status_lists_every_stage(finished, capsys):
 
 
 @pytest.mark.parametrize(("form", "mark"), [("table", "condition"), ("csv", "\n"), ("md", "| "), ("latex", "toprule")])
-def test_sql_prints_every_form(finished, capsys, form, mark):
+def test_sql_prints_every_form(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str], form: str, mark: str
+) -> None:
     text = command(capsys, "sql", "SELECT condition, holdout_id_acc FROM paper_table", "--format", form)
     assert mark in text
     assert "ecology" in text
 
 
-def test_sql_prints_json_and_only_reads(finished, capsys):
+def test_sql_prints_json_and_only_reads(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     exotic = "SELECT 0.5 AS half, 'nan'::DOUBLE AS nan, DATE '2024-02-29' AS day"
     assert json.loads(command(capsys, "sql", exotic, "--format", "csv", "--json")) == [
         {"half": 0.5, "nan": None, "day": "2024-02-29"}
@@ -274,7 +283,9 @@ def test_sql_prints_json_and_only_reads(finished, capsys):
     assert "read" in refused(capsys, "sql", "DELETE FROM data.episodes")
 
 
-def test_an_exported_organelle_is_graded_like_any_adapter(finished, capsys, tmp_path):
+def test_an_exported_organelle_is_graded_like_any_adapter(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     holdout = tmp_path / "mine.jsonl"
     lines = next(finished.home.glob("runs/tiny/shared-s0/datasets/*/holdout_id.jsonl")).read_text().splitlines()[:8]
     holdout.write_text("".join(f"{line}\n" for line in lines))
@@ -295,7 +306,9 @@ def test_an_exported_organelle_is_graded_like_any_adapter(finished, capsys, tmp_
     assert len(rows) == 2
 
 
-def test_what_cannot_be_evaluated_or_exported_is_refused(finished, capsys, tmp_path):
+def test_what_cannot_be_evaluated_or_exported_is_refused(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     holdout = tmp_path / "mine.jsonl"
     holdout.write_text('{"prompt": "1+1", "target": 2, "family": "math", "depth": "short"}\n')
     known = ["evaluate", "--holdout", str(holdout), "--run"]

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ guard("connect_ex", socket.socket)
 
 
 @pytest.fixture
-def blocked(tmp_path):
+def blocked(tmp_path: Path) -> Any:
     """The environment of a process that may talk to this machine alone, and the list of what it tried."""
     (tmp_path / "sitecustomize.py").write_text(SITE)
     attempts = tmp_path / "attempts.txt"
@@ -50,7 +51,7 @@ def blocked(tmp_path):
     }, attempts
 
 
-def test_the_guard_sees_what_is_attempted(blocked):
+def test_the_guard_sees_what_is_attempted(blocked: Any) -> None:
     environment, attempts = blocked
     code = "import urllib.request as u\ntry: u.urlopen('http://example.com')\nexcept OSError: pass"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
@@ -60,7 +61,7 @@ def test_the_guard_sees_what_is_attempted(blocked):
 UNTUNED = ["seeds=[0]", "processes=2", "conditions=[frozen, ecology, sft]", "ecology.trials=[]", "sft.trials=[]"]
 
 
-def test_a_suite_asks_nobody_outside(blocked, tmp_path):
+def test_a_suite_asks_nobody_outside(blocked: Any, tmp_path: Path) -> None:
     environment, attempts = blocked
     done = subprocess.run(
         [sys.executable, "-m", "flows.cli", "run", str(TINY), *(word for it in UNTUNED for word in ("--set", it))],

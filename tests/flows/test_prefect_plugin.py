@@ -1,6 +1,7 @@
 """The bare name of a deployment, and what is refused before it is submitted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
         ("prefect deployment ls", "prefect deployment ls"),
     ],
 )
-def test_only_a_bare_name_is_completed(line, meant):
+def test_only_a_bare_name_is_completed(line: str, meant: str) -> None:
     assert full_name(line.split()) == meant.split()
 
 
-def test_parameters_are_read_as_prefect_reads_them():
+def test_parameters_are_read_as_prefect_reads_them() -> None:
     options = ["-p", "suite=a.yaml", "--param=seeds=[1, 2]", "--params", '{"host": "nano"}', "--watch"]
     assert parameters(options) == {"suite": "a.yaml", "seeds": [1, 2], "host": "nano"}
 
@@ -39,7 +40,9 @@ def test_parameters_are_read_as_prefect_reads_them():
         (["-p", "seeds=[0]"], ""),
     ],
 )
-def test_what_would_fail_at_once_is_refused(options, why, monkeypatch, home):
+def test_what_would_fail_at_once_is_refused(
+    options: Any, why: str, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
     monkeypatch.chdir(ROOT)
     found = refusal(["paper-suite/paper-suite", *options, "-p", f"packs={home}"])
     assert (why in found) if why else not found

@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,6 +19,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import flow_run
+from prefect.task_runners import TaskRunner
 from toy_stages import count, executions, toy_suite
 
 from evolora_core import artifacts
@@ -40,8 +43,9 @@ class Followed(Outcome):
 def run(plan: list[Step], processes: int = 1) -> tuple[Followed, list[str]]:
     """What became of a plan, and the labels of its results in the order in which they came."""
     order: list[str] = []
+    tasks: TaskRunner[Any] = StageRunner()
 
-    @flow(name="toy", task_runner=StageRunner())
+    @flow(name="toy", task_runner=tasks)
     def toy() -> Followed:
         outcome = Followed(len(plan))
         outcome.flow_run = flow_run.id
@@ -52,17 +56,17 @@ def run(plan: list[Step], processes: int = 1) -> tuple[Followed, list[str]]:
     return toy(), order
 
 
-def step(name: str, seed: int, needs: Sequence[Step] = (), **config) -> Step:
+def step(name: str, seed: int, needs: Sequence[Step] = (), **config: Any) -> Step:
     """A toy stage called `name`, with the results it needs as inputs."""
     return Step(name, count, {"seed": seed, "config": config}, {"inputs": needs})
 
 
-def states(home) -> dict[int, str]:
+def states(home: Path) -> dict[int, str]:
     """State of each seed's stage in the index."""
     return {entry.seed: entry.state for entry in entries(home, toy_suite().id)}
 
 
-def test_stages_wait_for_their_inputs_and_hand_them_on(home):
+def test_stages_wait_for_their_inputs_and_hand_them_on(home: Path) -> None:
     a, b = step("a", 1), step("b", 2)
     outcome, order = run([a, b, step("sum", 10, (a, b)), step("c", 3)])
     assert order == ["count s1", "count s2", "count s10", "count s3"]
@@ -71,7 +75,7 @@ def test_stages_wait_for_their_inputs_and_hand_them_on(home):
     assert states(home) == {1: "done", 2: "done", 10: "done", 3: "done"}
 
 
-def test_a_second_run_reuses_everything(home, tmp_path):
+def test_a_second_run_reuses_everything(home: Path, tmp_path: Path) -> None:
     plan = [step("a", 1, log=str(tmp_path / "log"))]
     first, _ = run(plan)
     second, _ = run(plan)
@@ -80,7 +84,7 @@ def test_a_second_run_reuses_everything(home, tmp_path):
     assert states(home) == {1: "cached"}
 
 
-def test_another_configuration_is_another_artefact(home, tmp_path):
+def test_another_configuration_is_another_artefact(home: Path, tmp_path: Path) -> None:
     log = str(tmp_path / "log")
     one, _ = run([step("a", 1, log=log)])
     two, _ = run([step("a", 1, log=log, other=1)])
@@ -89,7 +93,7 @@ def test_another_configuration_is_another_artefact(home, tmp_path):
 
 
 @pytest.mark.parametrize("harm", ["change a file", "remove the folder"])
-def test_a_damaged_artefact_is_made_again_whatever_prefect_remembers(home, tmp_path, harm):
+def test_a_damaged_artefact_is_made_again_whatever_prefect_remembers(home: Path, tmp_path: Path, harm: str) -> None:
     plan = [step("a", 1, log=str(tmp_path / "log"))]
     folder = home / run(plan)[0].results["a"].folder
     if harm == "change a file":
@@ -102,7 +106,7 @@ def test_a_damaged_artefact_is_made_again_whatever_prefect_remembers(home, tmp_p
     assert not outcome.failures
 
 
-def test_what_prefect_forgot_is_not_computed_again(home, tmp_path):
+def test_what_prefect_forgot_is_not_computed_again(home: Path, tmp_path: Path) -> None:
     plan = [step("a", 1, log=str(tmp_path / "log"))]
     run(plan)
     shutil.rmtree(os.environ["PREFECT_RESULTS_LOCAL_STORAGE_PATH"])
@@ -110,7 +114,7 @@ def test_what_prefect_forgot_is_not_computed_again(home, tmp_path):
     assert executions(tmp_path / "log") == 1
 
 
-def test_a_failure_takes_only_those_with_it_that_need_it(home, capsys):
+def test_a_failure_takes_only_those_with_it_that_need_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = step("bad", 1, act="fail")
     others = [step("after", 2, (bad,)), step("good", 3), step("bug", 4, act="bug"), step("wrong", 5, act="no request")]
     outcome, _ = run([bad, *others])
@@ -127,7 +131,7 @@ def test_a_failure_takes_only_those_with_it_that_need_it(home, capsys):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_every_need_is_an_edge_of_the_run_graph(home, processes):
+def test_every_need_is_an_edge_of_the_run_graph(home: Path, processes: int) -> None:
     a, b = step("a", 1), step("b", 2)
     outcome, _ = run([a, b, step("sum", 10, (a, b))], processes)
     of_this_flow = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(outcome.flow_run)]))
@@ -136,11 +140,12 @@ def test_every_need_is_an_edge_of_the_run_graph(home, processes):
         while "count s10" not in named or not named["count s10"].task_inputs:  # the server hears of them by events
             time.sleep(0.2)
             named = {task_run.name: task_run for task_run in client.read_task_runs(flow_run_filter=of_this_flow)}
-    inputs = {found.id for found in named["count s10"].task_inputs["inputs"]}
+    needs: list[Any] = named["count s10"].task_inputs["inputs"]
+    inputs = {found.id for found in needs}
     assert inputs == {named["count s1"].id, named["count s2"].id}
 
 
-def test_each_run_has_a_log_with_levels(home):
+def test_each_run_has_a_log_with_levels(home: Path) -> None:
     run([step("bad", 1, act="fail"), step("bug", 1, act="bug", other=1)])
     lines = [json.loads(line) for line in (home / "runs/toy/shared-s1/log.jsonl").read_text().splitlines()]
     assert [(line["level"], line["stage"], line["message"]) for line in lines] == [
@@ -152,14 +157,15 @@ def test_each_run_has_a_log_with_levels(home):
     assert "ZeroDivisionError: a bug" in lines[3]["traceback"]
 
 
-def test_a_warning_marks_the_stage(home):
+def test_a_warning_marks_the_stage(home: Path) -> None:
     outcome, _ = run([step("a", 1, act="warn")])
     (entry,) = entries(home, toy_suite().id)
     assert (entry.state, entry.reason) == ("done", "half as many")
-    assert artifacts.read_manifest(outcome.results["a"].path)["warnings"] == ["half as many"]
+    manifest = artifacts.read_manifest(outcome.results["a"].path)
+    assert manifest is not None and manifest["warnings"] == ["half as many"]
 
 
-def test_lines_on_the_console_say_whose_they_are(home):
+def test_lines_on_the_console_say_whose_they_are(home: Path) -> None:
     console, logger = Console(), logging.getLogger("evolora_core")
     console.setStream(printed := io.StringIO())
     logger.addHandler(console)
@@ -174,7 +180,7 @@ def test_lines_on_the_console_say_whose_they_are(home):
     assert any(line.startswith("a done in") for line in lines)
 
 
-def test_progress_is_shown_in_prefect(home, monkeypatch):
+def test_progress_is_shown_in_prefect(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_progress, "PUBLISH_SECONDS", 0)
     run([step("a", 77)])
     with get_client(sync_client=True) as client:
@@ -182,7 +188,7 @@ def test_progress_is_shown_in_prefect(home, monkeypatch):
     assert shown["progress-count-s77"] == 100.0
 
 
-def test_only_faults_are_tried_again(home, tmp_path):
+def test_only_faults_are_tried_again(home: Path, tmp_path: Path) -> None:
     plan = [step("fault", 1, act="fault once", log=str(tmp_path / "fault"))]
     plan += [step("fail", 2, act="fail", log=str(tmp_path / "fail"))]
     outcome, _ = run(plan)
@@ -195,17 +201,19 @@ def test_only_faults_are_tried_again(home, tmp_path):
     assert fault["message"] == "failed: OSError: the disk hiccups" and "traceback" not in fault
 
 
-def test_nobody_waits_for_the_stages_of_an_interrupted_run(home, tmp_path):
+def test_nobody_waits_for_the_stages_of_an_interrupted_run(home: Path, tmp_path: Path) -> None:
     long, release = tmp_path / "long", tmp_path / "release"
     plan = [
         step("long", 1, log=str(long), after={"log": str(release), "executions": 1}),
         step("short", 2, after={"log": str(long), "executions": 1}),
     ]
 
-    def interrupt(future):
+    tasks: TaskRunner[Any] = StageRunner()
+
+    def interrupt(future: Any) -> None:
         raise KeyboardInterrupt
 
-    @flow(name="toy", task_runner=StageRunner())
+    @flow(name="toy", task_runner=tasks)
     def toy() -> None:
         with stage_runner().working(Workers(2, 1)) as runner:
             follow(runner, submit(plan), Outcome(2), interrupt)
@@ -219,7 +227,7 @@ def test_nobody_waits_for_the_stages_of_an_interrupted_run(home, tmp_path):
     assert "killed" in {entry.seed: entry.reason for entry in entries(home, toy_suite().id)}[1]
 
 
-def test_a_killed_worker_fails_its_stage_alone(home, tmp_path):
+def test_a_killed_worker_fails_its_stage_alone(home: Path, tmp_path: Path) -> None:
     killed, bystander = str(tmp_path / "killed"), str(tmp_path / "bystander")
     a, b = step("a", 2, log=bystander, after={"log": killed, "executions": 2}), step("b", 3)
     kill = step("kill", 1, act="kill", log=killed, after={"log": bystander, "executions": 1})

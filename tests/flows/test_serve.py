@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ FROZEN = ["processes=1", "conditions=[frozen]", "seeds=[0]", "evaluation.compari
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A server with its deployments, the nightly schedule on; (its process, the environment of another shell)."""
     home = tmp_path_factory.mktemp("serve")
     dropped = ("PREFECT_", "EVOLORA_", "HF_")
@@ -45,14 +47,14 @@ def served(tmp_path_factory):
     process.kill()
 
 
-def wait_for(condition, seconds):
+def wait_for(condition: Callable[[], Any], seconds: float) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.5)
 
 
-def post(url, path, body):
+def post(url: str, path: str, body: Any) -> Any:
     request = urllib.request.Request(
         f"{url}/{path}", json.dumps(body).encode(), headers={"Content-Type": "application/json"}
     )
@@ -60,25 +62,25 @@ def post(url, path, body):
         return json.load(answer)
 
 
-def prefect(shell, *words):
+def prefect(shell: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([BIN / "prefect", *words], cwd=ROOT, env=shell, capture_output=True, text=True, timeout=300)
 
 
-def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served):
+def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served: Any) -> None:
     _, _, url = served
     assert ":4200/" not in url
     names = {deployment["name"] for deployment in post(url, "deployments/filter", {})}
     assert names == {"paper-suite", "evo-vs-sft", "ood-suite", "pretrain-host"}
 
 
-def test_the_nightly_run_is_scheduled(served):
+def test_the_nightly_run_is_scheduled(served: Any) -> None:
     _, _, url = served
     scheduled = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}
     wait_for(lambda: post(url, "flow_runs/filter", scheduled), 60)
     assert all(run["auto_scheduled"] for run in post(url, "flow_runs/filter", scheduled))
 
 
-def test_parameters_are_described_and_checked_by_the_server(served):
+def test_parameters_are_described_and_checked_by_the_server(served: Any) -> None:
     _, shell, url = served
     (deployment,) = [d for d in post(url, "deployments/filter", {}) if d["name"] == "paper-suite"]
     assert all(field["description"] for field in deployment["parameter_openapi_schema"]["properties"].values())
@@ -87,7 +89,7 @@ def test_parameters_are_described_and_checked_by_the_server(served):
     assert "is not of type 'array'" in wrong.stdout + wrong.stderr
 
 
-def test_the_bare_name_runs_from_another_shell(served, tmp_path):
+def test_the_bare_name_runs_from_another_shell(served: Any, tmp_path: Path) -> None:
     _, shell, _ = served
     given = {"suite": "configs/suites/tiny.yaml", "overrides": FROZEN, "packs": str(tmp_path)}
     done = prefect(shell, "deployment", "run", "paper-suite", "--params", json.dumps(given), "--watch")
@@ -95,7 +97,7 @@ def test_the_bare_name_runs_from_another_shell(served, tmp_path):
     assert (tmp_path / "tiny" / "README.md").exists()
 
 
-def test_a_failed_flow_run_can_be_retried_by_prefect(served, tmp_path):
+def test_a_failed_flow_run_can_be_retried_by_prefect(served: Any, tmp_path: Path) -> None:
     """The reason is in the run's state; once it is mended, Prefect's own retry finishes the same run."""
     _, shell, url = served
     obstacle = Path(shell["EVOLORA_HOME"]) / "runs" / "blocked" / "frozen-s0" / "evaluate"
@@ -114,7 +116,7 @@ def test_a_failed_flow_run_can_be_retried_by_prefect(served, tmp_path):
     assert (tmp_path / "blocked" / "README.md").exists()
 
 
-def test_sigterm_ends_the_server_too(served, monkeypatch):
+def test_sigterm_ends_the_server_too(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     process, shell, url = served
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     home = Path(shell["EVOLORA_HOME"])

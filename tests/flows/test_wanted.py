@@ -16,14 +16,14 @@ RUN = "ecology.s0.evolve"
 
 
 @pytest.fixture
-def suite():
+def suite() -> Suite:
     """A suite that is called like one of its conditions."""
     settings = ["name=ecology", "seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
     return Suite(load_suite(TINY, settings), SuiteId("ecology", "0a1b2c3d"), {}, {})
 
 
 @pytest.mark.parametrize("prefix", ["", "ecology.", "ecology-0a1b2c3d."])
-def test_the_suites_name_may_be_a_conditions_too(suite, prefix):
+def test_the_suites_name_may_be_a_conditions_too(suite: Suite, prefix: str) -> None:
     steps = chain(suite)
     assert [step.name for step in steps if step.name.startswith("ecology.")] == [
         "ecology.s0.calibrate",
@@ -38,6 +38,6 @@ def test_the_suites_name_may_be_a_conditions_too(suite, prefix):
         wanted(steps, [f"{prefix}ecology.s7"], suite)
 
 
-def test_all_if_nothing_is_named(suite):
+def test_all_if_nothing_is_named(suite: Suite) -> None:
     steps = chain(suite)
     assert wanted(steps, [], suite) == steps

@@ -3,7 +3,7 @@
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ def accepted_or_refused(work: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def little_memory():
+def little_memory() -> Iterator[None]:
     """No example takes two gigabytes beside what the process has."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield

@@ -1,6 +1,7 @@
 """Adapter folders."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from evolora_core.population.peft_io import CONFIG, WEIGHTS, export_peft, import
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A host, a folder with a good adapter for it, its files."""
     host, folder = tiny_host("qwen3"), tmp_path_factory.mktemp("adapter")
     export_peft(tiny_population(host, [4]).get(0), host, folder)
@@ -43,7 +44,7 @@ CHANGES = st.one_of(
 
 @tried
 @given(data=st.data())
-def test_an_adapter_folder(made, data):
+def test_an_adapter_folder(made: Any, data: st.DataObject) -> None:
     host, folder, config, raw, tensors = made
     how = data.draw(st.sampled_from(["changes", "changes", "spoilt", "garbled", "tensors", "bytes"]))
     text, content = as_json(config), raw

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +27,7 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("work")
     os.mkfifo(folder / "pipe")
     lines = [f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 9)}]" for n in range(1, 12)]
@@ -39,7 +41,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     "arguments", CASES, ids=lambda arguments: " ".join(arguments).encode("ascii", "replace").decode()
 )
-def test_a_command(folder, arguments):
+def test_a_command(folder: Path, arguments: Any) -> None:
     start, before = time.monotonic(), sorted(path.name for path in folder.iterdir())
     environment = os.environ | {"EVOLORA_HOME": str(folder / "home"), "PYTHONPATH": os.getcwd()}
     words = [os.fsencode(word) for word in arguments]

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -57,7 +59,7 @@ TEMPLATES = st.one_of(
 KINDS = st.sampled_from(
     ["llama", "bert", "t5", "gpt2", "gemma3_text", "whisper", "qwen3_moe", "mamba", "x", "clip", "gpt_neo"]
 )
-CHANGES = {
+CHANGES: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
     "empty": lambda old: torch.zeros(0),
     "gone": lambda old: None,
     "half": lambda old: old.half(),
@@ -70,7 +72,7 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     """A good folder: its files, and where spoilt ones are put; the host that it holds."""
     good, bad = tmp_path_factory.mktemp("host"), tmp_path_factory.mktemp("spoilt")
     host = random_host(good)
@@ -78,10 +80,10 @@ def made(tmp_path_factory):
     return SimpleNamespace(host=host, files=files, folder=bad, tensors=load_file(good / "model.safetensors"))
 
 
-def test_a_host_folder(made):
+def test_a_host_folder(made: Any) -> None:
     @tried
     @given(damage=damages(made.files, sorted(made.tensors)))
-    def survives(damage):
+    def survives(damage: Any) -> None:
         shutil.rmtree(made.folder)
         made.folder.mkdir()
         for name, content in (made.files | written(damage, made.tensors)).items():
@@ -98,7 +100,7 @@ def test_a_host_folder(made):
 
 
 @st.composite
-def damages(draw, files, tensors):
+def damages(draw: st.DrawFn, files: Any, tensors: Any) -> Any:
     """What is done to a good folder: new contents of a file (None: it goes), or what becomes of a tensor."""
     how = draw(
         st.sampled_from(["document", "document", "document", "text", "template", "weights", "bytes", "gone", "kind"])
@@ -124,7 +126,7 @@ def damages(draw, files, tensors):
     return {name: raw[:at] + draw(st.binary(max_size=12)) + raw[at + draw(st.integers(0, 12)) :]}
 
 
-def written(damage, tensors):
+def written(damage: Any, tensors: Any) -> Any:
     """The files that a damage changes."""
     if isinstance(damage, dict):
         return damage
@@ -135,7 +137,7 @@ def written(damage, tensors):
     return {"model.safetensors": save(rest | put, metadata={"format": "pt"})}
 
 
-def ask(host, prompts):
+def ask(host: Any, prompts: Any) -> Any:
     """Short answers to prompts."""
     items = [Item(prompt, 2, "math", "short", str(number)) for number, prompt in enumerate(prompts)]
     return answer_items(host, None, items, [-1] * len(items), decoding=DecodingConfig(max_new_tokens=2))
@@ -147,7 +149,7 @@ def ask(host, prompts):
         st.one_of(WORDS, st.text(), st.text(st.characters(codec=None), max_size=30)), min_size=1, max_size=3
     )
 )
-def test_prompts(made, prompts):
+def test_prompts(made: Any, prompts: Any) -> None:
     answers = accepted_or_refused(lambda: ask(made.host, prompts))
     halves = any(0xD800 <= ord(c) <= 0xDFFF for prompt in prompts for c in prompt)
     assert (answers is None) == halves
@@ -157,11 +159,11 @@ def test_prompts(made, prompts):
 
 @tried
 @given(word=st.one_of(WORDS, st.text(), ANY.map(str)))
-def test_a_host_by_name(word):
+def test_a_host_by_name(word: str) -> None:
     if word not in ("/", "..", "."):
         accepted_or_refused(lambda: find_host(word))
 
 
-def test_halves_of_characters_are_data_errors(made):
+def test_halves_of_characters_are_data_errors(made: Any) -> None:
     with pytest.raises(DataError, match="half a character"):
         made.host.encode_prompts(["\ud800"])

@@ -1,6 +1,7 @@
 """Regular expressions that a model may answer."""
 
 import time
+from typing import Any
 
 import regex
 from hostile.conftest import accepted_or_refused, tried
@@ -8,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evolora_core.families.matching import TIME_LIMIT, grade_pattern
-from evolora_core.foreign.patterns import MOST_NODES, Unfit, compile_pattern, expanded
+from evolora_core.foreign import Unfit
+from evolora_core.foreign.patterns import MOST_NODES, compile_pattern, expanded
 
 ATOMS = st.sampled_from(
     [
@@ -110,7 +112,7 @@ TEXTS = st.sampled_from(["", "a" * 40 + "b", "ab" * 500, "a" * 20_000, "1", "é\
 )
 @example(pattern="(?:(?:a{999}){999}){99}", texts=["a"])
 @example(pattern="(?:" * 60 + "a" + ")*" * 60, texts=["a"])
-def test_a_pattern(pattern, texts):
+def test_a_pattern(pattern: Any, texts: Any) -> None:
     start = time.monotonic()
     grading = accepted_or_refused(lambda: grade_pattern(pattern, [(text, True) for text in texts]))
     assert 0 <= grading.score <= 1

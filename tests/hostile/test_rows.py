@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hostile.conftest import accepted_or_refused, tried
@@ -36,7 +37,7 @@ ROWS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory):
+def file(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return tmp_path_factory.mktemp("rows") / "rows.jsonl"
 
 
@@ -45,7 +46,7 @@ def file(tmp_path_factory):
     rows=st.lists(ROWS, min_size=1, max_size=3),
     answer=st.one_of(WORDS, st.text(max_size=40), st.sampled_from(GOOD).map(str)),
 )
-def test_holdout_rows(file, rows, answer):
+def test_holdout_rows(file: Any, rows: Any, answer: Any) -> None:
     file.write_bytes("\n".join(rows).encode("utf-8", "surrogatepass"))
     items = accepted_or_refused(lambda: read_holdout(file))
     for item in items or ():

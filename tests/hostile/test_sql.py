@@ -1,5 +1,8 @@
 """SQL that anybody wrote, against a store with a schema and no rows."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hostile.conftest import accepted_or_refused, tried
 from hostile.values import WORDS, garbled
@@ -120,7 +123,7 @@ QUERIES = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
+def home(tmp_path_factory: pytest.TempPathFactory) -> Any:
     home = tmp_path_factory.mktemp("home")
     rebuild(home)
     return home
@@ -131,8 +134,8 @@ def home(tmp_path_factory):
 @example(sql="SELECT list_aggregate(range(100000000), 'sum')", table=False, as_json=True)
 @example(sql="SELECT levenshtein(repeat('a', 100000), repeat('b', 100000))", table=False, as_json=True)
 @example(sql="SELECT " + "(" * 5000 + "1" + ")" * 5000, table=False, as_json=True)
-def test_a_query(home, sql, table, as_json):
-    def tell(answer) -> str:
+def test_a_query(home: Path, sql: Any, table: bool, as_json: bool) -> None:
+    def tell(answer: Any) -> str:
         return str(len(answer)) if table else shown(answer.records(), as_json)
 
     before = sorted(path.name for path in home.iterdir())

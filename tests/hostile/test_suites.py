@@ -1,6 +1,7 @@
 """Suite files and overrides."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,7 +23,7 @@ BOMB = "a: &a [1, 1, 1, 1]\n" + "".join(
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory):
+def file(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return tmp_path_factory.mktemp("suite") / "suite.yaml"
 
 
@@ -52,7 +53,7 @@ FILES = st.one_of(
 
 @tried
 @given(text=FILES)
-def test_a_suite_file(file, text):
+def test_a_suite_file(file: Any, text: str) -> None:
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     load(file)
 
@@ -75,5 +76,5 @@ SETTINGS = st.one_of(
 
 @tried
 @given(overrides=st.lists(SETTINGS, min_size=1, max_size=3))
-def test_overrides(overrides):
+def test_overrides(overrides: Any) -> None:
     load(FILE, tuple(overrides))

@@ -77,7 +77,7 @@ DEEP = st.sampled_from([nested(30), nested(60), nested(300)])
 ANY = st.one_of(VALUES, VALUES, VALUES, DEEP)
 
 
-def paths(document: Any, above: tuple = ()) -> list[tuple]:
+def paths(document: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a document."""
     items = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
@@ -85,7 +85,7 @@ def paths(document: Any, above: tuple = ()) -> list[tuple]:
     return [place for key, inner in items for place in ((*above, key), *paths(inner, (*above, key)))]
 
 
-def replaced(document: Any, path: tuple, value: Any, how: str = "set") -> Any:
+def replaced(document: Any, path: tuple[Any, ...], value: Any, how: str = "set") -> Any:
     """A copy with one place set to a value, taken out, or put there under another key."""
     if not path:
         return value

@@ -1,4 +1,6 @@
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,23 +11,25 @@ from flows._preflight import identify_host
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("EVOLORA_HOME", str(tmp_path))
     return tmp_path
 
 
-def test_what_is_asked_for_is_taken_and_nothing_measured(home):
+def test_what_is_asked_for_is_taken_and_nothing_measured(home: Path) -> None:
     assert settled_dtype("float32", "cpu") == "float32"
     assert not (home / arithmetic.RECORD).exists()
 
 
 @pytest.mark.parametrize(("times", "expected"), [(1.2, "float32"), (2.0, "bfloat16")])
-def test_only_much_faster_is_worth_the_digits(home, monkeypatch, times, expected):
+def test_only_much_faster_is_worth_the_digits(
+    home: Path, monkeypatch: pytest.MonkeyPatch, times: float, expected: str
+) -> None:
     monkeypatch.setattr(arithmetic, "_gigaflops", lambda kind, device: 100.0 * (times if kind == "bfloat16" else 1))
     assert settled_dtype("auto", "cpu") == expected
 
 
-def test_the_answer_is_measured_once_and_stays(home, monkeypatch):
+def test_the_answer_is_measured_once_and_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = settled_dtype("auto", "cpu")
     (record,) = json.loads((home / arithmetic.RECORD).read_text()).values()
     assert record["dtype"] == first and min(record["gigaflops"].values()) > 0
@@ -33,7 +37,7 @@ def test_the_answer_is_measured_once_and_stays(home, monkeypatch):
     assert settled_dtype("auto", "cpu") == first
 
 
-def test_suites_and_hosts_name_what_was_settled(home, monkeypatch):
+def test_suites_and_hosts_name_what_was_settled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arithmetic, "_gigaflops", lambda kind, device: {"bfloat16": 9.0, "float32": 1.0}[kind])
     loading, identity = identify_host(load_suite("configs/suites/tiny.yaml", ["dtype=auto"]))
     assert loading["dtype"] == identity["dtype"] == "bfloat16"
@@ -41,7 +45,7 @@ def test_suites_and_hosts_name_what_was_settled(home, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a CPU": {}}'])
-def test_a_damaged_record_is_told(home, text):
+def test_a_damaged_record_is_told(home: Path, text: str) -> None:
     (home / arithmetic.RECORD).write_text(text)
     with pytest.raises(HostError, match=r"arithmetic\.json: damaged .*; remove it"):
         settled_dtype("auto", "cpu")

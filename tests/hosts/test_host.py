@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -65,7 +66,7 @@ def test_plain_template_where_there_is_none(folder: Path) -> None:
     assert host.decode(answer) == " 4<|end|>" and answer[-1] == host.eos_ids[0] and answer.count(host.eos_ids[0]) == 1
 
 
-def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch) -> None:
+def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = load_host(str(tiny_folder)).identity
     plain = TemplateDescription(chat=False, prompt="Q: 1\nA: one\n\nQ: {prompt}\nA:")
     place = HostPlace("shots", tiny_folder, plain, ready=True)
@@ -87,6 +88,7 @@ def test_answers_end_as_the_chat_template_ends_them(tiny_folder: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tiny_folder)
     turn = tokenizer.convert_tokens_to_ids("<|user|>")
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}<|user|>{% endfor %}"
+    assert isinstance(turn, int)
     assert ending_id(tokenizer, (tokenizer.eos_token_id, turn)) == turn
     assert ending_id(tokenizer, (tokenizer.eos_token_id,)) == tokenizer.eos_token_id
 
@@ -100,7 +102,8 @@ def test_bfloat16(tiny_folder: Path) -> None:
 def test_the_shipped_host_loads_by_name_and_without_our_code() -> None:
     host = load_host("nano")
     folder = Path(host.model.config._name_or_path)
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     assert sum(path.stat().st_size for path in folder.glob("*.safetensors")) <= 5_000_000
     assert host.max_context >= 1024 and 700_000 < host.identity["parameters"] < 1_300_000
     chat = [{"role": "user", "content": "Write in snake_case: PostList"}]
@@ -154,9 +157,10 @@ def test_damaged_weights_are_named(folder: Path) -> None:
 
 
 def test_not_a_causal_language_model(folder: Path) -> None:
-    config = BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, vocab_size=64)
+    config: Any = BertConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, vocab_size=64
+    )
     BertModel(config).save_pretrained(folder)
-    config.model_type = "bert"
     data = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert data["model_type"] == "bert"
     (folder / "config.json").write_text(json.dumps(data | {"model_type": "clip_vision_model"}), encoding="utf-8")

@@ -1,4 +1,5 @@
 import copy
+from typing import Any
 
 import torch
 from tiny_models import tiny_model
@@ -6,7 +7,7 @@ from tiny_models import tiny_model
 from evolora_core.hosts.norms import RmsNorm, quicken_norms
 
 
-def test_a_quick_norm_gives_the_same_and_has_the_same_gradient():
+def test_a_quick_norm_gives_the_same_and_has_the_same_gradient() -> None:
     model = tiny_model("qwen3")
     norm = model.model.norm
     plain = copy.deepcopy(norm)
@@ -20,14 +21,13 @@ def test_a_quick_norm_gives_the_same_and_has_the_same_gradient():
     torch.testing.assert_close(*(torch.autograd.grad(y, x, given)[0] for y in (found, expected)))
     with torch.no_grad():
         assert torch.equal(norm(x), plain(x))
-    assert torch.autograd.gradcheck(
-        RmsNorm.apply, (torch.randn(2, 6, dtype=torch.float64, requires_grad=True), torch.randn(6).double(), 1e-6)
-    )
+    inputs: Any = (torch.randn(2, 6, dtype=torch.float64, requires_grad=True), torch.randn(6).double(), 1e-6)
+    assert torch.autograd.gradcheck(RmsNorm.apply, inputs)
     copied = copy.deepcopy(model)
     assert type(copied.model.norm) is type(norm) and copied.model.norm is not norm
 
 
-def test_norms_of_another_form_stay_as_they_are():
+def test_norms_of_another_form_stay_as_they_are() -> None:
     model = tiny_model("gemma3")
     before = type(model.model.norm)
     quicken_norms(model)

@@ -1,6 +1,7 @@
 """Tiny hosts and populations, and the same adapters as PEFT models."""
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -13,25 +14,25 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", params=ARCHITECTURES)
-def host(request):
+def host(request: pytest.FixtureRequest) -> Any:
     return tiny_host(request.param)
 
 
 @pytest.fixture(scope="session")
-def qwen():
+def qwen() -> Any:
     return tiny_host("qwen3")
 
 
 @pytest.fixture
-def population(host):
+def population(host: Any) -> Any:
     return tiny_population(host, [8, 3, 1, 5])
 
 
 @pytest.fixture
-def as_peft(tmp_path_factory):
+def as_peft(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The adapter of a slot as an ordinary PEFT model on a copy of the host's."""
 
-    def make(host, population, slot, trainable=False):
+    def make(host: Any, population: Any, slot: int, trainable: bool = False) -> Any:
         folder = tmp_path_factory.mktemp("adapter")
         export_peft(population.get(slot), host, folder)
         return PeftModel.from_pretrained(copy.deepcopy(host.model), folder, is_trainable=trainable).eval()

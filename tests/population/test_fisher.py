@@ -1,6 +1,7 @@
 """The Fisher of stacked adapters against dense models that answer one row at a time."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +17,16 @@ from evolora_core.population.train import build_batch
 SLOTS = np.array([3, 0, 1, 0, 3, 3, 0, 1, 3])
 
 
-def random_rows(rows, seed=0):
+def random_rows(rows: Any, seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
-    draw = lambda longest: rng.integers(8, 48, size=rng.integers(1, longest + 1)).tolist()  # noqa: E731
+
+    def draw(longest: int) -> Any:
+        return rng.integers(8, 48, size=rng.integers(1, longest + 1)).tolist()
+
     return [draw(14) for _ in range(rows)], [draw(6) for _ in range(rows)]
 
 
-def dense_layers(host, population, slot):
+def dense_layers(host: Any, population: Any, slot: int) -> Any:
     """A copy of the host with one slot's ΔW added to its weights, and its adapted layers."""
     model, adapter = copy.deepcopy(host.model), population.get(slot)
     layers = adapted_layers(model)
@@ -32,18 +36,18 @@ def dense_layers(host, population, slot):
     return model, layers
 
 
-def log_likelihood(model, prompt, answer):
+def log_likelihood(model: Any, prompt: Any, answer: Any) -> Any:
     logits = model(input_ids=torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
     return -functional.cross_entropy(logits, torch.tensor(answer), reduction="sum")
 
 
-def dense_moments(host, population, slot, prompts, answers):
+def dense_moments(host: Any, population: Any, slot: int, prompts: Any, answers: Any) -> Any:
     """Sums of xⱼ² and δᵢ² over all tokens but each row's last, by module."""
     model, layers = dense_layers(host, population, slot)
     inputs = {name: torch.zeros(layer.in_features) for name, layer in layers.items()}
     outputs = {name: torch.zeros(layer.out_features) for name, layer in layers.items()}
     for prompt, answer in zip(prompts, answers, strict=True):
-        seen = {}
+        seen: dict[str, Any] = {}
         handles = [
             layer.register_forward_hook(lambda _, x, y, name=name, seen=seen: seen.update({name: (x[0].detach(), y)}))
             for name, layer in layers.items()
@@ -59,7 +63,7 @@ def dense_moments(host, population, slot, prompts, answers):
     return outputs, inputs
 
 
-def same(fisher, outputs, inputs):
+def same(fisher: Any, outputs: Any, inputs: Any) -> None:
     """Whether F is the product of these moments, divided by its norm over all modules."""
     norm = sum(outputs[n].square().sum() * inputs[n].square().sum() for n in outputs).sqrt()
     for name in outputs:
@@ -69,7 +73,7 @@ def same(fisher, outputs, inputs):
 
 
 @pytest.mark.parametrize("pass_tokens", [4096, 40])
-def test_it_is_that_of_dense_models_row_by_row(host, monkeypatch, pass_tokens):
+def test_it_is_that_of_dense_models_row_by_row(host: Any, monkeypatch: pytest.MonkeyPatch, pass_tokens: int) -> None:
     """Mixed slots of unlike rank and number of rows, padded, in one pass and in many."""
     monkeypatch.setattr(passes, "CPU_TOKENS", pass_tokens)
     population = tiny_population(host, [8, 3, 1, 5])
@@ -84,20 +88,21 @@ def test_it_is_that_of_dense_models_row_by_row(host, monkeypatch, pass_tokens):
     assert not any(layer._forward_hooks for layer in adapted_layers(host.model).values())
 
 
-def test_of_one_prediction_it_is_exact(host):
+def test_of_one_prediction_it_is_exact(host: Any) -> None:
     """With one token before and one to predict, F is the square of the weights' gradient."""
     population = tiny_population(host, [4])
     (fisher,) = fishers_of(host, population, build_batch(host, [[9]], [[12]], [0], [1.0]))
     model, layers = dense_layers(host, population, 0)
     gradients = torch.autograd.grad(log_likelihood(model, [9], [12]), [layer.weight for layer in layers.values()])
     squares = {name: gradient.square() for name, gradient in zip(layers, gradients, strict=True)}
-    norm = sum(square.square().sum() for square in squares.values()).sqrt()
+    total: Any = sum(square.square().sum() for square in squares.values())
+    norm = total.sqrt()
     for name, square in squares.items():
         found = fisher.outputs[name][:, None] * fisher.inputs[name]
         torch.testing.assert_close(found.float(), square / norm, rtol=2e-3, atol=2e-6)
 
 
-def test_short_memory_changes_nothing(caplog):
+def test_short_memory_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     """What was gathered before memory ran out does not count; nor does what is computed twice count twice."""
     host = tiny_host("qwen3")
     population = tiny_population(host, [4, 2])
@@ -105,7 +110,7 @@ def test_short_memory_changes_nothing(caplog):
     batch = build_batch(host, prompts, answers, np.arange(24) % 2, np.ones(24))
     expected = fishers_of(host, population, batch)
 
-    def full(module, arguments, options):
+    def full(module: Any, arguments: Any, options: Any) -> None:
         if options["input_ids"].numel() > 64:
             torch.empty(2**60)  # more than any machine has
 
@@ -124,7 +129,7 @@ def test_short_memory_changes_nothing(caplog):
                 torch.testing.assert_close(one.inputs[name], own.inputs[name], rtol=1e-4, atol=1e-12)
 
 
-def test_one_that_is_not_finite_says_nothing_and_harms_no_other(qwen):
+def test_one_that_is_not_finite_says_nothing_and_harms_no_other(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2])
     prompts, answers = random_rows(6)
     batch = build_batch(qwen, prompts, answers, np.arange(6) % 2, np.ones(6))

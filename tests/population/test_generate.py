@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,7 @@ from evolora_core.population.generate import generate
 NEW = 12
 
 
-def decoded_by_transformers(model, host, prompt):
+def decoded_by_transformers(model: Any, host: Any, prompt: Any) -> Any:
     """Greedy tokens of transformers' own generate, one prompt at a time."""
     ids = torch.tensor([prompt])
     output = model.generate(
@@ -27,7 +29,7 @@ def decoded_by_transformers(model, host, prompt):
     return output[0, len(prompt) :].tolist()
 
 
-def test_greedy_answers_are_those_of_peft_and_transformers(host, population, as_peft):
+def test_greedy_answers_are_those_of_peft_and_transformers(host: Any, population: Any, as_peft: Any) -> None:
     """Ragged prompts, longer than Gemma's window, mixed slots and bare rows, rows that finish early."""
     prompts = random_prompts(15, 20)
     slots = np.array([0, 1, 2, 3, -1] * 3)
@@ -44,7 +46,7 @@ def test_greedy_answers_are_those_of_peft_and_transformers(host, population, as_
     assert 0 < ended < len(prompts)
 
 
-def beginnings(rows, seed=0):
+def beginnings(rows: Any, seed: int = 0) -> Any:
     """Prompts that begin alike in a few ways, of unlike length; some are equal, some begin others."""
     draw = np.random.default_rng(seed)
     common = [random_prompts(1, length, seed=length)[0] for length in (11, 9, 4)]
@@ -52,7 +54,7 @@ def beginnings(rows, seed=0):
     return [common[draw.integers(3)] + end for end in ends]
 
 
-def test_prompts_that_begin_alike_are_answered_as_each_alone(host, population, as_peft):
+def test_prompts_that_begin_alike_are_answered_as_each_alone(host: Any, population: Any, as_peft: Any) -> None:
     prompts, slots = beginnings(24), np.array([0, 1, -1] * 8)
     answers = generate(host, population, prompts, slots, max_new_tokens=NEW)
     models = {slot: host.model if slot < 0 else as_peft(host, population, slot) for slot in set(slots.tolist())}
@@ -65,7 +67,7 @@ def test_prompts_that_begin_alike_are_answered_as_each_alone(host, population, a
     seed=st.integers(0, 999), rows=st.integers(1, 30), batch_rows=st.integers(1, 30), pass_tokens=st.integers(8, 400)
 )
 @settings(max_examples=25)
-def test_shared_beginnings_change_no_answer(seed, rows, batch_rows, pass_tokens):
+def test_shared_beginnings_change_no_answer(seed: int, rows: int, batch_rows: int, pass_tokens: int) -> None:
     host = tiny_host("qwen3")
     population = tiny_population(host, [8, 3, 1])
     prompts, slots = beginnings(rows, seed), np.random.default_rng(seed).integers(-1, 3, size=rows)
@@ -87,7 +89,7 @@ def test_shared_beginnings_change_no_answer(seed, rows, batch_rows, pass_tokens)
 
 
 @given(seed=st.integers(0, 999), rows=st.integers(1, 60))
-def test_a_group_has_one_slot_and_one_beginning_and_every_row_more(seed, rows):
+def test_a_group_has_one_slot_and_one_beginning_and_every_row_more(seed: int, rows: int) -> None:
     prompts = beginnings(rows, seed)
     slots, lengths = np.random.default_rng(seed).integers(-1, 3, size=rows), np.array([len(p) for p in prompts])
     padded = np.full((rows, lengths.max()), -1)
@@ -103,7 +105,7 @@ def test_a_group_has_one_slot_and_one_beginning_and_every_row_more(seed, rows):
         assert saved >= prefixes.WORTH * lengths.sum()
 
 
-def test_what_is_shared_is_executed_once(qwen):
+def test_what_is_shared_is_executed_once(qwen: Any) -> None:
     """Forty questions after one instruction: far less is executed than charged."""
     prompts = [[*range(3, 33), 3 + i] for i in range(40)]
     answers = generate(qwen, tiny_population(qwen, [4]), prompts, np.zeros(40, dtype=int), max_new_tokens=1)
@@ -114,7 +116,7 @@ def test_what_is_shared_is_executed_once(qwen):
     assert executed < 0.3 * charged
 
 
-def test_logprob_is_the_models_own(host, population, as_peft):
+def test_logprob_is_the_models_own(host: Any, population: Any, as_peft: Any) -> None:
     prompts = random_prompts(6, 15)
     keys = rng.row_keys(5, 6)
     answers = generate(
@@ -141,7 +143,7 @@ def test_logprob_is_the_models_own(host, population, as_peft):
 
 @given(data=st.data())
 @settings(max_examples=15)
-def test_an_answer_does_not_depend_on_the_rows_beside_it(data):
+def test_an_answer_does_not_depend_on_the_rows_beside_it(data: st.DataObject) -> None:
     host, population, prompts, slots, heat, keys, alone = independent_rows()
     chosen = np.array(data.draw(st.lists(st.integers(0, len(prompts) - 1), min_size=1, max_size=30)))
     answers = generate(
@@ -160,7 +162,7 @@ def test_an_answer_does_not_depend_on_the_rows_beside_it(data):
         assert answer.logprob == pytest.approx(alone[i].logprob, abs=1e-3)
 
 
-def independent_rows(_made=[]):  # noqa: B006
+def independent_rows(_made: Any = []) -> Any:  # noqa: B006
     if not _made:
         host = tiny_host("gemma3")
         population = tiny_population(host, [8, 3, 1])
@@ -176,7 +178,7 @@ def independent_rows(_made=[]):  # noqa: B006
     return _made[0]
 
 
-def test_samples_follow_the_models_distribution(qwen):
+def test_samples_follow_the_models_distribution(qwen: Any) -> None:
     """4 000 samples of one prompt share its prefill; their first tokens are distributed as softmax(logits / T)."""
     prompt, rows, heat = random_prompts(1, 9)[0], 4000, 1.5
     answers = generate(
@@ -197,7 +199,7 @@ def test_samples_follow_the_models_distribution(qwen):
     assert np.abs(counts - expected).max() < 4 * np.sqrt(0.25 / rows)
 
 
-def test_equal_keys_give_equal_samples_and_other_keys_others(qwen):
+def test_equal_keys_give_equal_samples_and_other_keys_others(qwen: Any) -> None:
     prompts = [random_prompts(1, 9)[0]] * 8
     keys = rng.row_keys(1, 8)
     keys[1] = keys[0]
@@ -208,7 +210,7 @@ def test_equal_keys_give_equal_samples_and_other_keys_others(qwen):
     assert any(first.tokens != other.tokens for other in others)
 
 
-def test_end_tokens_stop_rows_and_are_not_part_of_the_answer(qwen):
+def test_end_tokens_stop_rows_and_are_not_part_of_the_answer(qwen: Any) -> None:
     prompts = random_prompts(40, 10)
     answers = generate(qwen, None, prompts, np.full(40, -1), max_new_tokens=40)
     assert any(answer.finished for answer in answers)
@@ -218,8 +220,8 @@ def test_end_tokens_stop_rows_and_are_not_part_of_the_answer(qwen):
         assert answer.finished or answer.new_tokens == 40
 
 
-def test_rows_that_cannot_be_answered_are_refused(qwen):
-    cases = [
+def test_rows_that_cannot_be_answered_are_refused(qwen: Any) -> None:
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
         ([[5] * 250], [-1], {}, "do not fit the context of 256"),
         ([[5]], [0], {}, "slots 0 to 0, but the population has 0"),
         ([[5]], [-1], {"temperatures": 1.0}, "need keys"),
@@ -232,7 +234,7 @@ def test_rows_that_cannot_be_answered_are_refused(qwen):
     assert generate(qwen, None, [], [], max_new_tokens=8) == []
 
 
-def test_executed_flops_are_the_budgets_where_nothing_is_padded_or_shared(qwen):
+def test_executed_flops_are_the_budgets_where_nothing_is_padded_or_shared(qwen: Any) -> None:
     population, model = tiny_population(qwen, [4, 8]), FlopModel.from_model(qwen.model)
     prompts = random_prompts(2, 9)
     for slot, rank in ((0, 4), (-1, 0)):
@@ -246,7 +248,7 @@ def test_executed_flops_are_the_budgets_where_nothing_is_padded_or_shared(qwen):
 
 
 @pytest.mark.parametrize("slots", [[0, 0, 1, 1, -1], [0, 1, 1, 1, 2]])
-def test_a_broken_adapter_spoils_its_own_answers_only(host, slots):
+def test_a_broken_adapter_spoils_its_own_answers_only(host: Any, slots: Any) -> None:
     prompts = random_prompts(5, 9)
     population = tiny_population(host, [4, 4, 4])
     sound = generate(host, population, prompts, slots, max_new_tokens=8)
@@ -256,7 +258,7 @@ def test_a_broken_adapter_spoils_its_own_answers_only(host, slots):
         assert np.isnan(after.logprob) if slot == 0 else after.tokens == before.tokens
 
 
-def test_alternatives_are_the_next_likeliest_tokens(host, population, as_peft):
+def test_alternatives_are_the_next_likeliest_tokens(host: Any, population: Any, as_peft: Any) -> None:
     prompts = random_prompts(5, 15)
     plain = generate(host, population, prompts, np.full(5, 2), max_new_tokens=NEW)
     answers = generate(host, population, prompts, np.full(5, 2), max_new_tokens=NEW, alternatives=3)
@@ -264,6 +266,7 @@ def test_alternatives_are_the_next_likeliest_tokens(host, population, as_peft):
     for prompt, before, answer in zip(prompts, plain, answers, strict=True):
         assert answer.tokens == before.tokens and before.alternatives is None
         seen = answer.alternatives
+        assert seen is not None
         assert seen.tokens.shape == seen.logprobs.shape == (answer.new_tokens, 3)
         assert seen.taken.sum() == pytest.approx(answer.logprob, abs=1e-3)
         with torch.inference_mode():
@@ -273,7 +276,7 @@ def test_alternatives_are_the_next_likeliest_tokens(host, population, as_peft):
         assert (seen.tokens == expected.indices[:, 1:].numpy()).mean() > 0.95  # near ties may swap
 
 
-def test_alternatives_need_greedy_decoding(host):
+def test_alternatives_need_greedy_decoding(host: Any) -> None:
     with pytest.raises(ValueError, match="temperature 0"):
         generate(
             host,

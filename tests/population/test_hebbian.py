@@ -1,6 +1,7 @@
 """Three-factor steps against a loop over rows and tokens, and against the gradient that they do without."""
 
 import copy
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from evolora_core.compute import FlopModel
 from evolora_core.population import passes
+from evolora_core.population.generate import Sampled
 from evolora_core.population.hebbian import hebbian_flops, hebbian_step, hebbian_updates, writers
 from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
@@ -20,21 +22,24 @@ FACTORS = np.array([0.75, -0.25, 0.5, 0.5, -0.25, -0.5, -0.5, 0.25])  # reward l
 RATES = torch.tensor([0.1, 0.2, 0.3])
 
 
-def lessons(host, population, factors=FACTORS):
+def lessons(host: Any, population: Any, factors: Any = FACTORS) -> Any:
     prompts, answers = sampled_answers(host, population, SLOTS, BY_SLOT[SLOTS].numpy())
-    tokens = [list(answer.sampled.tokens) for answer in answers]
+    tokens = [list(cast(Sampled, answer.sampled).tokens) for answer in answers]
     return prompts, tokens, build_batch(host, prompts, tokens, SLOTS, factors)
 
 
 @pytest.mark.parametrize("pass_tokens", [4096, 30])
-def test_the_update_is_that_of_a_loop_over_rows_and_tokens(host, population, as_peft, monkeypatch, pass_tokens):
+def test_the_update_is_that_of_a_loop_over_rows_and_tokens(
+    host: Any, population: Any, as_peft: Any, monkeypatch: pytest.MonkeyPatch, pass_tokens: int
+) -> None:
     monkeypatch.setattr(passes, "CPU_TOKENS", pass_tokens)
     prompts, tokens, batch = lessons(host, population)
     present, updates = hebbian_updates(host, population, batch, BY_SLOT, 0.6)
     assert present.tolist() == [0, 1, 2] and set(updates) == set(writers(host))
     head = host.model.get_output_embeddings().weight
     for number, slot in enumerate(present.tolist()):
-        model, adapter, seen = as_peft(host, population, slot), population.get(slot), {}
+        model, adapter = as_peft(host, population, slot), population.get(slot)
+        seen: dict[str, Any] = {}
         for name, module in model.named_modules():
             if name.endswith(("o_proj", "down_proj")):
                 own = name.removeprefix("base_model.model.")
@@ -44,7 +49,7 @@ def test_the_update_is_that_of_a_loop_over_rows_and_tokens(host, population, as_
         for row in np.flatnonzero(slot == SLOTS):
             with torch.no_grad():
                 logits = model(input_ids=torch.tensor([prompts[row] + tokens[row]])).logits[0]
-            trace = dict.fromkeys(updates, 0.0)
+            trace: dict[str, Any] = dict.fromkeys(updates, 0.0)
             for step, token in enumerate(tokens[row]):
                 place = len(prompts[row]) - 1 + step
                 error = -torch.softmax(logits[place] / BY_SLOT[slot], dim=0)
@@ -58,7 +63,7 @@ def test_the_update_is_that_of_a_loop_over_rows_and_tokens(host, population, as_
             assert not update[number, :, adapter.rank :].any()
 
 
-def test_a_reward_that_was_expected_changes_nothing(qwen):
+def test_a_reward_that_was_expected_changes_nothing(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2, 8])
     before = population.weights.clone()
     batch = lessons(qwen, population, np.zeros(len(SLOTS)))[2]
@@ -67,7 +72,7 @@ def test_a_reward_that_was_expected_changes_nothing(qwen):
     assert torch.equal(population.weights, before)
 
 
-def test_only_b_of_the_writers_changes_by_rate_and_at_most_the_cap(qwen):
+def test_only_b_of_the_writers_changes_by_rate_and_at_most_the_cap(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2, 8])
     batch = lessons(qwen, population)[2]
     _, updates = hebbian_updates(qwen, population, batch, BY_SLOT, 0.5)
@@ -86,7 +91,7 @@ def test_only_b_of_the_writers_changes_by_rate_and_at_most_the_cap(qwen):
     assert not population.weights[~population.rank_mask()].any()
 
 
-def test_the_update_climbs_what_the_gradient_climbs(host):
+def test_the_update_climbs_what_the_gradient_climbs(host: Any) -> None:
     """In the last layer, without a trace: there only the final norm stands between the error and the module's output.
     Over all modules it still climbs.
     """
@@ -102,7 +107,7 @@ def test_the_update_climbs_what_the_gradient_climbs(host):
         assert sum(along.values()) > 0
 
 
-def test_a_broken_organelle_stays_as_it_is_and_the_others_learn(qwen):
+def test_a_broken_organelle_stays_as_it_is_and_the_others_learn(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2, 8])
     batch = lessons(qwen, population)[2]
     alone = copy.deepcopy(population)
@@ -115,7 +120,7 @@ def test_a_broken_organelle_stays_as_it_is_and_the_others_learn(qwen):
     torch.testing.assert_close(population.weights[[0, 2]], alone.weights[[0, 2]])
 
 
-def test_a_fresh_adapter_learns_and_nothing_is_left_on_the_host(qwen):
+def test_a_fresh_adapter_learns_and_nothing_is_left_on_the_host(qwen: Any) -> None:
     population = Population.empty(qwen, 3, 4)
     for slot in range(3):
         population.init_slot(slot, 4, np.random.default_rng(slot))
@@ -126,7 +131,7 @@ def test_a_fresh_adapter_learns_and_nothing_is_left_on_the_host(qwen):
 
 
 @pytest.mark.parametrize("architecture", ["qwen3", "llama"])
-def test_it_costs_what_the_counter_counts(architecture):
+def test_it_costs_what_the_counter_counts(architecture: str) -> None:
     host = tiny_host(architecture, hidden_size=64, intermediate_size=112, vocab_size=96)
     host.model.set_attn_implementation("eager")
     population = tiny_population(host, [8, 8])

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ IDS = torch.tensor([row[:6] for row in random_prompts(400, 12) if len(row) >= 6]
 
 
 @pytest.mark.parametrize("slots", [[0, 0, 1, 1, 2, 2, 3, 3], [2, -1, 0, 3, 3, 1, -1, 0], [-1, -1, 0, 0, 0, 3, 3, 3]])
-def test_logits_are_those_of_peft(host, population, as_peft, slots):
+def test_logits_are_those_of_peft(host: Any, population: Any, as_peft: Any, slots: Any) -> None:
     ids = IDS[: len(slots)]
     with torch.no_grad(), attached(host.model, population) as adapters:
         adapters.rows(np.array(slots))
@@ -24,7 +26,7 @@ def test_logits_are_those_of_peft(host, population, as_peft, slots):
             torch.testing.assert_close(logits[rows], model(input_ids=ids[rows]).logits, atol=1e-4, rtol=1e-4)
 
 
-def test_bare_rows_are_exactly_the_hosts(host, population):
+def test_bare_rows_are_exactly_the_hosts(host: Any, population: Any) -> None:
     ids = IDS[:6]
     with torch.no_grad():
         bare = host.model(input_ids=ids).logits
@@ -38,7 +40,7 @@ def test_bare_rows_are_exactly_the_hosts(host, population):
                 assert not rows.all() or not (mixed[~rows] == bare[~rows]).any()
 
 
-def test_the_model_is_restored_even_after_an_error(host, population):
+def test_the_model_is_restored_even_after_an_error(host: Any, population: Any) -> None:
     ids = IDS[:3]
     bare = host.model(input_ids=ids).logits
     with pytest.raises(RuntimeError, match="mine"), attached(host.model, population) as adapters:
@@ -55,7 +57,9 @@ def test_the_model_is_restored_even_after_an_error(host, population):
     sliced=st.sampled_from([1, 2, 99]),
 )
 @settings(max_examples=300)
-def test_every_layout_gives_each_row_its_own_product_and_gradients(slots, sort, length, sliced):
+def test_every_layout_gives_each_row_its_own_product_and_gradients(
+    slots: Any, sort: bool, length: int, sliced: Any
+) -> None:
     slots = np.array(sorted(slots) if sort else slots)
     rng = torch.Generator().manual_seed(len(slots))
     layout = Layout.of(slots, torch.device("cpu"))
@@ -80,7 +84,7 @@ def test_every_layout_gives_each_row_its_own_product_and_gradients(slots, sort, 
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_equal_groups_are_not_copied():
+def test_equal_groups_are_not_copied() -> None:
     cpu = torch.device("cpu")
     assert Layout.of(np.array([-1, 0, 0, 2, 2]), cpu).take is None
     assert Layout.of(np.array([0, 2, 0, 2]), cpu).take is None
@@ -91,7 +95,7 @@ def test_equal_groups_are_not_copied():
 
 @pytest.mark.parametrize("sliced", [1, 99])
 @pytest.mark.parametrize("slots", [[0, 0, 1, 1], [0, 1, 1, 1], [0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7]])
-def test_nan_in_one_slot_stays_there_in_every_layout(slots, sliced, monkeypatch):
+def test_nan_in_one_slot_stays_there_in_every_layout(slots: Any, sliced: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lora, "SLICED", sliced)
     slots = np.array(slots)
     factors = [torch.ones(8, 2, 4, requires_grad=True), torch.ones(8, 3, 2, requires_grad=True)]
@@ -105,7 +109,7 @@ def test_nan_in_one_slot_stays_there_in_every_layout(slots, sliced, monkeypatch)
         assert not gradient[0].isfinite().any() and gradient[1:].isfinite().all()
 
 
-def test_other_dtypes_of_the_host(as_peft):
+def test_other_dtypes_of_the_host(as_peft: Any) -> None:
     host = tiny_host("qwen3")
     population = tiny_population(host, [4, 2])
     expected = as_peft(host, population, 1)(input_ids=IDS[:2]).logits
@@ -117,7 +121,7 @@ def test_other_dtypes_of_the_host(as_peft):
     assert (logits.float() - expected).norm() < 0.05 * expected.norm()
 
 
-def test_without_population_only_the_host_can_be_asked(qwen):
+def test_without_population_only_the_host_can_be_asked(qwen: Any) -> None:
     with attached(qwen.model, None) as adapters:
         adapters.rows(np.array([-1, -1]))
         with pytest.raises(ValueError, match="slot 3"):

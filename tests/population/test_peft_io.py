@@ -1,5 +1,7 @@
 import copy
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from evolora_core.population.stack import Population
 IDS = torch.arange(10, 34).view(4, 6)
 
 
-def logits_of(host, adapter):
+def logits_of(host: Any, adapter: Any) -> Any:
     population = Population.empty(host, 1, adapter.rank)
     population.put(0, adapter)
     with torch.no_grad(), attached(host.model, population) as adapters:
@@ -25,7 +27,7 @@ def logits_of(host, adapter):
         return host.model(input_ids=IDS).logits
 
 
-def randomised(model):
+def randomised(model: Any) -> Any:
     """A PEFT model whose B is not zero any more."""
     rng = torch.Generator().manual_seed(5)
     for name, parameter in model.named_parameters():
@@ -34,7 +36,7 @@ def randomised(model):
     return model.eval()
 
 
-def test_peft_loads_what_is_exported_and_gives_the_same_logits(host, population, tmp_path):
+def test_peft_loads_what_is_exported_and_gives_the_same_logits(host: Any, population: Any, tmp_path: Path) -> None:
     for slot in range(population.capacity):
         export_peft(population.get(slot), host, tmp_path / str(slot))
         model = PeftModel.from_pretrained(copy.deepcopy(host.model), tmp_path / str(slot)).eval()
@@ -45,7 +47,7 @@ def test_peft_loads_what_is_exported_and_gives_the_same_logits(host, population,
         assert config["lora_alpha"] == population.scale * config["r"]
 
 
-def test_export_then_import_is_the_same_adapter_and_the_same_bytes(host, population, tmp_path):
+def test_export_then_import_is_the_same_adapter_and_the_same_bytes(host: Any, population: Any, tmp_path: Path) -> None:
     adapter = population.get(1)
     export_peft(adapter, host, tmp_path / "a")
     found = import_peft(tmp_path / "a", host)
@@ -73,7 +75,7 @@ def test_export_then_import_is_the_same_adapter_and_the_same_bytes(host, populat
     ],
     ids=["all-linear", "two modules", "rslora", "patterns"],
 )
-def test_what_peft_saves_is_imported(host, tmp_path, options):
+def test_what_peft_saves_is_imported(host: Any, tmp_path: Path, options: Any) -> None:
     model = randomised(get_peft_model(copy.deepcopy(host.model), LoraConfig(task_type="CAUSAL_LM", **options)))
     model.save_pretrained(tmp_path)
     with torch.no_grad():
@@ -81,7 +83,7 @@ def test_what_peft_saves_is_imported(host, tmp_path, options):
     torch.testing.assert_close(logits_of(host, import_peft(tmp_path, host)), theirs, atol=1e-4, rtol=1e-4)
 
 
-def test_an_adapter_of_some_modules_keeps_to_them_in_peft(qwen, tmp_path):
+def test_an_adapter_of_some_modules_keeps_to_them_in_peft(qwen: Any, tmp_path: Path) -> None:
     """By full names, since `q_proj` alone would mean the other layer's too."""
     whole = tiny_population(qwen, [4]).get(0)
     name = "model.layers.1.self_attn.q_proj"
@@ -94,24 +96,24 @@ def test_an_adapter_of_some_modules_keeps_to_them_in_peft(qwen, tmp_path):
     torch.testing.assert_close(logits_of(qwen, adapter), theirs, atol=1e-4, rtol=1e-4)
 
 
-def test_an_empty_adapter_is_not_exported(qwen, tmp_path):
+def test_an_empty_adapter_is_not_exported(qwen: Any, tmp_path: Path) -> None:
     with pytest.raises(AdapterError, match="rank 0 changes nothing"):
         export_peft(Population.empty(qwen, 1, 4).get(0), qwen, tmp_path)
 
 
-def edited(folder, **changes):
+def edited(folder: Path, **changes: Any) -> None:
     path = folder / "adapter_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def renamed(folder, old, new):
+def renamed(folder: Path, old: Any, new: Any) -> None:
     path = folder / "adapter_model.safetensors"
     tensors = {key.replace(old, new): tensor for key, tensor in load_file(path).items()}
     path.unlink()
     save_file(tensors, path)
 
 
-def without_weights(folder):
+def without_weights(folder: Path) -> None:
     (folder / "adapter_model.safetensors").unlink()
     (folder / "adapter_model.bin").write_bytes(b"")
 
@@ -135,7 +137,7 @@ def without_weights(folder):
         (lambda f: save_file({}, f / "adapter_model.safetensors"), "it holds no tensors"),
     ],
 )
-def test_a_damaged_folder_is_one_line_that_says_what(qwen, tmp_path, damage, message):
+def test_a_damaged_folder_is_one_line_that_says_what(qwen: Any, tmp_path: Path, damage: Any, message: str) -> None:
     export_peft(tiny_population(qwen, [4]).get(0), qwen, tmp_path)
     damage(tmp_path)
     with pytest.raises(AdapterError, match=message) as error:
@@ -143,7 +145,7 @@ def test_a_damaged_folder_is_one_line_that_says_what(qwen, tmp_path, damage, mes
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
 
 
-def test_an_adapter_of_another_host_names_the_module_and_both_shapes(qwen, tmp_path):
+def test_an_adapter_of_another_host_names_the_module_and_both_shapes(qwen: Any, tmp_path: Path) -> None:
     other = tiny_host("qwen3", intermediate_size=24)
     export_peft(tiny_population(other, [4]).get(0), other, tmp_path)
     with pytest.raises(

@@ -1,3 +1,6 @@
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,14 +15,14 @@ from evolora_core.population.stack import Population
 from evolora_core.population.variation import mutate
 
 
-def test_every_linear_layer_but_the_head_is_adapted(host):
+def test_every_linear_layer_but_the_head_is_adapted(host: Any) -> None:
     names = set(adapted_layers(host.model))
     assert "lm_head" not in names
     assert len(names) == 7 * host.model.config.num_hidden_layers
     assert "model.layers.0.self_attn.q_proj" in names
 
 
-def test_a_fresh_slot_changes_nothing_and_starts_as_peft_does(qwen):
+def test_a_fresh_slot_changes_nothing_and_starts_as_peft_does(qwen: Any) -> None:
     population = Population.empty(qwen, 3, 8)
     population.init_slot(1, 4, np.random.default_rng(0))
     assert population.ranks.tolist() == [0, 4, 0]
@@ -32,7 +35,7 @@ def test_a_fresh_slot_changes_nothing_and_starts_as_peft_does(qwen):
 
 @given(rank=st.integers(0, 6), scale=st.floats(0.1, 8), seed=st.integers(0, 99))
 @settings(max_examples=20)
-def test_put_then_get_keeps_the_product(rank, scale, seed):
+def test_put_then_get_keeps_the_product(rank: int, scale: float, seed: int) -> None:
     host = tiny_host("qwen3", num_hidden_layers=1)
     population, rng = Population.empty(host, 2, 6), np.random.default_rng(seed)
     shapes = population.shapes.items()
@@ -49,7 +52,7 @@ def test_put_then_get_keeps_the_product(rank, scale, seed):
     assert adapter.norm() == pytest.approx(float(dense), rel=1e-4)
 
 
-def test_modules_that_an_adapter_lacks_are_left_as_the_host_has_them(qwen):
+def test_modules_that_an_adapter_lacks_are_left_as_the_host_has_them(qwen: Any) -> None:
     population = tiny_population(qwen, [4])
     whole = population.get(0)
     name = next(iter(whole.A))
@@ -57,7 +60,7 @@ def test_modules_that_an_adapter_lacks_are_left_as_the_host_has_them(qwen):
     assert {n for n, B in population.B.items() if B.any()} == {name}
 
 
-def test_copies_do_not_share_memory(qwen):
+def test_copies_do_not_share_memory(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2])
     taken = population.get(0)
     population.put(1, taken)
@@ -68,13 +71,13 @@ def test_copies_do_not_share_memory(qwen):
     assert population.delta_norms()[0] == 0
 
 
-def test_a_broken_slot_shows_in_its_norm_only(qwen):
+def test_a_broken_slot_shows_in_its_norm_only(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2, 3])
     next(iter(population.A.values()))[1, 0, 0] = torch.nan
     assert population.delta_norms().isfinite().tolist() == [True, False, True]
 
 
-def test_state_goes_through_safetensors(qwen, tmp_path):
+def test_state_goes_through_safetensors(qwen: Any, tmp_path: Path) -> None:
     population, other = tiny_population(qwen, [4, 2]), Population.empty(qwen, 2, 8)
     save_file(population.state_dict(), tmp_path / "state.safetensors")
     other.load_state_dict(load_file(tmp_path / "state.safetensors"))
@@ -84,7 +87,7 @@ def test_state_goes_through_safetensors(qwen, tmp_path):
     assert other.A[name].data_ptr() == other.factors(other.weights)[name][0].data_ptr()  # views still
 
 
-def test_what_does_not_fit_is_refused_by_name(qwen):
+def test_what_does_not_fit_is_refused_by_name(qwen: Any) -> None:
     population = tiny_population(qwen, [4])
     other = tiny_population(tiny_host("qwen3", intermediate_size=24), [4])
     with pytest.raises(AdapterError, match=r"gate_proj': it is 24 x 32, the host's layer 56 x 32"):
@@ -100,7 +103,7 @@ def test_what_does_not_fit_is_refused_by_name(qwen):
         population.load_state_dict(other.state_dict())
 
 
-def test_a_mutant_goes_back_into_the_population(qwen):
+def test_a_mutant_goes_back_into_the_population(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 4])
     population.put(1, mutate(population.get(0), 0.2, np.random.default_rng(0)))
     first, second = population.delta_norms().tolist()

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -13,14 +15,17 @@ from evolora_core.population.train import StackedAdamW, build_batch, gradients_o
 RATES = torch.tensor([3e-3, 1e-2, 3e-3, 2e-2])
 
 
-def random_rows(rows, seed=0):
+def random_rows(rows: Any, seed: int = 0) -> Any:
     """Prompts, answers and weights of unlike length."""
     rng = np.random.default_rng(seed)
-    draw = lambda longest: rng.integers(2, VOCABULARY, size=rng.integers(1, longest + 1)).tolist()  # noqa: E731
+
+    def draw(longest: int) -> Any:
+        return rng.integers(2, VOCABULARY, size=rng.integers(1, longest + 1)).tolist()
+
     return [draw(14) for _ in range(rows)], [draw(6) for _ in range(rows)], rng.uniform(0.2, 2.0, size=rows)
 
 
-def peft_loss(model, prompts, answers, weights):
+def peft_loss(model: Any, prompts: Any, answers: Any, weights: Any) -> Any:
     """Weighted mean token loss, one row at a time, without padding."""
     total = 0.0
     for prompt, answer, weight in zip(prompts, answers, weights, strict=True):
@@ -29,7 +34,7 @@ def peft_loss(model, prompts, answers, weights):
     return total / sum(weight * len(answer) for weight, answer in zip(weights, answers, strict=True))
 
 
-def peft_factors(model):
+def peft_factors(model: Any) -> Any:
     """Trainable tensors of a PEFT model by the engine's names: (module, "A" or "B")."""
     found = {}
     for name, parameter in model.named_parameters():
@@ -39,7 +44,7 @@ def peft_factors(model):
     return found
 
 
-def flat_views(population, rows):
+def flat_views(population: Any, rows: Any) -> Any:
     """(module, "A" or "B") -> one slot's part of a flat row, cut to its rank."""
     return {
         (name, factor): tensor[0]
@@ -49,7 +54,9 @@ def flat_views(population, rows):
 
 
 @pytest.mark.parametrize("pass_tokens", [4096, 40])
-def test_gradients_are_those_of_peft(host, population, as_peft, monkeypatch, pass_tokens):
+def test_gradients_are_those_of_peft(
+    host: Any, population: Any, as_peft: Any, monkeypatch: pytest.MonkeyPatch, pass_tokens: int
+) -> None:
     """Mixed slots of unlike rank and number of rows, in one pass and in many."""
     monkeypatch.setattr(passes, "CPU_TOKENS", pass_tokens)
     slots = np.array([3, 0, 1, 0, 3, 3, 0, 1, 3])
@@ -69,7 +76,9 @@ def test_gradients_are_those_of_peft(host, population, as_peft, monkeypatch, pas
             assert whole.count_nonzero() == cut.count_nonzero()
 
 
-def test_steps_of_all_at_once_are_the_steps_of_each_with_peft_and_torch(host, population, as_peft):
+def test_steps_of_all_at_once_are_the_steps_of_each_with_peft_and_torch(
+    host: Any, population: Any, as_peft: Any
+) -> None:
     """Three steps of AdamW with decay, clipping and own learning rates; one organelle skips the second."""
     optimizer = StackedAdamW(population, betas=(0.8, 0.99), weight_decay=0.1)
     models = {slot: as_peft(host, population, slot, trainable=True) for slot in range(4)}
@@ -100,7 +109,7 @@ def test_steps_of_all_at_once_are_the_steps_of_each_with_peft_and_torch(host, po
             torch.testing.assert_close(getattr(adapter, factor)[name], parameter.data, atol=2e-4, rtol=1e-3)
 
 
-def test_training_lowers_the_loss_of_those_who_train_and_leaves_the_rest_alone(qwen):
+def test_training_lowers_the_loss_of_those_who_train_and_leaves_the_rest_alone(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2, 8])
     optimizer = StackedAdamW(population)
     before = population.weights.clone()
@@ -118,12 +127,13 @@ def test_training_lowers_the_loss_of_those_who_train_and_leaves_the_rest_alone(q
 
 @given(ranks=st.lists(st.integers(1, 6), min_size=1, max_size=4), seed=st.integers(0, 99))
 @settings(max_examples=10)
-def test_nothing_ever_grows_beyond_a_slots_rank(ranks, seed):
+def test_nothing_ever_grows_beyond_a_slots_rank(ranks: Any, seed: int) -> None:
     host = tiny_host("qwen3", num_hidden_layers=1)
     population = tiny_population(host, ranks, max_rank=6)
     optimizer = StackedAdamW(population, weight_decay=0.3)
     slots = np.arange(len(ranks)).repeat(2)
-    batch = build_batch(host, *random_rows(len(slots), seed)[:2], slots, np.ones(len(slots)))
+    prompts, answers, _ = random_rows(len(slots), seed)
+    batch = build_batch(host, prompts, answers, slots, np.ones(len(slots)))
     for _ in range(2):
         train_step(host, population, batch, optimizer, torch.full((len(ranks),), 0.1), 1.0)
     outside = ~population.rank_mask()
@@ -133,7 +143,7 @@ def test_nothing_ever_grows_beyond_a_slots_rank(ranks, seed):
 
 @pytest.mark.parametrize("slots", [[0, 0, 1, 1, 2, 2], [0, 1, 1, 1, 2, 2]])
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
-def test_one_broken_organelle_leaves_the_others_exact(host, slots, poison):
+def test_one_broken_organelle_leaves_the_others_exact(host: Any, slots: Any, poison: float) -> None:
     prompts, answers, weights = random_rows(len(slots))
     results = []
     for broken in (False, True):
@@ -154,7 +164,7 @@ def test_one_broken_organelle_leaves_the_others_exact(host, slots, poison):
     assert steps == [1, 0, 1]
 
 
-def test_a_negative_weight_pushes_away(qwen):
+def test_a_negative_weight_pushes_away(qwen: Any) -> None:
     population = tiny_population(qwen, [4])
     prompts, answers, _ = random_rows(2)
     losses = []
@@ -165,8 +175,8 @@ def test_a_negative_weight_pushes_away(qwen):
     assert losses[-1] > losses[0]
 
 
-def test_a_resumed_optimizer_goes_on_exactly(qwen):
-    def steps(population, optimizer, seeds):
+def test_a_resumed_optimizer_goes_on_exactly(qwen: Any) -> None:
+    def steps(population: Any, optimizer: Any, seeds: Any) -> None:
         for seed in seeds:
             prompts, answers, weights = random_rows(4, seed)
             batch = build_batch(qwen, prompts, answers, [0, 1, 1, 0], weights)
@@ -184,7 +194,7 @@ def test_a_resumed_optimizer_goes_on_exactly(qwen):
     assert torch.equal(resumed.weights, straight.weights)
 
 
-def test_state_of_another_population_is_refused(qwen):
+def test_state_of_another_population_is_refused(qwen: Any) -> None:
     optimizer = StackedAdamW(tiny_population(qwen, [4, 2]))
     with pytest.raises(AdapterError, match=r"optimizer state: steps: \(3,\) stored, \(2,\) needed"):
         optimizer.load_state_dict(StackedAdamW(tiny_population(qwen, [1, 1, 1])).state_dict())
@@ -192,24 +202,25 @@ def test_state_of_another_population_is_refused(qwen):
         optimizer.load_state_dict({"steps": optimizer.steps})
 
 
-def test_a_reset_slot_starts_anew(qwen):
+def test_a_reset_slot_starts_anew(qwen: Any) -> None:
     population = tiny_population(qwen, [4, 2])
     optimizer = StackedAdamW(population)
-    batch = build_batch(qwen, *random_rows(2)[:2], [0, 1], [1, 1])
+    prompts, answers, _ = random_rows(2)
+    batch = build_batch(qwen, prompts, answers, [0, 1], [1, 1])
     train_step(qwen, population, batch, optimizer, torch.full((2,), 1e-2), 1.0)
     optimizer.reset(0)
     assert optimizer.steps.tolist() == [0, 1]
     assert not optimizer.first[0].any() and not optimizer.second[0].any() and optimizer.first[1].any()
 
 
-def test_out_of_memory_halves_the_passes_and_says_so(caplog):
+def test_out_of_memory_halves_the_passes_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     host = tiny_host("qwen3")
     population = tiny_population(host, [4, 2])
     prompts, answers, weights = random_rows(24)
     batch = build_batch(host, prompts, answers, np.arange(24) % 2, weights)
     expected = gradients_of(host, population, batch)
 
-    def full(module, arguments, options):
+    def full(module: Any, arguments: Any, options: Any) -> None:
         if options["input_ids"].numel() > 64:
             torch.empty(2**60)  # more than any machine has
 
@@ -225,7 +236,7 @@ def test_out_of_memory_halves_the_passes_and_says_so(caplog):
         torch.testing.assert_close(mine, whole)
 
 
-def test_computing_activations_twice_changes_no_gradient(host):
+def test_computing_activations_twice_changes_no_gradient(host: Any) -> None:
     population = tiny_population(host, [4, 2, 8])
     prompts, answers, weights = random_rows(12)
     batch = build_batch(host, prompts, answers, np.arange(12) % 3, weights)
@@ -243,7 +254,7 @@ def test_computing_activations_twice_changes_no_gradient(host):
         assert torch.equal(mine, whole)
 
 
-def test_where_short_passes_do_not_help_activations_are_computed_twice():
+def test_where_short_passes_do_not_help_activations_are_computed_twice() -> None:
     host = tiny_host("qwen3")
     host.room.share = 2**-9
     population = tiny_population(host, [4])
@@ -251,7 +262,7 @@ def test_where_short_passes_do_not_help_activations_are_computed_twice():
     batch = build_batch(host, prompts, answers, np.zeros(4, dtype=int), weights)
     expected = gradients_of(host, population, batch)
 
-    def full(module, arguments, output):
+    def full(module: Any, arguments: Any, output: Any) -> None:
         if not host.room.recompute:
             torch.empty(2**60)
 
@@ -265,13 +276,13 @@ def test_where_short_passes_do_not_help_activations_are_computed_twice():
         torch.testing.assert_close(mine, whole)
 
 
-def test_the_bare_host_does_not_learn(qwen):
+def test_the_bare_host_does_not_learn(qwen: Any) -> None:
     batch = build_batch(qwen, [[5]], [[6]], [-1], [1.0])
     with pytest.raises(ValueError, match="does not learn"):
         gradients_of(qwen, tiny_population(qwen, [1]), batch)
 
 
-def test_a_batch_holds_its_rows_sorted_by_slot():
+def test_a_batch_holds_its_rows_sorted_by_slot() -> None:
     host = tiny_host("qwen3")
     batch = build_batch(host, [[5, 6], [7]], [[8], [9, 2]], [4, 1], [0.5, 2.0])
     assert batch.ids.tolist() == [[7, 9, 2], [5, 6, 8]]
@@ -283,7 +294,7 @@ def test_a_batch_holds_its_rows_sorted_by_slot():
 
 
 @given(rows=st.lists(st.tuples(st.integers(1, 6000), st.integers(-1, 5)), min_size=1, max_size=40))
-def test_every_row_is_in_one_pass_of_bounded_size(rows):
+def test_every_row_is_in_one_pass_of_bounded_size(rows: Any) -> None:
     lengths, slots = np.array(rows).T
     parts = passes.passes(lengths, slots, passes.CPU_TOKENS)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(rows)))
@@ -292,7 +303,7 @@ def test_every_row_is_in_one_pass_of_bounded_size(rows):
         assert lengths[part].sum() < 1.5 * passes.CPU_TOKENS + lengths[part].max()
 
 
-def test_slots_of_a_pass_have_equally_many_rows():
+def test_slots_of_a_pass_have_equally_many_rows() -> None:
     draw = np.random.default_rng(0)
     slots = np.repeat(np.arange(16), 16)
     parts = passes.passes(draw.integers(30, 60, size=256), slots, passes.CPU_TOKENS)

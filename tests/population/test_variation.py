@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -12,21 +14,21 @@ from evolora_core.population.variation import MUTATIONS, lost_by_halving, mutate
 SHAPES = {"wide": (7, 12), "tall": (15, 6), "wide again": (7, 12)}
 
 
-def random_adapter(rank, seed=0, scale=2.0):
+def random_adapter(rank: int, seed: int = 0, scale: float = 2.0) -> Adapter:
     rng = np.random.default_rng((rank, seed))
     A = {name: torch.from_numpy(rng.standard_normal((rank, i))).float() for name, (_, i) in SHAPES.items()}
     B = {name: torch.from_numpy(rng.standard_normal((o, rank))).float() for name, (o, _) in SHAPES.items()}
     return Adapter(rank, scale, A, B)
 
 
-def spans(delta, kept):
+def spans(delta: Any, kept: Any) -> Any:
     """Projectors on the first `kept` left and right singular vectors of a dense ΔW."""
     U, _, V = torch.linalg.svd(delta.double())
     return U[:, :kept] @ U[:, :kept].T, V[:kept].T @ V[:kept]
 
 
 @given(sigma=st.floats(0.001, 0.3), rank=st.integers(1, 4), seed=st.integers(0, 99))
-def test_mutation_moves_each_module_by_its_share(sigma, rank, seed):
+def test_mutation_moves_each_module_by_its_share(sigma: float, rank: int, seed: int) -> None:
     adapter = random_adapter(rank, seed)
     child = mutate(adapter, sigma, np.random.default_rng(seed))
     for name in SHAPES:
@@ -35,7 +37,7 @@ def test_mutation_moves_each_module_by_its_share(sigma, rank, seed):
         assert 0.3 * sigma < moved.item() < 1.5 * sigma + sigma**2
 
 
-def test_mutation_has_the_stated_size_on_average_and_keeps_zero_zero():
+def test_mutation_has_the_stated_size_on_average_and_keeps_zero_zero() -> None:
     adapter = random_adapter(3)
     moves = []
     for seed in range(200):
@@ -48,7 +50,9 @@ def test_mutation_has_the_stated_size_on_average_and_keeps_zero_zero():
 
 
 @given(sigma=st.floats(0.001, 0.9), rank=st.integers(1, 6), seed=st.integers(0, 99), scale=st.floats(0.3, 4))
-def test_singular_mutation_stays_within_the_spans_and_moves_by_its_share(sigma, rank, seed, scale):
+def test_singular_mutation_stays_within_the_spans_and_moves_by_its_share(
+    sigma: float, rank: int, seed: int, scale: float
+) -> None:
     adapter = random_adapter(rank, seed, scale)
     child = mutate_singular(adapter, sigma, np.random.default_rng(seed))
     assert child.rank == rank and child.scale == scale and list(child.A) == list(adapter.A)
@@ -63,7 +67,7 @@ def test_singular_mutation_stays_within_the_spans_and_moves_by_its_share(sigma, 
         torch.testing.assert_close(gram, ROW_NORM**2 * torch.eye(rank), atol=1e-5, rtol=1e-5)
 
 
-def test_singular_mutation_changes_values_and_turns_directions():
+def test_singular_mutation_changes_values_and_turns_directions() -> None:
     adapter = random_adapter(3)
     child = mutate_singular(adapter, 0.3, np.random.default_rng(0))
     for name in SHAPES:
@@ -73,7 +77,7 @@ def test_singular_mutation_changes_values_and_turns_directions():
 
 
 @given(rank=st.integers(1, 3), spare=st.integers(1, 3), seed=st.integers(0, 99))
-def test_singular_mutation_of_a_grown_adapter_leaves_the_new_rank_empty(rank, spare, seed):
+def test_singular_mutation_of_a_grown_adapter_leaves_the_new_rank_empty(rank: int, spare: int, seed: int) -> None:
     """A child that has just doubled has components without weight: they are nobody's directions."""
     small = random_adapter(rank, seed)
     grown = resize(small, rank + spare)
@@ -87,7 +91,7 @@ def test_singular_mutation_of_a_grown_adapter_leaves_the_new_rank_empty(rank, sp
         assert torch.linalg.matrix_rank(child.delta(name), rtol=1e-5) == rank
 
 
-def test_singular_mutation_of_more_rank_than_a_module_has_room_for():
+def test_singular_mutation_of_more_rank_than_a_module_has_room_for() -> None:
     adapter = random_adapter(9)
     child = mutate_singular(adapter, 0.1, np.random.default_rng(0))
     for name in SHAPES:
@@ -96,7 +100,7 @@ def test_singular_mutation_of_more_rank_than_a_module_has_room_for():
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
-def test_a_mutation_of_nothing_is_nothing_and_depends_on_its_stream_alone(mutation):
+def test_a_mutation_of_nothing_is_nothing_and_depends_on_its_stream_alone(mutation: Any) -> None:
     adapter = random_adapter(3)
     adapter.B["tall"].zero_()
     child, again, other = (mutation(adapter, 0.5, np.random.default_rng(seed)) for seed in (1, 1, 2))
@@ -108,7 +112,7 @@ def test_a_mutation_of_nothing_is_nothing_and_depends_on_its_stream_alone(mutati
 
 
 @given(rank=st.integers(1, 9), seed=st.integers(0, 99), scale=st.floats(0.3, 4))
-def test_what_halving_loses_is_what_it_loses(rank, seed, scale):
+def test_what_halving_loses_is_what_it_loses(rank: int, seed: int, scale: float) -> None:
     adapter = random_adapter(rank, seed, scale)
     half = resize(adapter, rank // 2) if rank > 1 else None
     whole = sum(adapter.delta(name).double().square().sum() for name in SHAPES)
@@ -118,7 +122,7 @@ def test_what_halving_loses_is_what_it_loses(rank, seed, scale):
     assert lost_by_halving(adapter) == pytest.approx(float(without / whole), rel=1e-3, abs=1e-6)
 
 
-def test_rank_without_weight_is_not_used_and_equal_directions_are():
+def test_rank_without_weight_is_not_used_and_equal_directions_are() -> None:
     assert lost_by_halving(resize(random_adapter(2), 4)) == pytest.approx(0.0, abs=1e-9)
     even = Adapter(4, 1.0, {"m": torch.eye(4, 6)}, {"m": torch.eye(5, 4)})
     assert lost_by_halving(even) == pytest.approx(0.5)

@@ -1,6 +1,7 @@
 """Where a pack says that gain comes from."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from example_suite import part, write_stage
@@ -44,7 +45,7 @@ def test_who_took_no_learning_step_has_not_learned_whatever_its_weights(home: Pa
     members = frame(home, "SELECT * FROM organelles WHERE condition = 'ecology'", [])
     assert (members["delta_norm"] > 0).all()
     assert set(members.loc[members["lessons"] > 0, "organelle"]) == {0}
-    before = origin_frame(home, SUITE).set_index("condition")
+    before: Any = origin_frame(home, SUITE).set_index("condition")
     assert before.loc["ecology", "learned"] == 1 < before.loc["ecology", "alive"]
     columns = ["suite", "run_id", "condition", "seed", "stage", "lessons"]
     own = members[members["seed"] == 1].drop(columns=columns).assign(died=None)
@@ -53,7 +54,7 @@ def test_who_took_no_learning_step_has_not_learned_whatever_its_weights(home: Pa
         for generation, account in [(0, "3"), (1, "3"), (1, "4")]
         for account, amount in [(account, -5), ("sink", 5)]
     ]
-    tables = {"organelles": own.to_dict("records"), "ledger": steps}
+    tables: dict[str, Any] = {"organelles": own.to_dict("records"), "ledger": steps}
     record(home, write_stage(home, part(SUITE, "ecology", 1, "evolve"), tables))
     lessons = frame(home, "SELECT organelle, lessons FROM organelles WHERE condition = 'ecology' AND seed = 1", [])
     assert dict(lessons[lessons["lessons"] > 0].values.tolist()) == {3: 2, 4: 1}
@@ -62,7 +63,7 @@ def test_who_took_no_learning_step_has_not_learned_whatever_its_weights(home: Pa
 
 
 def test_what_practice_found_is_of_its_first_and_last_generation(home: Path) -> None:
-    found = found_frame(home, SUITE).set_index(["condition", "family"])
+    found: Any = found_frame(home, SUITE).set_index(["condition", "family"])
     asked = frame(home, "SELECT * FROM episodes WHERE condition = 'ecology'", [])
     for family, rows in asked.groupby("family"):
         shown = found.loc[("ecology", family)]

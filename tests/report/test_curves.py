@@ -1,6 +1,7 @@
 """Learning curves: which conditions are points of one, and what stands at them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def config(conditions: list[str], **arms: dict) -> dict:
+def config(conditions: list[str], **arms: dict[str, Any]) -> dict[str, Any]:
     return {"conditions": ["frozen", "ecology", *conditions], "arms": arms}
 
 
@@ -88,7 +89,7 @@ def test_a_pack_shows_its_curves_and_verifies(home: Path, tmp_path: Path) -> Non
 
 def test_lines_rise_by_budget_on_a_logarithmic_axis_and_the_host_is_a_level(home: Path) -> None:
     points = Contents(home, SUITE).curve
-    figure = curve(points)
+    figure: Any = curve(points)
     assert [axes.get_xscale() for axes in figure.axes] == ["log", "log"]
     x, y = figure.axes[0].lines[0].get_data()
     assert list(x) == points["total_flops"].tolist()[1:] == sorted(x)

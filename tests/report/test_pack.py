@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -167,7 +168,7 @@ def test_a_pack_that_cannot_be_put_leaves_the_one_before(
     before = sorted(path.relative_to(pack) for path in pack.rglob("*"))
     replace, asked = os.replace, []
 
-    def interrupted(source, target):
+    def interrupted(source: Any, target: Any) -> None:
         asked.append(target)
         if len(asked) == 2:  # the old one is out of the way, the new one is not there
             raise KeyboardInterrupt

@@ -1,6 +1,7 @@
 """Plots: every one draws what it is given, and equal data give equal SVG files."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -139,6 +140,7 @@ def test_the_front_is_what_nothing_else_beats() -> None:
 
 
 def test_the_frontier_shows_means_over_seeds_and_the_host() -> None:
+    panel: Any
     (panel,) = frontier(_frontier()).axes
     lines = [np.transpose(line.get_data()).tolist() for line in panel.lines if len(line.get_xdata()) == 3]
     assert lines[0] == pytest.approx(np.array([[5, -0.25], [9, -1], [13, -2.25]]))
@@ -168,7 +170,7 @@ def test_every_point_of_every_panel_is_inside(gains: list[float], least: float) 
 
 
 def test_budgets_of_a_curve_look_alike_and_differ_in_size() -> None:
-    figure = plots.gain_and_retention(_gains())
+    figure: Any = plots.gain_and_retention(_gains())
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["frozen", "ecology", "larger: more FLOPs"]
     assert sorted(set(figure.axes[0].collections[1].get_sizes())) == pytest.approx([42, 42 * 2**0.5])
     plain = plots.gain_and_retention(_gains().query("budget == 1"))

@@ -1,6 +1,7 @@
 """What an answer costs in a pack."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ SUITE = "example-0a1b2c3d"
 
 
 def test_prices_are_ratios_to_the_host_of_the_same_seed(home: Path) -> None:
-    found = price_frame(home, SUITE).set_index("arm")
+    found: Any = price_frame(home, SUITE).set_index("arm")
     items = frame(home, "SELECT * FROM evaluations WHERE split = 'holdout_id'", [])
     for arm, row in found.iterrows():
         answers, rights = [], []

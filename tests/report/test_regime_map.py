@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -33,7 +34,9 @@ def pack(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "example"))
 
 
-def rewrite(pack: Path, *, comparisons: list[dict] | None = None, drop: tuple[str, ...] = (), **stamp: object) -> None:
+def rewrite(
+    pack: Path, *, comparisons: list[dict[str, Any]] | None = None, drop: tuple[str, ...] = (), **stamp: object
+) -> None:
     """Change the declared comparisons, columns of their table, or the top of the provenance of a pack."""
     document = json.loads((pack / "provenance.json").read_text()) | stamp
     if comparisons is not None:
@@ -138,7 +141,9 @@ def test_what_is_no_pack_or_has_no_place_is_told(pack: Path, tmp_path: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_pack_without_a_place_is_left_out(built: Path, pack: Path, tmp_path: Path, caplog) -> None:
+def test_a_pack_without_a_place_is_left_out(
+    built: Path, pack: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     rewrite(pack, comparisons=[{"a": "ecology", "b": "frozen", "split": "holdout_id"}], suite="other-0a1b2c3d")
     out = build_map([pack, built], tmp_path / "out")
     assert set(pd.read_csv(out / "map.csv")["suite"]) == {SUITE}
@@ -153,7 +158,7 @@ def test_what_the_population_adds_is_a_question_of_its_own(pack: Path, tmp_path:
     table.to_csv(pack / "comparisons.csv", index=False)
     renamed = [pair | ({"b": "single"} if pair["b"] == "frozen" else {}) for pair in declared]
     rewrite(pack, comparisons=renamed)
-    found = places(pack).set_index("question")
+    found: Any = places(pack).set_index("question")
     assert list(found.index) == ["map", "map", "map", "population"]
     assert found.loc["population", ["regime", "rival", "verdict"]].tolist() == [
         "ecology against single",

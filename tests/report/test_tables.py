@@ -1,5 +1,7 @@
 """Tables in their four forms, and the sentences that are written from comparisons."""
 
+from typing import Any
+
 import pandas as pd
 import pytest
 
@@ -89,5 +91,5 @@ ROW |= {"routing": "headline"}
         ),
     ],
 )
-def test_takeaways_are_as_strong_as_their_verdict(more: dict, expected: str) -> None:
+def test_takeaways_are_as_strong_as_their_verdict(more: dict[str, Any], expected: str) -> None:
     assert takeaway(ROW | more) == expected

@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from example_suite import part, write_stage, write_suite
@@ -30,7 +31,7 @@ RATES = {"ecology": ([0.001, 0.002, 0.004], [0.3, 0.5, 0.5]), "sft": ([0.002, 0.
         ([{}, {"rate": 2}], 0, ""),
     ],
 )
-def test_an_edge_is_the_end_of_what_was_tried(trials, chosen, words):
+def test_an_edge_is_the_end_of_what_was_tried(trials: Any, chosen: int, words: str) -> None:
     assert edge(trials, trials[chosen]) == words
 
 
@@ -41,7 +42,7 @@ def test_an_edge_is_the_end_of_what_was_tried(trials, chosen, words):
     ),
     st.randoms(use_true_random=False),
 )
-def test_the_best_trial_has_the_highest_mean_whatever_the_order(right, shuffled):
+def test_the_best_trial_has_the_highest_mean_whatever_the_order(right: Any, shuffled: Any) -> None:
     answered = [(arm, trial, correct / 10) for arm, trial, correct in right]
     of_ten: dict[tuple[str, int], list[int]] = {}
     for arm, trial, correct in right:

@@ -1,5 +1,8 @@
 """The slots of a supervised rival's adapters, and the sum of some of them."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -9,7 +12,7 @@ from evolora_core.population.stack import Population
 from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
 
 
-def test_a_sum_is_one_more_candidate_and_is_loaded_like_the_others(host, tmp_path):
+def test_a_sum_is_one_more_candidate_and_is_loaded_like_the_others(host: Any, tmp_path: Path) -> None:
     trained = Population.empty(host, 2, 2)
     for slot, name in enumerate(("math", "logic.bool")):
         trained.init_slot(slot, 2, np.random.default_rng(slot))

@@ -3,6 +3,8 @@
 import copy
 import json
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 from random_host import draw_items
 from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
+from trl import GRPOTrainer
 
 from evolora_core.compute import FlopModel
 from evolora_core.config import DecodingConfig, GrpoConfig
@@ -17,7 +20,7 @@ from evolora_core.errors import DataError, StageError
 from evolora_core.families import Item, grade
 from evolora_core.hosts import load_host
 from evolora_core.population.peft_io import import_peft
-from evolora_core.rivals import grpo
+from evolora_core.rivals import grpo, resume
 from evolora_core.rivals.groups import Groups, group_flops
 
 torch.set_num_threads(1)
@@ -26,11 +29,11 @@ DECODING = DecodingConfig(max_new_tokens=4, batch_rows=64)
 
 
 @pytest.fixture(scope="module")
-def items():
+def items() -> Any:
     return draw_items("logic.bool", 12, 0)
 
 
-def budget_of(host, items, steps, config=CONFIG, decoding=DECODING):
+def budget_of(host: Any, items: list[Item], steps: Any, config: Any = CONFIG, decoding: Any = DECODING) -> int:
     """FLOPs of about so many of the dearest steps."""
     lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])])
     dearest = group_flops(
@@ -44,45 +47,57 @@ def budget_of(host, items, steps, config=CONFIG, decoding=DECODING):
     return int(dearest.mean() * config.groups * steps)
 
 
-def train(host, items, folder, *, steps=5.0, seed=1, config=CONFIG, decoding=DECODING, **more):
+def train(
+    host: Any,
+    items: list[Item],
+    folder: Path,
+    *,
+    steps: float = 5.0,
+    seed: int = 1,
+    config: Any = CONFIG,
+    decoding: Any = DECODING,
+    **more: Any,
+) -> Any:
     budget = budget_of(host, items, steps, config, decoding)
     return grpo.train_grpo(
         host, items, config, budget_flops=budget, seed=seed, folder=folder, decoding=decoding, **more
     )
 
 
-def weights(result):
+def weights(result: Any) -> Any:
     return load_file(result.adapter_folder / "adapter_model.safetensors")
 
 
-def equal(a, b):
+def equal(a: Any, b: Any) -> Any:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def facts(result):
+def facts(result: Any) -> Any:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in result.steps]
 
 
-def counts(result):
+def counts(result: Any) -> Any:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in result.meter.rows()]
 
 
 @pytest.fixture
-def easy(monkeypatch):
+def easy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verifier that a random host can please: an answer whose first token is even is right."""
 
-    def rewards(task, numbers, answers):
+    def rewards(task: Any, numbers: Any, answers: Any) -> Any:
         right = [ids[0] % 2 == 0 for ids in answers]
         return [float(r) for r in right], right
 
     monkeypatch.setattr(grpo._Task, "rewards", rewards)
 
 
-def test_it_learns_from_rewards_within_its_budget(items, tmp_path, monkeypatch):
+def test_it_learns_from_rewards_within_its_budget(
+    items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A host that knows the task's form learns to say what is rewarded: that all is true."""
     nano = load_host("nano")
 
-    def rewards(task, numbers, answers):
+    def rewards(task: Any, numbers: Any, answers: Any) -> Any:
         right = [nano.decode(ids).lower().startswith("t") for ids in answers]
         return [float(r) for r in right], right
 
@@ -108,12 +123,14 @@ def test_it_learns_from_rewards_within_its_budget(items, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.1])
-def test_every_pass_is_counted(host, items, tmp_path, monkeypatch, beta):
+def test_every_pass_is_counted(
+    host: Any, items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beta: float
+) -> None:
     """Budget FLOPs by hand from what was asked and answered; executed ones by PyTorch's counter."""
     config, seen = CONFIG.model_copy(update={"beta": beta}), []
     original = grpo._Task.rewards
 
-    def spy(task, numbers, answers):
+    def spy(task: Any, numbers: Any, answers: Any) -> Any:
         seen.append((list(numbers), [list(ids) for ids in answers]))
         return original(task, numbers, answers)
 
@@ -142,11 +159,13 @@ def test_every_pass_is_counted(host, items, tmp_path, monkeypatch, beta):
     assert executed == pytest.approx(counter.get_total_flops(), rel=0.03)
 
 
-def test_prompts_and_grades_are_those_of_evaluation(host, items, tmp_path, monkeypatch):
+def test_prompts_and_grades_are_those_of_evaluation(
+    host: Any, items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
     original = grpo._BudgetedTrainer._generate_single_turn
 
-    def spy(trainer, prompt_ids, *arguments, **options):
+    def spy(trainer: Any, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
         asked.extend(prompt_ids)
         return original(trainer, prompt_ids, *arguments, **options)
 
@@ -164,11 +183,13 @@ def test_prompts_and_grades_are_those_of_evaluation(host, items, tmp_path, monke
     assert task.rewards([0, 0, 0, 0], [right, right[:-1], more, wrong])[1] == [True, True, True, False]
 
 
-def test_a_stop_string_ends_an_answer_and_its_bill(host, items, tmp_path, easy, monkeypatch):
+def test_a_stop_string_ends_an_answer_and_its_bill(
+    host: Any, items: list[Item], tmp_path: Path, easy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stops = list("GHIJKLMNOPQRSTUVW")  # letters that no special token's name has
     seen, original = [], grpo._BudgetedTrainer._reward
 
-    def spy(trainer, completion_ids, **others):
+    def spy(trainer: Any, completion_ids: Any, **others: Any) -> Any:
         seen.extend(completion_ids)
         return original(trainer, completion_ids, **others)
 
@@ -186,22 +207,29 @@ def test_a_stop_string_ends_an_answer_and_its_bill(host, items, tmp_path, easy, 
     assert 0 < prompts < len(seen) * host.max_context
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_been(host, items, tmp_path, monkeypatch, easy):
+def test_a_killed_run_goes_on_as_if_nothing_had_been(
+    host: Any, items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, easy: None
+) -> None:
     whole = train(host, items, tmp_path / "whole", steps=9)
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     seen = []
 
-    def killed(done, total):
+    def killed(done: int, total: int) -> None:
         seen.append(done)
         if len(seen) in (3, 7):
             raise KeyboardInterrupt
+
+    def killed_or_faulty(*arguments: Any) -> None:
+        killed(0, 0)
+        seen.clear()
+        raise ZeroDivisionError
 
     for _ in range(2):
         with suppress(KeyboardInterrupt):
             train(host, items, tmp_path / "killed", steps=9, progress=killed)
         assert list((tmp_path / "killed" / "work").glob("checkpoint-*"))
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):  # after its last step
-        patch.setattr(grpo.resume, "keep_adapter", lambda *arguments: killed(0, 0) or seen.clear() or 1 / 0)
+        patch.setattr(resume, "keep_adapter", killed_or_faulty)
         with pytest.raises(ZeroDivisionError):
             train(host, items, tmp_path / "killed", steps=9)
     resumed = train(host, items, tmp_path / "killed", steps=9)
@@ -209,13 +237,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(host, items, tmp_path, monk
     assert facts(whole) == facts(resumed) and counts(whole) == counts(resumed)
 
 
-def test_seeds_differ_and_repeat(host, items, tmp_path, easy):
+def test_seeds_differ_and_repeat(host: Any, items: list[Item], tmp_path: Path, easy: None) -> None:
     runs = [train(host, items, tmp_path / str(i), steps=3, seed=seed) for i, seed in enumerate((0, 0, 1))]
     assert equal(weights(runs[0]), weights(runs[1])) and facts(runs[0]) == facts(runs[1])
     assert not equal(weights(runs[0]), weights(runs[2]))
 
 
-def test_the_host_stays_as_it_is(host, items, tmp_path, easy):
+def test_the_host_stays_as_it_is(host: Any, items: list[Item], tmp_path: Path, easy: None) -> None:
     before = {name: tensor.clone() for name, tensor in host.model.state_dict().items()}
     config, generation = copy.deepcopy(host.model.config.to_dict()), host.model.generation_config.to_dict()
     pad, draws = host.tokenizer.pad_token, torch.random.get_rng_state()
@@ -229,16 +257,23 @@ def test_the_host_stays_as_it_is(host, items, tmp_path, easy):
     assert document["base_model_name_or_path"] == host.name
 
 
-def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, items, tmp_path, monkeypatch, caplog, easy):
+def test_out_of_memory_cuts_the_batch_smaller_and_says_so(
+    host: Any,
+    items: list[Item],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    easy: None,
+) -> None:
     whole = train(host, items, tmp_path / "whole", steps=1.2)
-    compute_loss = grpo.GRPOTrainer.compute_loss
+    compute_loss = GRPOTrainer.compute_loss
 
-    def full(trainer, model, inputs, *arguments, **options):
+    def full(trainer: Any, model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
         if len(inputs["prompt_ids"]) > 6:
             torch.empty(2**60)  # more than any machine has
         return compute_loss(trainer, model, inputs, *arguments, **options)
 
-    monkeypatch.setattr(grpo.GRPOTrainer, "compute_loss", full)
+    monkeypatch.setattr(GRPOTrainer, "compute_loss", full)
     small = train(host, items, tmp_path / "small", steps=1.2)
     assert "out of memory: going on with batches in 2 parts" in caplog.text
     assert small.meter.total() == whole.meter.total()
@@ -246,14 +281,18 @@ def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, items, tmp_path,
         assert torch.allclose(tensor, weights(small)[name], atol=1e-4)
 
 
-def test_a_run_that_diverges_says_so_and_is_the_bare_host(host, items, tmp_path, easy, caplog):
+def test_a_run_that_diverges_says_so_and_is_the_bare_host(
+    host: Any, items: list[Item], tmp_path: Path, easy: None, caplog: pytest.LogCaptureFixture
+) -> None:
     result = train(host, items, tmp_path, config=CONFIG.model_copy(update={"learning_rate": 1e30}))
     assert result.diverged and result.meter.total() > 0
     assert "training diverged at learning rate 1e+30" in caplog.text
     assert all(not tensor.any() for name, tensor in weights(result).items() if "lora_B" in name)
 
 
-def test_what_does_not_fit_is_left_out_and_too_small_a_budget_refused(host, items, tmp_path):
+def test_what_does_not_fit_is_left_out_and_too_small_a_budget_refused(
+    host: Any, items: list[Item], tmp_path: Path
+) -> None:
     long = Item("x" * 300, 1, "math", "short", "long")
     assert train(host, [*items, long], tmp_path, steps=5).left_out == 1
     with pytest.raises(DataError, match="none of 1 training items fits"):
@@ -262,7 +301,7 @@ def test_what_does_not_fit_is_left_out_and_too_small_a_budget_refused(host, item
         train(host, items, tmp_path, steps=0.5)
 
 
-def test_every_pass_over_the_items_asks_each_once():
+def test_every_pass_over_the_items_asks_each_once() -> None:
     order = Groups(10, groups=4, samples=3, parts=2, steps=5, seed=7)
     asked = np.concatenate([order.chosen(step) for step in range(5)])
     assert sorted(asked[:10]) == sorted(asked[10:]) == list(range(10)) and list(asked[:10]) != list(asked[10:])

@@ -19,7 +19,7 @@ ITEMS = [
 
 
 @given(labels=st.integers(1, 100), seed=st.integers(0, 50))
-def test_every_family_has_so_many_labels_over_all_depths(labels, seed):
+def test_every_family_has_so_many_labels_over_all_depths(labels: int, seed: int) -> None:
     chosen = labelled(ITEMS, SftConfig(labels=labels), seed)
     assert Counter(item.family for item in chosen) == {"math": labels, "string.sort": labels}
     per_depth = Counter((item.family, item.depth) for item in chosen)
@@ -28,12 +28,12 @@ def test_every_family_has_so_many_labels_over_all_depths(labels, seed):
     assert {item.task_id for item in chosen} <= {item.task_id for item in more}
 
 
-def test_all_are_seen_by_default_and_none_is_wrong():
+def test_all_are_seen_by_default_and_none_is_wrong() -> None:
     chosen = labelled(ITEMS, SftConfig(), 0)
     assert sorted(chosen, key=str) == sorted(ITEMS, key=str)
 
 
-def test_a_wrong_label_is_the_answer_of_another_item_of_the_cell():
+def test_a_wrong_label_is_the_answer_of_another_item_of_the_cell() -> None:
     chosen = labelled(ITEMS, SftConfig(label_error=0.3), 0)
     truth = {item.task_id: item.target for item in ITEMS}
     wrong = [item for item in chosen if item.target != truth[item.task_id]]
@@ -42,7 +42,7 @@ def test_a_wrong_label_is_the_answer_of_another_item_of_the_cell():
     assert Counter(item.task_id for item in chosen).most_common(1)[0][1] == 1
 
 
-def test_so_many_labels_are_wrong_where_answers_are_few():
+def test_so_many_labels_are_wrong_where_answers_are_few() -> None:
     """Half of the items of `logic.bool` have the same answer as the item beside them."""
     items = [Item(f"{i}", i % 3 == 0, "logic.bool", "short", f"logic.bool:short:{i}") for i in range(600)]
     chosen = labelled(items, SftConfig(label_error=0.2), 0)
@@ -52,7 +52,7 @@ def test_so_many_labels_are_wrong_where_answers_are_few():
     assert sorted(labelled(alike, SftConfig(label_error=0.2), 0), key=str) == sorted(alike, key=str)
 
 
-def test_specialists_get_their_family():
+def test_specialists_get_their_family() -> None:
     assert list(parts(ITEMS, SftConfig())) == ["all"]
     cut = parts(ITEMS, SftConfig(specialists=True))
     assert {name: {item.family for item in own} for name, own in cut.items()} == {
@@ -61,7 +61,7 @@ def test_specialists_get_their_family():
     }
 
 
-def test_families_that_arrive_are_trained_on_in_their_order():
+def test_families_that_arrive_are_trained_on_in_their_order() -> None:
     given = parts(ITEMS, SftConfig(), ["string.sort", "math"])
     assert list(given) == ["string.sort", "math"]
     assert all(item.family == family for family, items in given.items() for item in items)

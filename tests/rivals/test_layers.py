@@ -8,7 +8,7 @@ from evolora_core.rivals.layers import QuickLinear, quicken_layers
 from evolora_core.rivals.training import lora
 
 
-def test_quick_layers_compute_what_those_of_peft_do():
+def test_quick_layers_compute_what_those_of_peft_do() -> None:
     """Bias and scale included, forward and back, with the adapter and without."""
     plain = get_peft_model(tiny_model("llama"), lora(4, 2.0))
     for name, parameter in plain.named_parameters():

@@ -3,6 +3,8 @@ import json
 import os
 import random
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,18 +23,18 @@ from evolora_core.rivals import plan, resume, sft
 from evolora_core.rivals.rows import tokenise
 
 
-def weights(result):
+def weights(result: Any) -> Any:
     return load_file(result.adapter_folder / "adapter_model.safetensors")
 
 
-def equal(a, b):
+def equal(a: Any, b: Any) -> Any:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_the_loss_is_on_the_completion_and_its_end(host, train_items, tmp_path):
+def test_the_loss_is_on_the_completion_and_its_end(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     seen = []
 
-    def look(rows, inputs):
+    def look(rows: Any, inputs: Any) -> None:
         seen.append({name: inputs[name].clone() for name in ("input_ids", "labels", "attention_mask")})
 
     with probe("examples", look):
@@ -58,7 +60,7 @@ def test_the_loss_is_on_the_completion_and_its_end(host, train_items, tmp_path):
     assert checked >= 3 * CONFIG.batch_rows
 
 
-def test_what_has_ended_is_not_trained_again(host, train_items, tmp_path):
+def test_what_has_ended_is_not_trained_again(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     steps: list[int] = []
     first = train(host, train_items, tmp_path, progress=lambda done, total: steps.append(done))
     assert steps
@@ -68,7 +70,14 @@ def test_what_has_ended_is_not_trained_again(host, train_items, tmp_path):
     assert again.steps == first.steps and again.meter.rows() == first.meter.rows()
 
 
-def test_the_budget_holds_selection_included(host, train_items, selection_items, decoding, tmp_path, monkeypatch):
+def test_the_budget_holds_selection_included(
+    host: Any,
+    train_items: list[Item],
+    selection_items: list[Item],
+    decoding: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(plan, "SELECTION_SHARE", 0.5)
     budget = budget_of(host, train_items, 20)
     result = train(host, train_items, tmp_path, steps=20, selection_items=selection_items * 2, decoding=decoding)
@@ -89,7 +98,7 @@ def test_the_budget_holds_selection_included(host, train_items, selection_items,
     }
 
 
-def test_learning_decays_to_nothing_where_the_budget_ends(host, train_items, tmp_path):
+def test_learning_decays_to_nothing_where_the_budget_ends(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     result = train(host, train_items, tmp_path, steps=25.5)
     rates = [row["learning_rate"] for row in result.steps]
     peak = rates.index(max(rates))
@@ -103,8 +112,13 @@ def test_learning_decays_to_nothing_where_the_budget_ends(host, train_items, tmp
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_been(
-    host, train_items, selection_items, decoding, tmp_path, monkeypatch
-):
+    host: Any,
+    train_items: list[Item],
+    selection_items: list[Item],
+    decoding: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(plan, "SELECTION_SHARE", 0.5)
     options = {"steps": 24.5, "selection_items": selection_items * 2, "decoding": decoding}
     whole = train(host, train_items, tmp_path / "whole", **options)
@@ -113,8 +127,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     class Killed(Exception):
         pass
 
-    def kill_at(step):
-        def progress(done, total):
+    def kill_at(step: Any) -> Any:
+        def progress(done: int, total: int) -> None:
             if done == step:
                 raise Killed
 
@@ -136,7 +150,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     assert whole.steps == resumed.steps
     assert whole.checkpoints == resumed.checkpoints and whole.checkpoints[0].n >= 32
 
-    def numbers(result):
+    def numbers(result: Any) -> Any:
         return [
             {key: row[key] for key in ("purpose", "flops", "tokens", "executed_flops")} for row in result.meter.rows()
         ]
@@ -144,11 +158,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     assert numbers(whole) == numbers(resumed)
 
 
-def test_what_is_left_of_another_run_is_not_resumed(host, train_items, tmp_path, monkeypatch):
+def test_what_is_left_of_another_run_is_not_resumed(
+    host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = train(host, train_items, tmp_path / "whole")
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
 
-    def die(done, total):
+    def die(done: int, total: int) -> None:
         if done == 5:
             raise KeyboardInterrupt
 
@@ -158,11 +174,17 @@ def test_what_is_left_of_another_run_is_not_resumed(host, train_items, tmp_path,
     assert equal(weights(whole), weights(train(host, train_items, tmp_path / "other")))
 
 
-def test_the_host_and_the_global_generators_stay_as_they_are(host, train_items, tmp_path):
+def numpy_state() -> Any:
+    return np.random.get_state()
+
+
+def test_the_host_and_the_global_generators_stay_as_they_are(
+    host: Any, train_items: list[Item], tmp_path: Path
+) -> None:
     before = {name: tensor.clone() for name, tensor in host.model.state_dict().items()}
     modules = [(name, type(module)) for name, module in host.model.named_modules()]
     config = copy.deepcopy(host.model.config.to_dict())
-    draws = random.getstate(), np.random.get_state()[1].tolist(), torch.random.get_rng_state()
+    draws = random.getstate(), numpy_state()[1].tolist(), torch.random.get_rng_state()
     result = train(host, train_items, tmp_path)
     assert equal(before, host.model.state_dict())
     assert [(name, type(module)) for name, module in host.model.named_modules()] == modules
@@ -171,13 +193,13 @@ def test_the_host_and_the_global_generators_stay_as_they_are(host, train_items, 
     assert not any(parameter.requires_grad or parameter.grad is not None for parameter in host.model.parameters())
     assert host.model.config.to_dict() == config
     assert random.getstate() == draws[0]
-    assert np.random.get_state()[1].tolist() == draws[1]
+    assert numpy_state()[1].tolist() == draws[1]
     assert torch.equal(torch.random.get_rng_state(), draws[2])
     document = json.loads((result.adapter_folder / "adapter_config.json").read_text())
     assert document["base_model_name_or_path"] == host.name
 
 
-def test_the_saved_adapter_is_peft_s_and_ours(host, train_items, tmp_path):
+def test_the_saved_adapter_is_peft_s_and_ours(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     result = train(host, train_items, tmp_path)
     ids = torch.tensor(host.encode_prompts([train_items[0].prompt]))
     adapter = import_peft(result.adapter_folder, host)
@@ -193,7 +215,9 @@ def test_the_saved_adapter_is_peft_s_and_ours(host, train_items, tmp_path):
     assert not torch.allclose(bare, theirs, atol=1e-3)
 
 
-def test_cutting_a_batch_into_parts_changes_nothing(host, train_items, tmp_path, monkeypatch):
+def test_cutting_a_batch_into_parts_changes_nothing(
+    host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert sft.micro_batches(64) == 4 and sft.micro_batches(16) == 2 and sft.micro_batches(15) == 1
     parts = train(host, train_items, tmp_path / "parts")
     monkeypatch.setattr(sft, "micro_batches", lambda rows: 1)
@@ -201,13 +225,15 @@ def test_cutting_a_batch_into_parts_changes_nothing(host, train_items, tmp_path,
     assert [row["loss"] for row in parts.steps] == pytest.approx([row["loss"] for row in whole.steps], rel=1e-4)
 
 
-def test_seeds_differ_and_repeat(host, train_items, tmp_path):
+def test_seeds_differ_and_repeat(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     runs = [train(host, train_items, tmp_path / str(i), steps=3, seed=seed) for i, seed in enumerate((0, 0, 1))]
     assert equal(weights(runs[0]), weights(runs[1]))
     assert not equal(weights(runs[0]), weights(runs[2]))
 
 
-def test_a_run_that_diverges_says_so_and_keeps_what_it_started_from(host, train_items, tmp_path, caplog):
+def test_a_run_that_diverges_says_so_and_keeps_what_it_started_from(
+    host: Any, train_items: list[Item], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     whole = train(host, train_items, tmp_path / "whole")
     for start in (None, whole.adapter_folder):
         result = train(
@@ -222,19 +248,19 @@ def test_a_run_that_diverges_says_so_and_keeps_what_it_started_from(host, train_
             assert all(not tensor.any() for name, tensor in weights(result).items() if "lora_B" in name)
 
 
-def test_rows_that_do_not_fit_are_counted_not_cut(host, train_items, tmp_path):
+def test_rows_that_do_not_fit_are_counted_not_cut(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     long = Item("x" * 300, 1, "math", "short", "long")
     assert train(host, [*train_items, long], tmp_path).left_out == 1
     with pytest.raises(DataError, match="none of 1 training items fits"):
         train(host, [long], tmp_path)
 
 
-def test_a_budget_that_buys_nothing_is_an_error(host, train_items, tmp_path):
+def test_a_budget_that_buys_nothing_is_an_error(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     with pytest.raises(StageError, match="does not pay for one optimizer step"):
         train(host, train_items, tmp_path, steps=0.5)
 
 
-def test_trl_must_not_change_the_rows(host, train_items):
+def test_trl_must_not_change_the_rows(host: Any, train_items: list[Item]) -> None:
     rows = tokenise(host, train_items)
     cut = {"input_ids": rows.input_ids[1:], "labels": [[-100]] * (len(rows.input_ids) - 1)}
     with pytest.raises(RuntimeError, match="TRL changed the training rows"):
@@ -242,11 +268,18 @@ def test_trl_must_not_change_the_rows(host, train_items):
 
 
 @pytest.mark.parametrize("pattern", ["checkpoint-*/adapter_model.safetensors", "adapter-*/adapter_model.safetensors"])
-def test_a_damaged_checkpoint_is_not_gone_on_from(host, train_items, tmp_path, monkeypatch, caplog, pattern):
+def test_a_damaged_checkpoint_is_not_gone_on_from(
+    host: Any,
+    train_items: list[Item],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    pattern: str,
+) -> None:
     whole = train(host, train_items, tmp_path / "whole")
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
 
-    def die(done, total):
+    def die(done: int, total: int) -> None:
         if done == total - 1:
             raise KeyboardInterrupt
 
@@ -259,11 +292,13 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(host, train_items, tmp_path, m
     assert equal(weights(whole), weights(resumed)) and whole.steps == resumed.steps
 
 
-def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, train_items, tmp_path, caplog):
+def test_out_of_memory_cuts_the_batch_smaller_and_says_so(
+    host: Any, train_items: list[Item], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     whole = train(host, train_items, tmp_path / "whole")
     parts = sft.micro_batches(CONFIG.batch_rows)
 
-    def full(rows, inputs):
+    def full(rows: Any, inputs: Any) -> None:
         if rows > CONFIG.batch_rows // parts // 2:
             torch.empty(2**60)  # more than any machine has
 
@@ -274,7 +309,7 @@ def test_out_of_memory_cuts_the_batch_smaller_and_says_so(host, train_items, tmp
     assert small.meter.total() == whole.meter.total()
 
 
-def test_training_can_go_on_from_another_adapter(host, train_items, tmp_path):
+def test_training_can_go_on_from_another_adapter(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     first = train(host, train_items, tmp_path / "first", steps=4.5)
     after = train(host, train_items, tmp_path / "after", steps=1.5, rate=1e-9, start=first.adapter_folder)
     fresh = train(host, train_items, tmp_path / "fresh", steps=1.5, rate=1e-9)

@@ -1,6 +1,8 @@
 """Who answers everything, where nobody was made for it: on the shipped host with a fault that adapters undo."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ DECODING = DecodingConfig(max_new_tokens=20)
 
 
 @pytest.fixture(scope="module")
-def faulty():
+def faulty() -> Any:
     """The nano host with a fault of rank 2 in every layer, and the adapter that undoes it."""
     host = load_host("nano")
     draw = np.random.default_rng(0)
@@ -36,12 +38,12 @@ def faulty():
     return host, Adapter(2, 2.0, A, B)
 
 
-def chosen(folder, routing):
+def chosen(folder: Path, routing: Any) -> Any:
     return read_routes(folder / f"routes-{routing}.json").table
 
 
 @pytest.mark.parametrize("summed", [True, False])
-def test_those_that_lead_in_their_families_are_added_up(faulty, tmp_path, summed):
+def test_those_that_lead_in_their_families_are_added_up(faulty: Any, tmp_path: Path, summed: bool) -> None:
     host, mend = faulty
     selection = draw_items("string.sort", 24) + draw_items("word.count", 24)
     population = Population.empty(host, 3, 2)
@@ -51,7 +53,7 @@ def test_those_that_lead_in_their_families_are_added_up(faulty, tmp_path, summed
     listed = {"string.sort": [0, 2], "word.count": [1]}
     asked = []
 
-    def sum_of_halves(slots):
+    def sum_of_halves(slots: Any) -> Any:
         asked.append(sorted(slots))
         return population.joined_by(host, add_up([population.get(slot) for slot in slots], 0.5))
 
@@ -71,10 +73,10 @@ def test_those_that_lead_in_their_families_are_added_up(faulty, tmp_path, summed
     assert [row["purpose"] for row in meter.rows() if row["flops"]] == ["routing"]
 
 
-def test_who_leads_by_less_than_two_standard_errors_is_not_added_up():
+def test_who_leads_by_less_than_two_standard_errors_is_not_added_up() -> None:
     items = [*draw_items("string.sort", 24), *draw_items("word.count", 24)]
 
-    def answers(slot, right):
+    def answers(slot: int, right: Any) -> Any:
         grades = [Grade(float(n in right), n in right, "") for n in range(48)]
         return {
             (slot, n): Outcome(items[n], slot, "", grade, 10, 2, 100, 100, [], True, 0.0)
@@ -87,7 +89,9 @@ def test_who_leads_by_less_than_two_standard_errors_is_not_added_up():
     assert _ahead(items, listed, given, PROOF) == [1]
 
 
-def test_an_adapter_that_changes_nothing_is_flagged_and_leaves_the_choice_to_others(faulty, tmp_path):
+def test_an_adapter_that_changes_nothing_is_flagged_and_leaves_the_choice_to_others(
+    faulty: Any, tmp_path: Path
+) -> None:
     host, mend = faulty
     population = Population.empty(host, 2, 2)
     population.put(0, mend.scaled(0.0))
@@ -98,7 +102,7 @@ def test_an_adapter_that_changes_nothing_is_flagged_and_leaves_the_choice_to_oth
     assert chosen(tmp_path, "family") == {"string.sort": 1}
 
 
-def test_where_nobody_leads_the_host_answers_everything(faulty, tmp_path):
+def test_where_nobody_leads_the_host_answers_everything(faulty: Any, tmp_path: Path) -> None:
     host, mend = faulty
     population = Population.empty(host, 1, 2)
     population.put(0, mend.scaled(-1.0))

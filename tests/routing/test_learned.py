@@ -1,5 +1,8 @@
 """The router that sees the prompt alone."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -22,23 +25,23 @@ torch.set_num_threads(1)
 FAMILIES = ("json_repair", "string.sort", "logic.bool", "math.sequence")
 
 
-def items(families, count, seed):
+def items(families: Any, count: int, seed: int) -> Any:
     draw = stream(seed, 0, 0, "router")
     return [get(name).make(draw, depth) for name in families for depth in ("short", "medium") for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
-def nano():
+def nano() -> Any:
     return load_host("nano")
 
 
 @pytest.fixture(scope="module")
-def classifier(nano):
+def classifier(nano: Any) -> Any:
     known = items(FAMILIES, 40, 0)
     return fit(prompt_features(nano, known)[0], [item.family for item in known])
 
 
-def test_it_tells_families_apart_and_knows_what_it_does_not_know(nano, classifier):
+def test_it_tells_families_apart_and_knows_what_it_does_not_know(nano: Any, classifier: Any) -> None:
     fresh = items(FAMILIES, 40, 1)
     guessed = classifier.guess(prompt_features(nano, fresh)[0])
     assert np.mean([guess == item.family for guess, item in zip(guessed, fresh, strict=True)]) > 0.95
@@ -46,7 +49,7 @@ def test_it_tells_families_apart_and_knows_what_it_does_not_know(nano, classifie
     assert np.mean([guess == NOTHING for guess in classifier.guess(prompt_features(nano, foreign)[0])]) > 0.9
 
 
-def test_families_of_one_surface_are_not_told_apart(nano):
+def test_families_of_one_surface_are_not_told_apart(nano: Any) -> None:
     alike = items(("string.sort", "string.distinct"), 60, 3)
     learned = fit(prompt_features(nano, alike)[0], [item.family for item in alike])
     fresh = items(("string.sort", "string.distinct"), 60, 4)
@@ -54,7 +57,7 @@ def test_families_of_one_surface_are_not_told_apart(nano):
     assert 0.3 < np.mean([guess == item.family for guess, item in zip(guessed, fresh, strict=True)]) < 0.7
 
 
-def test_a_hundredth_of_what_is_known_falls_outside():
+def test_a_hundredth_of_what_is_known_falls_outside() -> None:
     draw = np.random.default_rng(0)
     centres = 3 * draw.standard_normal((3, 12))
     families = np.repeat(["a", "b", "c"], 400)
@@ -63,7 +66,7 @@ def test_a_hundredth_of_what_is_known_falls_outside():
     assert 0.004 < np.mean([guess == NOTHING for guess in learned.guess(fresh)]) < 0.02
 
 
-def test_features_are_the_mean_embedding_whatever_stands_beside(nano):
+def test_features_are_the_mean_embedding_whatever_stands_beside(nano: Any) -> None:
     some = items(FAMILIES, 5, 5)
     features, flops = prompt_features(nano, some)
     (ids,) = nano.encode_prompts([some[3].prompt])
@@ -74,7 +77,7 @@ def test_features_are_the_mean_embedding_whatever_stands_beside(nano):
     assert np.array_equal(prompt_features(nano, some[3:4])[0][0], features[3])
 
 
-def test_asking_costs_a_sliver_of_an_answer_and_is_charged(nano, classifier):
+def test_asking_costs_a_sliver_of_an_answer_and_is_charged(nano: Any, classifier: Any) -> None:
     some, meter = items(FAMILIES, 5, 6), Meter()
     guessed, flops = guess_families(nano, classifier, some, meter)
     assert guessed == classifier.guess(prompt_features(nano, some)[0])
@@ -84,7 +87,7 @@ def test_asking_costs_a_sliver_of_an_answer_and_is_charged(nano, classifier):
     assert 0 < (flops / answers).max() < 0.01
 
 
-def test_it_survives_a_file(tmp_path, classifier):
+def test_it_survives_a_file(tmp_path: Path, classifier: Any) -> None:
     write_classifier(tmp_path / "router.safetensors", classifier)
     again = read_classifier(tmp_path / "router.safetensors")
     assert again.families == classifier.families and again.limit == classifier.limit

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -34,7 +35,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def _dump(home: Path) -> dict[str, list[tuple]]:
+def _dump(home: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, in a fixed order."""
     tables = [*schema.tables(), "stages", "suites"]
     return {t: query(home, f"SELECT * FROM data.{t} ORDER BY ALL").rows for t in tables}

@@ -1,6 +1,7 @@
 """The views that users query: their fixed columns, and their numbers against plain Python over the same rows."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,7 +149,7 @@ def test_a_comparison_has_the_regime_that_its_suite_names(home: Path) -> None:
 def test_discovery_counts_items_and_not_answers(home: Path) -> None:
     rows = query(home, "FROM discovery").records()
     episodes = query(home, "SELECT run_id, generation, family, organelle, task_id, sample, correct FROM episodes").rows
-    groups: dict[tuple, list[tuple[int, bool]]] = {}
+    groups: dict[tuple[Any, ...], list[tuple[int, bool]]] = {}
     for *key, sample, correct in episodes:
         groups.setdefault(tuple(key), []).append((sample, correct))
     assert rows

@@ -3,6 +3,9 @@
 import select
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,26 +22,28 @@ with accelerator(sys.argv[1]):
 
 
 @pytest.fixture
-def holder(tmp_path, monkeypatch):
+def holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Another process that has a device until it is told to let go."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     command = [sys.executable, "-c", HOLD, "cuda:0"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "mine\n"]
         yield process
         process.stdin.close()
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
-def test_another_device_is_free(holder, device):
+def test_another_device_is_free(holder: Any, device: str) -> None:
     with accelerator(device):
         assert holder.poll() is None
 
 
-def test_two_processes_take_turns(holder):
+def test_two_processes_take_turns(holder: Any) -> None:
     command = [sys.executable, "-c", HOLD, "cuda"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as second:
+        assert second.stdout is not None
         assert second.stdout.readline() == "ready\n"
         assert not select.select([second.stdout], [], [], 0.5)[0]  # it waits
         holder.stdin.write("go\n")
@@ -47,7 +52,7 @@ def test_two_processes_take_turns(holder):
         second.communicate("go\n")
 
 
-def test_a_killed_holder_leaves_the_device_free(holder):
+def test_a_killed_holder_leaves_the_device_free(holder: Any) -> None:
     holder.kill()
     with accelerator("cuda"):
         pass

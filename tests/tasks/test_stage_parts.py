@@ -1,6 +1,7 @@
 """The small parts of the stages that compute something themselves."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def item(family: str, number: int) -> Item:
     return Item(f"question {number}", number, family, "short", f"{family}-{number}")
 
 
-def test_split_rows_count_and_hash_every_cell():
+def test_split_rows_count_and_hash_every_cell() -> None:
     splits = {"train": [item("math", 1), item("math", 2), item("word.count", 3)], "selection": [item("math", 1)]}
     rows = split_rows(splits)
     assert [(row["split"], row["family"], row["n"]) for row in rows] == [
@@ -33,7 +34,7 @@ def test_split_rows_count_and_hash_every_cell():
     assert split_rows(splits) == rows
 
 
-def test_the_leader_of_a_bucket_answers_though_not_proven_better():
+def test_the_leader_of_a_bucket_answers_though_not_proven_better() -> None:
     items = [item("math", 1), item("word.count", 2), item("math", 3)]
     table, accuracy = (
         {"math": -1, "word.count": -1},
@@ -46,10 +47,10 @@ def test_the_leader_of_a_bucket_answers_though_not_proven_better():
     assert leaders(items, Routes("family", {}, accuracy={"math": {"-1": 0.4, "2": 0.4}})) == [-1, -1, -1]
 
 
-def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier():
+def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier() -> None:
     from types import SimpleNamespace
 
-    def trial(arm: str, number: int, rate: float, acc: float) -> dict:
+    def trial(arm: str, number: int, rate: float, acc: float) -> dict[str, Any]:
         return {
             "arm": arm,
             "trial": number,
@@ -62,7 +63,8 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier():
         trial("sft", 0, 0.001, 0.5), trial("sft", 1, 0.002, 0.5), trial("ecology", 0, 0.001, 0.1),
         trial("ecology", 1, 0.002, 0.3),
     ]  # fmt: skip
-    made = choose(SimpleNamespace(summaries={str(i): row for i, row in enumerate(trials)}))
+    work: Any = SimpleNamespace(summaries={str(i): row for i, row in enumerate(trials)})
+    made = choose(work)
     assert made.summary == {"sft": 0, "ecology": 1}
 
 
@@ -72,7 +74,9 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier():
     + [("single-half", 0.25, 60, 120), ("ecology-fourfold", 0.25, 60, 480), ("sft-quarter", 0.5, 0, 60)]
     + [("sft-quarter", 0.5, 60, 45), ("single-half", 1, 60, 60), ("sft-double", 1, 60, 240)],
 )
-def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(arm, fraction, fixed, flops):
+def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(
+    arm: Any, fraction: Any, fixed: Any, flops: Any
+) -> None:
     config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
 
@@ -89,13 +93,13 @@ def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(a
 
 
 @pytest.mark.parametrize("fraction, generations", [(0.25, 3), (0.5, 5), (1, 10)])
-def test_a_trial_cools_as_far_as_the_whole_run(fraction, generations):
+def test_a_trial_cools_as_far_as_the_whole_run(fraction: float, generations: int) -> None:
     config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
     facts = {"condition": "tuning", "seed": 1000, "folder": "x", "identity": "x", "seconds": 1.0, "flops": 0}
     data = StageResult(stage="datasets", summary={"flops": 100, "fixed_flops": 0, "extinct": False}, **facts)
     for arm, budgets in (("ecology", 1), ("single", 1), ("ecology-fourfold", 4)):
-        given = {"datasets": data, "prices": data, "ecology_trials": [data]}
+        given: dict[str, Any] = {"datasets": data, "prices": data, "ecology_trials": [data]}
         trial = trial_request(suite, arm, 0, 1000, **given).config
         tried = trial.get("generations", trial.get("budget_flops", 0) / (100 / generations))
         whole = evolve_config(suite, arm, 0)["ecology"]["plasticity"]["half_life"]
@@ -103,7 +107,7 @@ def test_a_trial_cools_as_far_as_the_whole_run(fraction, generations):
         assert share == pytest.approx(tried / (10 * budgets), abs=1e-6), arm
 
 
-def test_a_run_with_twice_the_budget_cools_half_as_fast():
+def test_a_run_with_twice_the_budget_cools_half_as_fast() -> None:
     config = load_suite(ROOT / "configs" / "suites" / "curves.yaml")
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
     found = {
@@ -113,14 +117,14 @@ def test_a_run_with_twice_the_budget_cools_half_as_fast():
     assert found == {"ecology-quarter": 4, "single-half": 8, "ecology": 16, "ecology-fourfold": 64}
 
 
-def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path):
+def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path: Path) -> None:
     from types import SimpleNamespace
 
     source = tmp_path / "stage" / "pack" / "plots"
     source.mkdir(parents=True)
     (source.parent / "provenance.json").write_text("{}")
     (source / "curve.csv").write_text("1")
-    result = SimpleNamespace(path=tmp_path / "stage")
+    result: Any = SimpleNamespace(path=tmp_path / "stage")
     out = publish(result, tmp_path / "packs" / "x")
     assert (out / "plots" / "curve.csv").read_text() == "1"
     stamp = out.stat().st_ino
