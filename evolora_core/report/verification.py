@@ -34,7 +34,7 @@ def verify(home: Path, folder: Path) -> list[str]:
     carried, stored = (folder / DATA).is_dir(), _has(home, suite)
     if not carried and not stored:
         raise PackError(
-            f"{folder}: cannot be verified: it carries no rows ({DATA}/), as packs of before did, and the store in "
+            f"{folder}: cannot be verified: it is an older pack, which carries no rows ({DATA}/), and the store in "
             f"{home} does not have {suite}; run its suite again"
         )
     differences: list[str] = []
