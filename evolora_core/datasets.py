@@ -18,9 +18,9 @@ from evolora_core.families.base import Item
 from evolora_core.families.canonical import canonical, reserved
 from evolora_core.holdouts import read_holdout
 from evolora_core.rng import stream
+from evolora_core.splits import SPLITS
 
 __all__ = [
-    "SPLITS",
     "build_splits",
     "check_disjoint",
     "leak_counts",
@@ -29,7 +29,6 @@ __all__ = [
     "write_items",
 ]
 
-SPLITS = ("train", "selection", "holdout_id", "holdout_ood", "retention", "reselection")
 _DRAWS_PER_ITEM = 60  # a reserved prompt takes ten draws on average; a cell that needs six times that is nearly used up
 
 

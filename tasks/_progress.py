@@ -9,8 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from uuid import UUID
+
+from evolora_core.progress import Progress
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -18,14 +20,8 @@ LOG_SECONDS = 30.0
 PUBLISH_SECONDS = 5.0
 
 
-class Report(Protocol):
-    """Called by long loops."""
-
-    def __call__(self, done: float, total: float, text: str = "") -> None: ...
-
-
 @contextmanager
-def progress(label: str) -> Iterator[Report]:
+def progress(label: str) -> Iterator[Progress]:
     """A reporter for one stage. Its bar appears with the first report, its artifact when it has taken a while."""
     publish = _artifact(label)
     with _bar(label) if sys.stderr.isatty() else nullcontext(_lines()) as show:
@@ -38,13 +34,8 @@ def progress(label: str) -> Iterator[Report]:
         publish(1, 1)
 
 
-def part_of(report: Report, before: float, share: float, total: float) -> Callable[[int, int], None]:
-    """Progress of a part, which begins at `before` and is `share` of the whole, as progress of the whole."""
-    return lambda done, of: report(before + share * done / of, total)
-
-
 @contextmanager
-def _bar(label: str) -> Iterator[Report]:
+def _bar(label: str) -> Iterator[Progress]:
     from tqdm import tqdm
 
     worker = multiprocessing.current_process()._identity  # each process of a pool has a line of its own
@@ -94,7 +85,7 @@ def _artifact(label: str) -> Callable[[float, float], None]:
     return publish
 
 
-def _lines() -> Report:
+def _lines() -> Progress:
     started = last = time.monotonic()
 
     def report(done: float, total: float, text: str = "") -> None:

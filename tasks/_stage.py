@@ -29,11 +29,12 @@ from evolora_core.config import SuiteConfig
 from evolora_core.errors import EvoloraError, StageError, StoreError
 from evolora_core.home import home_path
 from evolora_core.identity import digest, stage_identity
+from evolora_core.progress import Progress
 from evolora_core.run_index import Entry, SuiteId, now, write_entry
 from evolora_core.run_index import State as RunState
 from tasks._accelerator import accelerator
 from tasks._log import run_log
-from tasks._progress import Report, progress
+from tasks._progress import progress
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -157,7 +158,7 @@ class Work:
     summaries: Mapping[str, Mapping[str, Any]]
     folder: Path
     relatives: Sequence[Relative]
-    report: Report
+    report: Progress
 
 
 @dataclass(frozen=True)
@@ -347,7 +348,7 @@ def reason(error: BaseException) -> str:
     return text if isinstance(error, EvoloraError) else f"{type(error).__name__}: {text}"
 
 
-def _work(request: StageRequest, partial: Path, report: Report) -> Work:
+def _work(request: StageRequest, partial: Path, report: Progress) -> Work:
     return Work(
         config=request.config,
         horizon=request.horizon,

@@ -6,19 +6,18 @@ A killed one keeps its answers."""
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasks._progress import part_of
+from evolora_core.progress import part_of
+from evolora_core.splits import HOLDOUTS
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import write_table
 
 if TYPE_CHECKING:
-    from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig
-    from evolora_core.evaluation.grading import Outcome
+    from evolora_core.evaluation.outcome import Outcome
     from evolora_core.hosts import Host
+    from evolora_core.meter import Meter
     from evolora_core.population.stack import Population
     from evolora_core.routing import Routes
-
-HOLDOUTS = ("holdout_id", "holdout_ood", "retention")
 
 
 def request(
@@ -44,13 +43,14 @@ def make(work: Work) -> Made:
     """Leaves the tables `evaluations`, `compute` and, where strengths are asked for, `frontier`. The arm of the first
     router is named like the condition.
     """
-    from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.frontier import trace_frontier
     from evolora_core.evaluation.holdout import evaluation_rows
     from evolora_core.evaluation.routed import NOBODY, answer_by_router
-    from evolora_core.routing import FILE, HOST, read_classifier
+    from evolora_core.meter import Meter
+    from evolora_core.population.slots import HOST
+    from evolora_core.routing import FILE, read_classifier
     from tasks._worker import load_stage_host
 
     host = load_stage_host(work.host)

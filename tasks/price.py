@@ -27,10 +27,10 @@ def request(suite: Suite, arm: str, seed: int, *, datasets: StageResult) -> Stag
 
 def make(work: Work) -> Made:
     """Leaves calibration.json and the tables `calibration` and `compute`."""
-    from evolora_core.compute import Meter
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import calibrate
+    from evolora_core.meter import Meter
     from tasks._tables import write_table
     from tasks._worker import load_stage_host
 

@@ -4,7 +4,7 @@ spent, routing included.
 
 from pathlib import Path
 
-from tasks._progress import part_of
+from evolora_core.progress import part_of
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_task
 from tasks._tables import write_table
 from tasks.matched import matched_inputs, matched_request, rival_config
@@ -40,9 +40,10 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     adapter on each.
     """
     from evolora_core import rng
-    from evolora_core.compute import FlopModel, Meter
     from evolora_core.config import SftConfig
     from evolora_core.ecology.calibration import Calibration
+    from evolora_core.flops import FlopModel
+    from evolora_core.meter import Meter
     from evolora_core.population.merge import summed_rank
     from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts

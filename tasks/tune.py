@@ -11,14 +11,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from evolora_core.progress import part_of
 from tasks import es, evolve, grpo, sft
-from tasks._progress import part_of
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 from tasks._tables import read_table, write_table
 from tasks.matched import arrivals, rival_config
 
 if TYPE_CHECKING:
-    from evolora_core.evaluation.grading import Outcome
+    from evolora_core.evaluation.outcome import Outcome
     from evolora_core.families import Item
     from evolora_core.routing import Routes
 
@@ -76,8 +76,8 @@ def attempt(work: Work) -> Made:
     The summary's `flops` are the run's own, without those answers; of them `fixed_flops`, for calibration and the
     choice of routes, would be the same in a longer run.
     """
-    from evolora_core.compute import Meter
     from evolora_core.evaluation.grading import charge
+    from evolora_core.meter import Meter
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)

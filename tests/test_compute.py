@@ -10,7 +10,8 @@ from tiny_models import ARCHITECTURES, tiny_host, tiny_population
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import DynamicCache
 
-from evolora_core.compute import PURPOSES, FlopModel, Meter
+from evolora_core.flops import FlopModel
+from evolora_core.meter import PURPOSES, Meter
 from evolora_core.population.fisher import fishers_of
 from evolora_core.population.lora import attached
 from evolora_core.population.train import build_batch, gradients_of, surprisals

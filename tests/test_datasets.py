@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evolora_core.datasets import SPLITS, build_splits, check_disjoint, leak_counts, read_items, write_items
+from evolora_core.datasets import build_splits, check_disjoint, leak_counts, read_items, write_items
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.families.canonical import canonical, reserved
+from evolora_core.splits import SPLITS
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ their families.
 
 from pathlib import Path
 
-from evolora_core.compute import Meter
 from evolora_core.ecology.state import Organelle, State, incumbents
 from evolora_core.ecology.world import World
 from evolora_core.families import Item
+from evolora_core.meter import Meter
 from evolora_core.population.merge import add_up
 from evolora_core.population.stack import Population
 from evolora_core.routing import choose_among, no_ops

@@ -9,7 +9,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from safetensors.torch import load_file, save_file
 
 from evolora_core import artifacts
-from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.choosing import choose
@@ -34,14 +33,15 @@ from evolora_core.ecology.state import State, load_state, save_state
 from evolora_core.ecology.world import World, found
 from evolora_core.errors import StageError
 from evolora_core.families import Item
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
 from evolora_core.population.merge import summed_rank
 from evolora_core.population.stack import Population
 from evolora_core.probes import reached, span
+from evolora_core.progress import Progress
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[int, int, str], None]  # (generations done, generations planned or 0, what to show)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from evolora_core.compute import Meter
 from evolora_core.ecology.evolve import Run
 from evolora_core.errors import StageError
+from evolora_core.meter import Meter
 
 HOUR = 3600.0  # seconds
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from evolora_core.compute import Meter
 from evolora_core.ecology.perturbation import perturb
 from evolora_core.ecology.practice import practise
 from evolora_core.ecology.rollout import Group
@@ -14,7 +13,8 @@ from evolora_core.ecology.selection import drop_broken
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.training import learners_of, train
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import Outcome
+from evolora_core.evaluation.outcome import Outcome
+from evolora_core.meter import Meter
 from evolora_core.plasticity import Buffer, Memory
 from evolora_core.population.train import Batch, build_batch
 

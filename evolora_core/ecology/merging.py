@@ -17,8 +17,8 @@ from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.population.merge import merge
+from evolora_core.population.slots import HOST
 
-HOST = -1  # slot number of the bare host
 ARMS = 4  # child, two parents and host answer in a test
 
 

@@ -17,7 +17,8 @@ from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.training import charge_learner, learners_of
 from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import Outcome, answer_items, charge
+from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.outcome import Outcome
 from evolora_core.plasticity.es import slope
 from evolora_core.population.stack import Population
 

@@ -9,7 +9,7 @@ from evolora_core.ecology.rollout import Group
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.training import charge_learner, learners_of, train
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import Outcome
+from evolora_core.evaluation.outcome import Outcome
 from evolora_core.plasticity.grpo import advantages, step_order
 from evolora_core.population.generate import Sampled
 from evolora_core.population.samples import sampled_batch

@@ -10,7 +10,8 @@ from evolora_core.ecology.ledger import SINK, SUN, micro
 from evolora_core.ecology.state import Organelle, State
 from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import Outcome, answer_items, charge
+from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.outcome import Outcome
 from evolora_core.plasticity import Memory
 from evolora_core.plasticity.search import ALTERNATIVES, ROOT, Tree, next_branches
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
-from evolora_core.evaluation.grading import Outcome
+from evolora_core.evaluation.outcome import Outcome
 from evolora_core.families import Grade
 
 

@@ -15,7 +15,7 @@ from evolora_core.artifacts import write_atomic
 from evolora_core.families import Grade
 
 if TYPE_CHECKING:
-    from evolora_core.evaluation.grading import Outcome
+    from evolora_core.evaluation.outcome import Outcome
 
 log = logging.getLogger(__name__)
 

@@ -5,16 +5,18 @@ Scaling ΔW leads from the bare host (0) to the adapter as trained (1) and beyon
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from evolora_core.compute import Meter
-from evolora_core.evaluation.grading import Decoding, Outcome, answer_items, charge
+from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.stack import Population
+from evolora_core.progress import Progress
 
 SPLITS = ("holdout_id", "retention")
 TRAINED = 1.0  # the strength of the adapter as it is
@@ -29,7 +31,7 @@ def trace_frontier(
     meter: Meter,
     *,
     decoding: Decoding,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     folder: Path | None = None,
 ) -> list[dict[str, str | float | int]]:
     """Rows {strength, split, n, correct} of the table `frontier`: how many items are answered rightly at each strength.

@@ -4,69 +4,28 @@ The same function serves every arm, in training and in evaluation; it knows noth
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from evolora_core.compute import FlopModel, Meter
 from evolora_core.evaluation.answered import keep, kept
+from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.evaluation.stopping import stop_at, until
 from evolora_core.families import Grade, Item, grade
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
-from evolora_core.population.generate import Alternatives, Answer, Sampled, generate
+from evolora_core.meter import Meter
+from evolora_core.population.generate import Answer, generate
 from evolora_core.population.passes import out_of_memory
 from evolora_core.population.stack import Population
 from evolora_core.probes import span
+from evolora_core.progress import Progress
 
 log = logging.getLogger(__name__)
 
 TOO_LONG = Grade(0.0, False, "too long")
 CHUNK = 8  # batches between two progress reports
-
-
-class Decoding(Protocol):
-    """What `config.DecodingConfig` says about decoding; the same for every arm."""
-
-    @property
-    def max_new_tokens(self) -> int: ...
-
-    @property
-    def batch_rows(self) -> int: ...
-
-    @property
-    def stop_strings(self) -> Sequence[str]: ...
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One answer of one organelle (`slot`; -1 = bare host) to one item.
-
-    answer_tokens   sampled tokens, the end token included
-    flops           budget FLOPs: non-padding tokens, KV cache, no prefix sharing, the slot's own rank
-    executed_flops  what was computed for it: padding, the batch's highest rank, shared prefills
-    tokens          token ids of the answer, given prefix included, the end token excluded
-    finished        whether it ended of itself, within the token cap
-    logprob         sum of the log-probabilities of the sampled tokens
-    alternatives    the tokens not taken after the prefix, if they were asked for
-    sampled         all sampled tokens with their log-probabilities, if they were asked for
-    """
-
-    item: Item
-    slot: int
-    answer: str
-    grade: Grade
-    prompt_tokens: int
-    answer_tokens: int
-    flops: int
-    executed_flops: int
-    tokens: list[int]
-    finished: bool
-    logprob: float
-    alternatives: Alternatives | None = None
-    sampled: Sampled | None = None
 
 
 def answer_items(
@@ -81,7 +40,7 @@ def answer_items(
     prefixes: Sequence[Sequence[int]] | None = None,
     alternatives: int = 0,
     sampled: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     folder: Path | None = None,
 ) -> list[Outcome]:
     """Answer `items[i]` with `slots[i]`, grade, and count; the outcomes keep the order of `items`.

@@ -3,7 +3,7 @@
 What `evolora evaluate` prints. Knows nothing of run folders or stores.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from evolora_core.errors import ConfigError
-from evolora_core.evaluation.grading import Decoding, Outcome, answer_items
+from evolora_core.evaluation.grading import answer_items
+from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.evaluation.statistics import wilson
 from evolora_core.families import Item
 from evolora_core.hosts import Host
 from evolora_core.population.peft_io import import_peft
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
+from evolora_core.progress import Progress, part_of
 from evolora_core.routing import (
-    HOST,
     Classifier,
     Routes,
     answer_as_each,
@@ -30,7 +32,6 @@ from evolora_core.routing import (
 )
 
 BASE = "base"
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,7 @@ def evaluation_rows(
 
 def _part(progress: Progress | None, number: int, parts: int, size: int) -> Progress | None:
     """Progress of part `number` of several of equal size, reported as progress of the whole."""
-    if progress is None:
-        return None
-    return lambda done, _: progress(number * size + done, parts * size)
+    return part_of(progress, number * size, size, parts * size) if progress else None
 
 
 def arm_names(folders: Sequence[Path]) -> list[str]:

@@ -1,18 +1,21 @@
 """A split of items, answered once for all the routers of a run."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from evolora_core.compute import Meter
-from evolora_core.evaluation.grading import Decoding, Outcome, answer_items, charge
+from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
-from evolora_core.routing import HOST, Classifier, Routes, guess_families, route
+from evolora_core.progress import Progress
+from evolora_core.routing import Classifier, Routes, guess_families, route
 
 NOBODY = "host"  # in the place of a router, where there is none
 
@@ -26,7 +29,7 @@ def answer_by_router(
     meter: Meter,
     *,
     decoding: Decoding,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     folder: Path | None = None,
 ) -> dict[str, list[Outcome]]:
     """The outcomes of `items` under each router of `routes`, in their order; without routes the bare host's, under

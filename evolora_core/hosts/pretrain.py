@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from evolora_core.hosts.description import Architecture, PretrainConfig, Schedule
 from evolora_core.hosts.pretrain_data import Mixture, draw_measured, draw_rows, encode_rows, micro_batches, read_mixture
+from evolora_core.hosts.pretrain_report import PretrainReport
 from evolora_core.hosts.progress import bars_on_terminals_only
 from evolora_core.hosts.tokenizer import VOCABULARY, build_tokenizer
 from evolora_core.rng import stream
@@ -37,42 +38,6 @@ class PretrainStep:
     pace: float  # learning rates as a fraction of their peaks
     tokens: int  # non-padding tokens so far
     seconds: float  # since the start
-
-
-@dataclass(frozen=True)
-class PretrainReport:
-    """What a finished pretraining hands back; the model card says the same in words."""
-
-    folder: Path
-    weights_sha256: str
-    parameters: int
-    steps: int
-    rows: int
-    tokens: int
-    flops: int
-    seconds: float
-    accuracy: tuple["CellAccuracy", ...]
-
-
-@dataclass(frozen=True)
-class CellAccuracy:
-    """Greedy accuracy on reserved prompts of one cell."""
-
-    family: str
-    depth: str
-    n: int
-    correct: int
-    chance: float
-    share: float  # of the training rows
-
-    @property
-    def accuracy(self) -> float:
-        return self.correct / self.n
-
-    @property
-    def corrected(self) -> float:
-        """(accuracy - chance) / (1 - chance)."""
-        return (self.accuracy - self.chance) / (1 - self.chance)
 
 
 def pretrain(

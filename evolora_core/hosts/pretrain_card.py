@@ -6,8 +6,8 @@ from evolora_core.families import FAMILIES, grade
 from evolora_core.families.base import Item
 from evolora_core.hosts.description import PretrainConfig
 from evolora_core.hosts.host import Host
-from evolora_core.hosts.pretrain import CellAccuracy, PretrainReport
 from evolora_core.hosts.pretrain_data import Mixture
+from evolora_core.hosts.pretrain_report import CellAccuracy, PretrainReport
 from evolora_core.population.generate import generate
 
 

@@ -1,10 +1,9 @@
-"""One LoRA adapter by itself, and which layers of a model it adapts."""
+"""One LoRA adapter by itself."""
 
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
-from transformers import PreTrainedModel
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,6 @@ class Adapter:
     def shapes(self) -> dict[str, tuple[int, int]]:
         """Module name -> (out features, in features)."""
         return {name: self.shape(name) for name in self.A}
-
-
-def adapted_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
-    """The linear layers that adapters change, by name: all but the LM head (what PEFT calls `all-linear`)."""
-    head = model.get_output_embeddings()
-    return {
-        name: module for name, module in model.named_modules() if isinstance(module, nn.Linear) and module is not head
-    }
 
 
 def squared_norms(A: Tensor, B: Tensor) -> Tensor:

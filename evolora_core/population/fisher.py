@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from evolora_core.hosts import Host
-from evolora_core.population.adapter import adapted_layers
+from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population.passes import in_room
 from evolora_core.population.stack import Population
 from evolora_core.population.train import Batch, watched_gradients

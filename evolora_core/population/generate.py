@@ -16,7 +16,7 @@ from torch.nn import functional
 from transformers import DynamicCache, PreTrainedModel
 
 from evolora_core import rng
-from evolora_core.compute import FlopModel
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
 from evolora_core.population.cache import cache_for, has_windows, keep_rows, place
 from evolora_core.population.lora import BARE, Attachment, attached

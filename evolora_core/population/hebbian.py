@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from evolora_core.compute import FlopModel
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
-from evolora_core.population.adapter import adapted_layers
+from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population.lora import attached
 from evolora_core.population.passes import pass_tokens, passes
 from evolora_core.population.stack import Population

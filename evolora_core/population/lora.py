@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population import dense
-from evolora_core.population.adapter import adapted_layers
 from evolora_core.population.low_rank import LowRank, add_low_rank
 from evolora_core.population.stack import Factors, Population
 

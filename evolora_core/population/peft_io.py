@@ -16,7 +16,8 @@ from evolora_core.foreign import Unfit, one_line, read_json, read_text
 from evolora_core.foreign.files import MIB, check_regular
 from evolora_core.foreign.patterns import compile_pattern, full_matches
 from evolora_core.hosts import Host
-from evolora_core.population.adapter import Adapter, adapted_layers
+from evolora_core.hosts.layers import adapted_layers
+from evolora_core.population.adapter import Adapter
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from evolora_core.errors import AdapterError
 from evolora_core.hosts import Host
-from evolora_core.population.adapter import Adapter, adapted_layers, squared_norms
+from evolora_core.hosts.layers import adapted_layers
+from evolora_core.population.adapter import Adapter, squared_norms
 
 Factors = dict[str, tuple[Tensor, Tensor]]  # module name -> (A [G, r, in], B [G, out, r])
 

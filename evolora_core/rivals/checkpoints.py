@@ -11,10 +11,12 @@ import torch
 from safetensors.torch import load_file
 
 from evolora_core import rng
-from evolora_core.compute import FlopModel, Meter
-from evolora_core.evaluation.grading import Decoding, Outcome, answer_items, charge
+from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.families import Item, gold
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population
 from evolora_core.rivals.plan import FEWEST_QUESTIONS

@@ -10,7 +10,7 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,20 +20,21 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from evolora_core import artifacts, rng
-from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import EsConfig
 from evolora_core.errors import StageError
-from evolora_core.evaluation.grading import Decoding, answer_items, charge
+from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.outcome import Decoding
 from evolora_core.families import Item
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
 from evolora_core.plasticity.es import slope
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
+from evolora_core.progress import Progress
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

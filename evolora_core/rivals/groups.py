@@ -7,7 +7,7 @@ import numpy as np
 from torch.utils.data import Sampler
 
 from evolora_core import rng
-from evolora_core.compute import FlopModel
+from evolora_core.flops import FlopModel
 
 
 class Groups(Sampler[int]):

@@ -13,7 +13,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,17 @@ from trl import GRPOConfig as TrlConfig
 from trl import GRPOTrainer
 
 from evolora_core import artifacts, rng
-from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import GrpoConfig, config_hash
 from evolora_core.errors import DataError, StageError
-from evolora_core.evaluation.grading import Decoding, encode_unique
+from evolora_core.evaluation.grading import encode_unique
+from evolora_core.evaluation.outcome import Decoding
 from evolora_core.evaluation.stopping import stop_at, until
 from evolora_core.families import Item, grade
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
 from evolora_core.population.passes import out_of_memory
+from evolora_core.progress import Progress
 from evolora_core.rivals import resume
 from evolora_core.rivals.checkpoints import is_finite
 from evolora_core.rivals.groups import Groups, group_flops
@@ -43,9 +46,6 @@ from evolora_core.rivals.isolation import isolated
 from evolora_core.rivals.training import AdapterOnly, lora, trainer_settings
 
 log = logging.getLogger(__name__)
-
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

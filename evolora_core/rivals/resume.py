@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.artifacts import sha256
-from evolora_core.compute import Meter
+from evolora_core.meter import Meter
 from evolora_core.rivals.checkpoints import tidy_adapter
 
 log = logging.getLogger(__name__)

@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from evolora_core.compute import FlopModel, Meter
 from evolora_core.ecology.calibration import Calibration
-from evolora_core.evaluation.grading import Decoding
+from evolora_core.evaluation.outcome import Decoding
 from evolora_core.families import Item
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
+from evolora_core.progress import Progress
 from evolora_core.rivals.candidates import load_candidates, write_candidates
 from evolora_core.routing import choose_among
 
@@ -38,7 +40,7 @@ def train_and_route(
     folder: Path,
     decoding: Decoding,
     routings: Sequence[str],
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Let `train` (`train_es` or `train_grpo`, with their `config`) make an adapter in `folder`/all of what the choice
     of routes leaves of the budget. Leaves candidates.json and routes; the result's meter has both.

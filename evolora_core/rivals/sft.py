@@ -29,13 +29,15 @@ from trl import SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from evolora_core import artifacts, rng
-from evolora_core.compute import FlopModel, Meter
 from evolora_core.config import SftConfig, config_hash
-from evolora_core.evaluation.grading import Decoding
+from evolora_core.evaluation.outcome import Decoding
 from evolora_core.families import Item
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
 from evolora_core.population.passes import out_of_memory
 from evolora_core.probes import reached
+from evolora_core.progress import Progress
 from evolora_core.rivals import resume
 from evolora_core.rivals.checkpoints import (
     Checkpoint,
@@ -52,9 +54,6 @@ from evolora_core.rivals.rows import TrainingRows, tokenise
 from evolora_core.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
 
 log = logging.getLogger(__name__)
-
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ handed in: the caller charges it.
 
 from evolora_core.routing.candidates import answer_as_each, choose_among, learn_router, no_ops
 from evolora_core.routing.learned import FILE, Classifier, guess_families, read_classifier
-from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, read_routes, route, write_routes
+from evolora_core.routing.routes import ROUTINGS, Routes, choose_routes, read_routes, route, write_routes
 
 __all__ = [
     "FILE",
-    "HOST",
     "ROUTINGS",
     "Classifier",
     "Routes",

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from evolora_core.compute import Meter
-from evolora_core.evaluation.grading import Decoding, Outcome, answer_items, charge
+from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
+from evolora_core.progress import Progress
 from evolora_core.routing.learned import FILE, Classifier, fit, prompt_features, write_classifier
-from evolora_core.routing.routes import HOST, ROUTINGS, Routes, choose_routes, write_routes
+from evolora_core.routing.routes import ROUTINGS, Routes, choose_routes, write_routes
 
 NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
 PROOF = 2.0  # standard errors by which a specialist must lead to be added up: one that learned nothing spoils the sum
@@ -25,7 +28,7 @@ def answer_as_each(
     slots: Sequence[int],
     *,
     decoding: Decoding,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[int, list[Outcome]]:
     """Greedy outcomes of the host and of each of `slots` on the same items: `(1 + slots) x items` answers, batched."""
     candidates = [HOST, *(slot for slot in dict.fromkeys(slots) if slot != HOST)]

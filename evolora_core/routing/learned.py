@@ -18,10 +18,10 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from torch import nn
 
-from evolora_core.compute import Meter
 from evolora_core.errors import DataError
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
 
 FILE = "router.safetensors"
 NOTHING = ""  # family of a prompt that looks like none

@@ -8,13 +8,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evolora_core.compute import Meter
-from evolora_core.evaluation.grading import Decoding, charge
+from evolora_core.evaluation.grading import charge
+from evolora_core.evaluation.outcome import Decoding
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.meter import Meter
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
 from evolora_core.routing.candidates import answer_as_each
-from evolora_core.routing.routes import HOST, Routes, choose_routes
+from evolora_core.routing.routes import Routes, choose_routes
 
 RESELECTED = "reselected"
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from evolora_core.errors import DataError
 from evolora_core.families import Item
+from evolora_core.population.slots import HOST
 
 if TYPE_CHECKING:
-    from evolora_core.evaluation.grading import Outcome
+    from evolora_core.evaluation.outcome import Outcome
 
-HOST = -1  # the slot number of the bare host
 EVERYTHING = ""  # bucket of `single`
 
 # routing -> bucket of an item

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from evolora_core.compute import FlopModel
+from evolora_core.flops import FlopModel
 from evolora_core.population.generate import generate
 from evolora_core.population.lora import BARE
 from evolora_core.population.merge import merge

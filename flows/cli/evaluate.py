@@ -98,7 +98,8 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
     """
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.holdout import Evolved
-    from evolora_core.routing import FILE, HOST, read_classifier, read_routes
+    from evolora_core.population.slots import HOST
+    from evolora_core.routing import FILE, read_classifier, read_routes
     from tasks.evaluate import load_adapters
 
     folder = home / entry.folder

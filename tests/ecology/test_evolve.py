@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from evolora_core import artifacts
-from evolora_core.compute import FlopModel
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology import evolve as loop
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
 from evolora_core.ecology.world import World
 from evolora_core.errors import StageError
+from evolora_core.flops import FlopModel
 from evolora_core.population.merge import summed_rank
 
 

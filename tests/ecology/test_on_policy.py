@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from evolora_core.compute import Meter
 from evolora_core.config import EcologyConfig
 from evolora_core.ecology import perturbation
 from evolora_core.ecology.events import TABLES
@@ -23,6 +22,7 @@ from evolora_core.ecology.rollout import act, admit, allocate, settle
 from evolora_core.ecology.world import World, found
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Grade
+from evolora_core.meter import Meter
 from evolora_core.probes import watch
 
 RULES = ["grpo", "hebbian", "es"]

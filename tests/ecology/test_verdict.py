@@ -12,7 +12,7 @@ from evolora_core.ecology.perturbation import _ask, _attempt
 from evolora_core.ecology.rollout import act, admit, allocate
 from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World, found
-from evolora_core.evaluation.grading import Outcome
+from evolora_core.evaluation.outcome import Outcome
 from evolora_core.families import Item, grade
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.frontier import at_strengths, spread, trace_frontier
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Item
+from evolora_core.meter import Meter
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
-from evolora_core.routing import HOST
 
 DECODING = DecodingConfig(max_new_tokens=4, batch_rows=16)
 
@@ -102,7 +102,7 @@ def test_answers_that_were_kept_are_not_asked_again(host: Any, population: Any, 
             8,
             meter,
             decoding=DECODING,
-            progress=lambda done, total: calls.append((done, total)),
+            progress=lambda done, total, text="": calls.append((done, total)),
             folder=tmp_path,
         )
         return [rows, [{**row, "seconds": 0} for row in meter.rows()]], calls

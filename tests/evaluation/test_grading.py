@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from evolora_core import rng
-from evolora_core.compute import FlopModel
 from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Item, grade
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import Room
 from evolora_core.population.stack import Population
 
@@ -109,7 +109,7 @@ def test_progress_counts_every_item(host: Any, items: list[Item]) -> None:
         [*items * 3, long],
         [-1] * 49,
         decoding=DECODING,
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda done, total, text="": seen.append((done, total)),
     )
     assert [total for _, total in seen] == [49] * len(seen)
     assert seen[-1][0] == 49 and len(seen) == 2
@@ -139,7 +139,7 @@ def test_a_killed_evaluation_keeps_its_answers(host: Any, population: Any, items
     many, slots = items * 4, [-1, 0, 1, 0] * 16  # two chunks
     whole = answer_items(host, population, many, slots, decoding=DECODING)
 
-    def killed(done: int, total: int) -> None:
+    def killed(done: float, total: float, text: str = "") -> None:
         if done > 0:
             raise KeyboardInterrupt
 

@@ -5,16 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig
 from evolora_core.errors import AdapterError, ConfigError
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.evaluation.holdout import Evolved, arm_names, evaluate_holdout, evaluation_rows
 from evolora_core.evaluation.statistics import wilson
 from evolora_core.families import Item
+from evolora_core.meter import Meter
 from evolora_core.population.peft_io import export_peft
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
-from evolora_core.routing import HOST, Routes, route
+from evolora_core.routing import Routes, route
 from evolora_core.routing.reselected import reselect
 
 DECODING = DecodingConfig(max_new_tokens=4, batch_rows=16)
@@ -57,7 +58,7 @@ def test_host_adapters_and_organelles_are_arms(host: Any, population: Any, answe
         adapters=[tmp_path / "zero" / "adapter", tmp_path / "two" / "adapter"],
         evolved=Evolved("run", population, {7: 2}),
         organelle=7,
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda done, total, text="": seen.append((done, total)),
     )
     assert [row["arm"] for row in rows] == ["base", "zero/adapter", "two/adapter", "run (organelle 7)"]
     for row, slot in zip(rows, (HOST, 0, 2, 2), strict=True):

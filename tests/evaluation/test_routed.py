@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 import torch
 
-from evolora_core.compute import Meter
 from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.evaluation.routed import NOBODY, answer_by_router
+from evolora_core.meter import Meter
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
-from evolora_core.routing import HOST, Routes, guess_families, learn_router
+from evolora_core.routing import Routes, guess_families, learn_router
 
 DECODING = DecodingConfig(max_new_tokens=6)
 SLOT_OF = {"logic.bool": 0, "math": 1}

@@ -14,9 +14,10 @@ from evolora_core.families.canonical import reserved
 from evolora_core.hosts import find_host, load_descriptions, load_host
 from evolora_core.hosts.description import Measurement, PretrainConfig, Schedule
 from evolora_core.hosts.identity import sha256_of_file
-from evolora_core.hosts.pretrain import CellAccuracy, PretrainReport, PretrainStep, build_model, pace_at, pretrain
+from evolora_core.hosts.pretrain import PretrainStep, build_model, pace_at, pretrain
 from evolora_core.hosts.pretrain_card import write_card
 from evolora_core.hosts.pretrain_data import draw_reserved, draw_rows, encode_rows, micro_batches, read_mixture
+from evolora_core.hosts.pretrain_report import CellAccuracy, PretrainReport
 from evolora_core.hosts.tokenizer import build_tokenizer
 
 CONFIG = PretrainConfig(

@@ -9,8 +9,8 @@ import torch
 from tiny_models import tiny_host, tiny_population
 from torch.nn import functional
 
+from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population import passes
-from evolora_core.population.adapter import adapted_layers
 from evolora_core.population.fisher import fishers_of
 from evolora_core.population.train import build_batch
 

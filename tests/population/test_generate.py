@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tiny_models import VOCABULARY, random_prompts, tiny_host, tiny_population
 
 from evolora_core import rng
-from evolora_core.compute import FlopModel
+from evolora_core.flops import FlopModel
 from evolora_core.population import passes, prefixes
 from evolora_core.population.generate import generate
 

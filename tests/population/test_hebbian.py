@@ -9,7 +9,7 @@ import torch
 from tiny_models import sampled_answers, tiny_host, tiny_population
 from torch.utils.flop_counter import FlopCounterMode
 
-from evolora_core.compute import FlopModel
+from evolora_core.flops import FlopModel
 from evolora_core.population import passes
 from evolora_core.population.generate import Sampled
 from evolora_core.population.hebbian import hebbian_flops, hebbian_step, hebbian_updates, writers

@@ -10,7 +10,8 @@ from safetensors.torch import load_file, save_file
 from tiny_models import tiny_host, tiny_population
 
 from evolora_core.errors import AdapterError
-from evolora_core.population.adapter import Adapter, adapted_layers
+from evolora_core.hosts.layers import adapted_layers
+from evolora_core.population.adapter import Adapter
 from evolora_core.population.stack import Population
 from evolora_core.population.variation import mutate
 

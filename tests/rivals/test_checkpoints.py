@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from evolora_core.compute import FlopModel, Meter
 from evolora_core.families import Item
+from evolora_core.flops import FlopModel
+from evolora_core.meter import Meter
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
 from evolora_core.rivals.checkpoints import choose_checkpoint, interleave, is_finite, question_costs

@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOTrainer
 
-from evolora_core.compute import FlopModel
 from evolora_core.config import DecodingConfig, GrpoConfig
 from evolora_core.errors import DataError, StageError
 from evolora_core.families import Item, grade
+from evolora_core.flops import FlopModel
 from evolora_core.hosts import load_host
 from evolora_core.population.peft_io import import_peft
 from evolora_core.rivals import grpo, resume

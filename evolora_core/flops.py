@@ -1,4 +1,4 @@
-"""What answers and training steps cost in floating-point operations, and the meter that every call is charged to.
+"""What answers and training steps cost in floating-point operations.
 
 Budget FLOPs are algorithmic: the matmuls that the architecture needs for non-padding tokens, with a key-value cache,
 without sharing prefixes. The conventions are those of `torch.utils.flop_counter` on eager attention (a multiply-add is
@@ -11,17 +11,16 @@ two operations, only matmuls count), against which they are tested:
   projections (the embeddings need none), no weight gradient of the host, and both factor gradients of the adapters.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evolora_core.hosts.layers import adapted_layers
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-PURPOSES = ("calibration", "rollout", "update", "selection", "assimilation", "routing", "evaluation", "tuning")
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,6 @@ class FlopModel:
     @classmethod
     def from_model(cls, model: "PreTrainedModel") -> "FlopModel":
         """Read the structure of a Hugging Face decoder: its linear layers, heads and windows."""
-        from evolora_core.population.adapter import adapted_layers
-
         config = model.config.get_text_config()
         layers = adapted_layers(model)
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -138,61 +135,3 @@ def _attended(prompt: np.ndarray, steps: np.ndarray, window: int) -> np.ndarray:
     free = np.clip(window - prompt, 0, steps) if window else steps  # steps that still see everything
     result: np.ndarray = free * prompt + free * (free + 1) / 2 + (steps - free) * window
     return result
-
-
-@dataclass
-class Account:
-    """What was spent on one purpose."""
-
-    flops: int = 0  # budget
-    executed_flops: int = 0  # with padding, without what shared prefixes save
-    tokens: int = 0  # prompt and new tokens
-    seconds: float = 0.0
-
-
-@dataclass
-class Meter:
-    """Compute by purpose. Adding is all it does; what a call costs is for the caller to say."""
-
-    accounts: dict[str, Account] = field(default_factory=dict)
-
-    def add(self, purpose: str, flops: int, tokens: int, seconds: float, executed_flops: int | None = None) -> None:
-        """Charge a purpose of `PURPOSES`. Executed FLOPs count as the budget's where they were not measured."""
-        if purpose not in PURPOSES:
-            raise ValueError(f"purpose {purpose!r} is none of {', '.join(PURPOSES)}")
-        account = self.accounts.setdefault(purpose, Account())
-        account.flops += int(flops)
-        account.executed_flops += int(flops if executed_flops is None else executed_flops)
-        account.tokens += int(tokens)
-        account.seconds += float(seconds)
-
-    def merge(self, other: "Meter") -> None:
-        """Add all that another meter has."""
-        for row in other.rows():
-            self.add(**row)
-
-    def flops(self, purpose: str) -> int:
-        """Budget FLOPs of one purpose."""
-        return self.accounts[purpose].flops if purpose in self.accounts else 0
-
-    def total(self) -> int:
-        """Budget FLOPs over all purposes."""
-        return sum(account.flops for account in self.accounts.values())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Rows of the table `compute`, in the order of `PURPOSES`: purpose, flops, executed_flops, tokens, seconds."""
-        return [
-            {"purpose": purpose, **vars(self.accounts[purpose])} for purpose in PURPOSES if purpose in self.accounts
-        ]
-
-    def state(self) -> dict[str, Any]:
-        """Everything, as JSON values."""
-        return {"rows": self.rows()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> "Meter":
-        """What `state` gave; an empty mapping is an empty meter."""
-        meter = cls()
-        for row in state.get("rows", []):
-            meter.add(**row)
-        return meter

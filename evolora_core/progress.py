@@ -1,0 +1,18 @@
+"""How long loops say how far they are."""
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Called now and then with what is done, of what total, and a few words to show. A total of 0 is not known."""
+
+    def __call__(self, done: float, total: float, text: str = "", /) -> None: ...
+
+
+def part_of(progress: Progress, before: float, share: float, total: float) -> Progress:
+    """Progress of a part, which begins at `before` and is `share` of the whole, as progress of the whole."""
+
+    def part(done: float, of: float, text: str = "", /) -> None:
+        progress(before + share * done / of, total, text)
+
+    return part

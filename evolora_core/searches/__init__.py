@@ -1,0 +1,1 @@
+"""The searches, one package each; `base.py` says what a search has to bring."""
