@@ -160,15 +160,7 @@ def suites(home: Path) -> list[SuiteId]:
 
 
 def find_suite(home: Path, word: str) -> SuiteId:
-    """The suite that a user names by id, by name (the latest of that name), or by its YAML file. Raises ConfigError."""
-    if word.endswith((".yaml", ".yml")):
-        from evolora_core.config import config_hash, load_suite
-
-        config = load_suite(word)
-        suite = SuiteId(config.name, config_hash(config))
-        if not suite.index(home).exists():
-            raise ConfigError(f"{word}: {suite} was never run in {home}; `evolora run {word}` runs it")
-        return suite
+    """The suite that a user names by id, or by name (the latest of that name). Raises ConfigError."""
     known = suites(home)
     named = [suite for suite in known if word in (str(suite), suite.name)]
     if not named:

@@ -5,15 +5,16 @@ Loads no Prefect, and torch only where `dtype: auto` asks what the machine is fa
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from evolora_core.config import SuiteConfig, config_hash, load_suite
+from evolora_core.engine.stage import HostUse
 from evolora_core.home import home_path
 from evolora_core.hosts import check_device, fetch_host, find_host, load_host, settled_dtype
 from evolora_core.hosts.rehearsal import rehearse
 from evolora_core.identity import host_files_hash
 from evolora_core.pack_folder import check_place
-from evolora_core.run_index import SuiteId, suites
+from evolora_core.run_index import suites
+from evolora_core.searches.base import Experiment
+from evolora_core.searches.registry import get_search, load_experiment
 
 SUITES = {  # the flows of suites, each with the file that it runs by default
     "paper-suite": "configs/suites/quickstart.yaml",
@@ -23,7 +24,7 @@ SUITES = {  # the flows of suites, each with the file that it runs by default
 OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
 
 
-def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds: Sequence[int] = ()) -> SuiteConfig:
+def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds: Sequence[int] = ()) -> Experiment:
     """The suite that the parameters of a run name: a file, or one that EVOLORA_HOME knows by its id. Raises
     ConfigError."""
     path = Path(suite)
@@ -31,49 +32,49 @@ def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds
         known = [own for own in suites(home_path()) if str(own) == suite]
         path = known[0].index(home_path()) / "suite.json" if known else path
     changes = [*overrides, *([f"host={host}"] if host else []), *([f"seeds={list(seeds)}"] if seeds else [])]
-    return load_suite(path, changes)
+    return load_experiment(path, changes)
 
 
-def suite_id(config: SuiteConfig) -> SuiteId:
-    """Name and hash of a configuration."""
-    return SuiteId(config.name, config_hash(config))
-
-
-def check_suite(config: SuiteConfig, out: Path) -> None:
+def check_suite(config: Experiment, out: Path) -> None:
     """Raise the error with which the suite would end: a host that is not one, a store that is newer, a place for the
     pack that is taken.
     """
     check_place(out)
     check_store()
-    identify_host(config)
+    use_host(config)
 
 
-def check_machine(config: SuiteConfig) -> None:
+def check_machine(config: Experiment) -> None:
     """Raise HostError if the suite would compute here, on a device that is not there. Whoever submits a run, or leads a
     cluster, needs no device.
     """
-    if config.workers == "processes" and config.device != "cpu":
-        check_device(config.host, config.device)
+    host = get_search(config.search).host(config)
+    if host and config.workers == "processes" and host.device != "cpu":
+        check_device(host.word, host.device)
 
 
-def identify_host(config: SuiteConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-    """How the suite's host is loaded, and its identity. Fetches a host that is not here yet; raises HostError."""
-    place = find_host(config.host)
-    path = place.path if place.ready else fetch_host(config.host)
-    dtype = settled_dtype(config.dtype, config.device)
-    loading = {"word": config.host, "device": config.device, "dtype": dtype, "threads": config.threads}
+def use_host(config: Experiment) -> HostUse | None:
+    """How the host of an experiment is loaded, and what of it decides results; None where it has none. Fetches a host
+    that is not here yet; raises HostError.
+    """
+    host = get_search(config.search).host(config)
+    if host is None:
+        return None
+    place = find_host(host.word)
+    path = place.path if place.ready else fetch_host(host.word)
+    dtype = settled_dtype(host.dtype, host.device)
     if not path.is_file() and not any(any(path.glob(pattern)) for pattern in ("*.safetensors", "*.gguf")):
-        load_host(config.host, device=config.device, dtype=dtype)  # says best what is missing
+        load_host(host.word, device=host.device, dtype=dtype)  # says best what is missing
     elif path.is_dir() and place.foreign:
         rehearse(path)
-    identity = {
-        "files": host_files_hash(path),
-        "template": place.plain.model_dump(mode="json"),
-        "dtype": dtype,
-        "device": config.device.partition(":")[0],
-        "threads": config.threads,
-    }
-    return loading, identity
+    return HostUse(
+        word=host.word,
+        device=host.device,
+        dtype=dtype,
+        threads=config.threads,
+        files=host_files_hash(path),
+        template=place.plain.model_dump(mode="json"),
+    )
 
 
 def check_store() -> None:

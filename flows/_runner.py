@@ -24,10 +24,11 @@ from prefect.task_runners import TaskRunner
 from prefect.utilities.collections import visit_collection
 from prefect.utilities.engine import collect_task_run_inputs_sync, resolve_inputs_sync
 
+from evolora_core.engine.stage import StageRequest, StageResult
 from evolora_core.home import home_path
 from evolora_core.run_index import now, read_entry, write_entry
 from flows._workers import Worker, Workers, lost
-from tasks._stage import StageRequest, StageResult, StageTask, reason, request_of, reuse, stands
+from tasks.stage import StageTask, reason, request_of, reuse, stands
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -236,6 +237,6 @@ def _futures(found: Any) -> list[StageFuture]:
 def _mark_failed(request: StageRequest, why: str) -> None:
     """A worker that was killed could not say so in the index itself."""
     home = home_path()
-    entry = read_entry(home, request.suite_id, request.condition, request.seed, request.stage)
+    entry = read_entry(home, request.suite, request.condition, request.seed, request.stage)
     if entry and entry.state == "running":
-        write_entry(home, request.suite_id, replace(entry, state="failed", reason=why, finished=now()))
+        write_entry(home, request.suite, replace(entry, state="failed", reason=why, finished=now()))

@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 
 from evolora_core.artifacts import commit, partial_folder
+from evolora_core.engine.stage import StageResult, Suite
 from evolora_core.run_index import SuiteId, now, write_entry
 from flows._preflight import asked_suite
 from tasks import compare
-from tasks._stage import StageResult, Suite
 
 
 def compare_merged(home: Path, suite: str) -> list[int]:

@@ -1,40 +1,18 @@
-"""A plan of stages: what each is given, and which others it needs. Submitted to Prefect, the needs are futures."""
+"""A plan of stages, submitted to Prefect: what a stage needs are futures, and so edges of the run graph."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evolora_core.engine.stage import StageResult, Step
 from evolora_core.errors import ConfigError
+from evolora_core.run_index import SuiteId
+from evolora_core.searches.closing import COMPARISON, PACK
 from flows._runner import StageFuture, StageRunner
-from tasks._stage import StageResult, StageTask, Suite, reason
+from tasks.stage import reason, task_of
 
 log = logging.getLogger("evolora_core.stages")
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """A stage in a plan. `given` are values, `needs` other steps, by parameters of its task."""
-
-    name: str  # CONDITION.sSEED.STAGE, as people call it
-    task: StageTask
-    given: Mapping[str, Any]
-    needs: Mapping[str, "Step | Sequence[Step] | None"] = field(default_factory=dict)
-    wait_for: Sequence[Any] = ()  # states of other task runs that come before it
-
-    @property
-    def needed(self) -> list["Step"]:
-        """All the steps that it needs."""
-        needs = [need if isinstance(need, Sequence) else [need] for need in self.needs.values()]
-        return [step for group in needs for step in group if step is not None]
-
-
-def name(condition: str, seed: int, stage: str) -> str:
-    """How a stage is called within its suite, by people too: `ecology.s0.evolve`."""
-    return f"{condition}.s{seed}.{stage}"
-
-
-COMPARISON, PACK = name("suite", 0, "compare"), name("suite", 0, "pack")  # the stages that close a suite
 
 
 def submit(steps: Sequence[Step], before: Mapping[str, StageFuture] | None = None) -> dict[str, StageFuture]:
@@ -50,7 +28,7 @@ def submit(steps: Sequence[Step], before: Mapping[str, StageFuture] | None = Non
 
     for step in steps:
         needs = {role: future(need) for role, need in step.needs.items()}
-        futures[step.name] = step.task.submit(**step.given, **needs, wait_for=step.wait_for)
+        futures[step.name] = task_of(step.stage).submit(**step.given, **needs, wait_for=step.wait_for)
     return futures
 
 
@@ -88,7 +66,7 @@ def follow(
             log.info("%s done in %.1f s (%d of %d)", own, result.seconds, len(outcome.results), outcome.planned)
 
 
-def wanted(steps: Sequence[Step], only: Sequence[str], suite: Suite) -> list[Step]:
+def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[Step]:
     """The steps of the named runs and stages and all that they need, in the order of the plan; all if none is named, or
     one of the stages that close the suite.
 
@@ -99,12 +77,12 @@ def wanted(steps: Sequence[Step], only: Sequence[str], suite: Suite) -> list[Ste
     waiting: list[Step] = []
     for word in only:
         # With or without the suite's name, which may be a condition's too.
-        words = dict.fromkeys(word.removeprefix(prefix) for prefix in ("", f"{suite.id}.", f"{suite.config.name}."))
+        words = dict.fromkeys(word.removeprefix(prefix) for prefix in ("", f"{suite}.", f"{suite.name}."))
         if closing_names & set(words):
             return list(steps)
         named = [[own for own in by_name if own == short or own.startswith(f"{short}.")] for short in words]
         if not any(named):
-            raise ConfigError(f"{word}: {suite.id} has no such run or stage; `evolora status {suite.id}` lists them")
+            raise ConfigError(f"{word}: {suite} has no such run or stage; `evolora status {suite}` lists them")
         waiting += [by_name[own] for own in next(filter(None, named))]
     if not only:
         return list(steps)

@@ -1,8 +1,8 @@
 """From a suite file to a paper pack: what the flows of suites share. They differ in name and default file."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,18 +12,20 @@ from prefect.runtime import flow_run
 from prefect.task_runners import TaskRunner
 from pydantic import Field
 
-from evolora_core.config import SuiteConfig
+from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
 from evolora_core.run_index import SuiteId, begin, entries, forget_entry, write_plan
+from evolora_core.searches.base import Experiment
+from evolora_core.searches.closing import COMPARISON, PACK
+from evolora_core.searches.registry import get_search, suite_id
 from flows._artifacts import show_pack
 from flows._crashed import name_process, report_killed
-from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, identify_host, suite_id
+from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, use_host
+from flows._publish import publish
 from flows._runner import StageFuture, StageRunner, stage_runner
-from flows._steps import COMPARISON, PACK, Outcome, Step, follow, name, submit, wanted
+from flows._steps import Outcome, follow, submit, wanted
 from flows._workers import workers_of
-from tasks import pack
-from tasks._stage import StageResult, Suite
 from tasks.record import record
 
 log = logging.getLogger("evolora_core.stages")
@@ -38,15 +40,7 @@ def run_name() -> str:
         return str(given["suite"])
 
 
-@dataclass(frozen=True)
-class Chain:
-    """The stages of a suite, in the order of urgency, and those that close it, once the complete seeds are known."""
-
-    stages: Callable[[Suite], list[Step]]
-    closing: Callable[[Suite, Sequence[int], Sequence[Step], dict[str, StageResult]], list[Step]]
-
-
-def suite_flow(flow_name: str, module: str, chain: Chain) -> Flow[..., dict[str, str]]:
+def suite_flow(flow_name: str, module: str) -> Flow[..., dict[str, str]]:
     """The flow of that name, which runs the suite file of that name unless told otherwise; `module` is where it stands.
 
     Prefect reads names, defaults and descriptions of the parameters from the function.
@@ -73,7 +67,7 @@ def suite_flow(flow_name: str, module: str, chain: Chain) -> Flow[..., dict[str,
                 pack is left as it is. All of them, and the pack, if empty.
             packs: The folder that gets the pack.
         """
-        return run_suite(chain, suite, overrides, host, seeds, only, packs)
+        return run_suite(suite, overrides, host, seeds, only, packs)
 
     run.__name__ = run.__qualname__ = flow_name.replace("-", "_")
     run.__module__ = module
@@ -82,7 +76,7 @@ def suite_flow(flow_name: str, module: str, chain: Chain) -> Flow[..., dict[str,
 
 
 def run_suite(
-    chain: Chain, suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
+    suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
 ) -> dict[str, str]:
     """Run what is not done yet of a suite, in the flow that calls this; returns the suite's id and the folder of its
     pack.
@@ -97,9 +91,10 @@ def run_suite(
     check_suite(config, out)
     own = suite_id(config)
     begin(home_path(), own, config.model_dump(mode="json"), Path(packs))
-    made = Suite(config, own, *identify_host(config))
-    steps = chain.stages(made)
-    chosen = wanted(steps, only, made)
+    search = get_search(config.search)
+    made = Suite(config, own, use_host(config))
+    steps = search.plan(made)
+    chosen = wanted(steps, only, own)
     write_plan(home_path(), own, [*(step.name for step in steps), COMPARISON, PACK])
     records = Records(own)
     with stage_runner().working(workers_of(config)) as runner:
@@ -110,14 +105,14 @@ def run_suite(
         if len(chosen) == len(steps):  # a comparison of a few runs would take the place of that of all
             records.forget_others({step.name for step in steps}, outcome.results)
             complete = complete_seeds(config, outcome.results)
-        for step in chain.closing(made, complete, steps, dict(outcome.results)) if complete else []:
+        for step in search.closing(made, complete, steps, dict(outcome.results)) if complete else []:
             # What closes a suite is made from the store, and so of all that was recorded before.
             futures = submit([replace(step, wait_for=list(records.states))], futures)
             follow(runner, futures, outcome, records.keep)
     if outcome.reused:
         log.info("%d of %d stages were done before and are reused", outcome.reused, outcome.planned)
     if packed := outcome.results.get(PACK):
-        pack.publish(packed, out)
+        publish(packed, out)
         show_pack(str(own), out)
     if outcome.failures:
         raise StageError(why(outcome.failures, config, complete))
@@ -136,8 +131,8 @@ class Records:
     def keep(self, future: StageFuture) -> None:
         """Load what a stage left. Raises what the store raises."""
         result = future.result()
-        own = name(result.condition, result.seed, result.stage)
-        if result.stage == "evaluate" and self._compared and self._compared.get(own) != result.identity:
+        own = step_name(result.condition, result.seed, result.stage)
+        if result.stage == JUDGED and self._compared and self._compared.get(own) != result.identity:
             forget(self.suite, [COMPARISON, PACK])  # they are of other answers
             self._compared.clear()
         state = record(str(self.suite), result, wait_for=[future], return_state=True)
@@ -152,9 +147,9 @@ class Records:
         forget(self.suite, [*sorted(stale), COMPARISON, PACK] if stale else [])
 
 
-def complete_seeds(config: SuiteConfig, results: Mapping[str, StageResult]) -> list[int]:
+def complete_seeds(config: Experiment, results: Mapping[str, StageResult]) -> list[int]:
     """Seeds that were evaluated in every condition."""
-    return [seed for seed in config.seeds if all(name(own, seed, "evaluate") in results for own in config.conditions)]
+    return [seed for seed in config.seeds if all(step_name(own, seed, JUDGED) in results for own in config.conditions)]
 
 
 def recorded(suite: SuiteId) -> dict[str, str]:
@@ -179,7 +174,7 @@ def forget(suite: SuiteId, names: Sequence[str]) -> None:
         forget_entry(home_path(), suite, condition, seed, stage)
 
 
-def why(failures: dict[str, str], config: SuiteConfig, complete: Sequence[int]) -> str:
+def why(failures: dict[str, str], config: Experiment, complete: Sequence[int]) -> str:
     """One line: the first failure, how many there are, and which seeds the pack is without."""
     first, reason = next(iter(failures.items()))
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""

@@ -9,10 +9,10 @@ from prefect.client.schemas.objects import RunInput
 from prefect.futures import PrefectFuture
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner
 
-from evolora_core.config import SuiteConfig
+from evolora_core.searches.base import Experiment
 from flows._cluster import cluster_runner
-from tasks._stage import StageTask
 from tasks._worker import start_worker
+from tasks.stage import StageTask
 
 Worker = TaskRunner[Any]
 
@@ -100,7 +100,7 @@ def lost(worker: Worker) -> bool:
     return isinstance(listener, threading.Thread) and not listener.is_alive()
 
 
-def workers_of(config: SuiteConfig) -> Workers:
+def workers_of(config: Experiment) -> Workers:
     """The workers that a suite asks for."""
     if config.workers == "processes":
         return Workers(config.processes, config.threads)

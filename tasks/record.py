@@ -3,8 +3,9 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from evolora_core.engine.stage import StageResult
 from evolora_core.home import home_path
-from tasks._stage import StageResult, is_fault
+from tasks.stage import is_fault
 
 
 @task(

@@ -17,7 +17,6 @@ from evolora_core.run_index import (
     SuiteId,
     begin,
     entries,
-    find_suite,
     now,
     read_entry,
     read_packs,
@@ -27,6 +26,7 @@ from evolora_core.run_index import (
     write_entry,
     write_suite,
 )
+from evolora_core.searches.registry import find_suite
 
 SUITE = SuiteId("try", "0123abcd")
 

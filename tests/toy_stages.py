@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evolora_core.config import DataConfig, SuiteConfig
-from evolora_core.config.suite import EvaluationConfig
+from evolora_core.engine.stage import Made, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.errors import ConfigError, StageError
+from evolora_core.language.data import DataConfig
 from evolora_core.run_index import SuiteId
-from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
+from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.searches.adapters.settings.evaluation import EvaluationConfig
+from tasks.stage import stage_task
 
 
 def toy_suite() -> Suite:

@@ -17,17 +17,18 @@ import numpy as np
 import torch
 
 from evolora_core import rng
-from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.state import cells_of, slots_needed
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import TOO_LONG, answer_items, charge
 from evolora_core.families import Item
 from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.passes import pass_tokens
 from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 log = logging.getLogger(__name__)
 

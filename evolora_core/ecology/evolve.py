@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from safetensors.torch import load_file, save_file
 
 from evolora_core import artifacts
-from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.choosing import choose
 from evolora_core.ecology.events import write_events
@@ -35,11 +34,13 @@ from evolora_core.errors import StageError
 from evolora_core.families import Item
 from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.merge import summed_rank
 from evolora_core.population.stack import Population
 from evolora_core.probes import reached, span
 from evolora_core.progress import Progress
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ from itertools import permutations
 
 import numpy as np
 
-from evolora_core.config.ecology import AssimilationConfig
 from evolora_core.ecology import assimilation
 from evolora_core.ecology.information import fisher_flops, fishers
 from evolora_core.ecology.learning import affords
@@ -18,6 +17,7 @@ from evolora_core.ecology.world import World
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.population.merge import merge
 from evolora_core.population.slots import HOST
+from evolora_core.searches.adapters.settings.ecology import AssimilationConfig
 
 ARMS = 4  # child, two parents and host answer in a test
 

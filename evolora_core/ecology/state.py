@@ -14,7 +14,6 @@ import numpy as np
 from safetensors.torch import load_file, save_file
 
 from evolora_core.archive import Archive
-from evolora_core.config import EcologyConfig
 from evolora_core.ecology.events import TABLES, empty_events, read_events, write_events
 from evolora_core.ecology.ledger import Ledger
 from evolora_core.families import Item
@@ -22,6 +21,7 @@ from evolora_core.meter import Meter
 from evolora_core.plasticity.buffer import Buffer
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import numpy as np
 
 from evolora_core import rng
 from evolora_core.archive import Archive
-from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.events import empty_events
 from evolora_core.ecology.ledger import MICRO, SUN, Ledger, micro
@@ -16,10 +15,12 @@ from evolora_core.ecology.state import Organelle, State, cells_of, slots_needed
 from evolora_core.families import Item, gold
 from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.plasticity import RULES, Buffer, Rule
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 PRIOR = 8  # answers that the bare host's accuracy counts for in a skill
 FLOOR = 0.02  # gain in accuracy that everyone is credited with

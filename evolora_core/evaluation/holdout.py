@@ -6,7 +6,6 @@ What `evolora evaluate` prints. Knows nothing of run folders or stores.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -89,32 +88,6 @@ def accuracy_row(arm: str, outcomes: Sequence[Outcome]) -> dict[str, str | int |
     n, correct = len(outcomes), sum(outcome.grade.correct for outcome in outcomes)
     lo, hi = wilson(correct, n)
     return {"arm": arm, "n": n, "correct": correct, "acc": correct / n if n else float("nan"), "lo": lo, "hi": hi}
-
-
-def evaluation_rows(
-    split: str, arm: str, outcomes: Sequence[Outcome], organelle_of_slot: Mapping[int, int] | None = None
-) -> list[dict[str, Any]]:
-    """Rows of the table `evaluations`; `organelle` is -1 for the bare host, and the slot where no ids are given."""
-    ids = organelle_of_slot or {}
-    return [
-        {
-            "split": split,
-            "task_id": outcome.item.task_id,
-            "family": outcome.item.family,
-            "depth": outcome.item.depth,
-            "arm": arm,
-            "organelle": ids.get(outcome.slot, outcome.slot),
-            "prompt": outcome.item.prompt,
-            "answer": outcome.answer,
-            "score": outcome.grade.score,
-            "correct": outcome.grade.correct,
-            "reason": outcome.grade.reason,
-            "prompt_tokens": outcome.prompt_tokens,
-            "answer_tokens": outcome.answer_tokens,
-            "flops": outcome.flops,
-        }
-        for outcome in outcomes
-    ]
 
 
 def _part(progress: Progress | None, number: int, parts: int, size: int) -> Progress | None:

@@ -1,8 +1,8 @@
 """What is asked for, and what comes of asking: how answers are decoded, and one graded answer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evolora_core.families.base import Grade, Item
 
@@ -50,3 +50,29 @@ class Outcome:
     logprob: float
     alternatives: "Alternatives | None" = None
     sampled: "Sampled | None" = None
+
+
+def evaluation_rows(
+    split: str, arm: str, outcomes: Sequence[Outcome], organelle_of_slot: Mapping[int, int] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of the table `evaluations`; `organelle` is -1 for the bare host, and the slot where no ids are given."""
+    ids = organelle_of_slot or {}
+    return [
+        {
+            "split": split,
+            "task_id": outcome.item.task_id,
+            "family": outcome.item.family,
+            "depth": outcome.item.depth,
+            "arm": arm,
+            "organelle": ids.get(outcome.slot, outcome.slot),
+            "prompt": outcome.item.prompt,
+            "answer": outcome.answer,
+            "score": outcome.grade.score,
+            "correct": outcome.grade.correct,
+            "reason": outcome.grade.reason,
+            "prompt_tokens": outcome.prompt_tokens,
+            "answer_tokens": outcome.answer_tokens,
+            "flops": outcome.flops,
+        }
+        for outcome in outcomes
+    ]

@@ -1,7 +1,8 @@
-"""Which of the settings that tuning tried is the best."""
+"""Trials of settings: what one may spend, and which of those that tuning tried is the best."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 
@@ -16,3 +17,27 @@ def best_trials(answered: Iterable[tuple[str, int, float]]) -> dict[str, int]:
     # Rounded, since (0.1 + 0.2) / 2 is not (0 + 0.3) / 2 in floats; accuracies are shares of fewer items than 1e9.
     by_merit = sorted(accuracies, key=lambda own: (round(fmean(accuracies[own]), 12), -own[1]))
     return dict(by_merit)  # the last of an arm, which is its best, stays
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a trial of the arm whose compute is the budget took; `fixed` of it would be the same in a longer run."""
+
+    flops: int
+    fixed: int
+    extinct: bool
+
+
+def trial_budget(lead: Sequence[Spent], budget: float, generations: int, tried: int) -> tuple[int, float]:
+    """FLOPs of a trial of an arm with a relative `budget`, and their share of its whole run. A whole run of the lead has
+    so many `generations`, its trials had `tried`.
+
+    The mean of what the lead's trials cost: more where an arm may spend more than the lead; where it may spend less, as
+    much (a fraction of a fraction hardly pays for the choice of a route), but never more than the arm's whole run, as
+    these trials foretell it. What died out spent less and is left out of the mean.
+    """
+    lived = [spent for spent in lead if not spent.extinct] or lead
+    mean, fixed = fmean(spent.flops for spent in lived), fmean(spent.fixed for spent in lived)
+    whole = fixed + (mean - fixed) * generations / tried
+    flops = min(max(1.0, budget) * mean, budget * whole)
+    return round(flops), flops / (budget * whole)

@@ -5,8 +5,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from evolora_core.config.rivals import Decay
-from evolora_core.config.strict import Strict, load_yaml
+from evolora_core.engine.strict import Decay, Strict, load_yaml
 from evolora_core.errors import ConfigError
 
 DESCRIPTIONS = Path(__file__).resolve().parents[2] / "configs" / "hosts"

@@ -20,7 +20,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from evolora_core import artifacts, rng
-from evolora_core.config import EsConfig
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.evaluation.outcome import Decoding
@@ -33,6 +32,7 @@ from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
 from evolora_core.progress import Progress
+from evolora_core.searches.adapters.settings.es import EsConfig
 
 log = logging.getLogger(__name__)
 

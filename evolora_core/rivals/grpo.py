@@ -28,7 +28,7 @@ from trl import GRPOConfig as TrlConfig
 from trl import GRPOTrainer
 
 from evolora_core import artifacts, rng
-from evolora_core.config import GrpoConfig, config_hash
+from evolora_core.engine.strict import config_hash
 from evolora_core.errors import DataError, StageError
 from evolora_core.evaluation.grading import encode_unique
 from evolora_core.evaluation.outcome import Decoding
@@ -44,6 +44,7 @@ from evolora_core.rivals.checkpoints import is_finite
 from evolora_core.rivals.groups import Groups, group_flops
 from evolora_core.rivals.isolation import isolated
 from evolora_core.rivals.training import AdapterOnly, lora, trainer_settings
+from evolora_core.searches.adapters.settings.grpo import GrpoConfig
 
 log = logging.getLogger(__name__)
 

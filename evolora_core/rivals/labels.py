@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evolora_core import rng
-from evolora_core.config import SftConfig
 from evolora_core.families import Item
+from evolora_core.searches.adapters.settings.sft import SftConfig
 
 
 def labelled(items: Sequence[Item], config: SftConfig, seed: int) -> list[Item]:

@@ -1,18 +1,24 @@
 """One adapter from rewards alone, then the choice between it and the host, all within one budget."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from evolora_core.ecology.calibration import Calibration
 from evolora_core.evaluation.outcome import Decoding
-from evolora_core.families import Item
-from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
+from evolora_core.population.candidates import load_candidates, write_candidates
 from evolora_core.progress import Progress
-from evolora_core.rivals.candidates import load_candidates, write_candidates
-from evolora_core.routing import choose_among
+from evolora_core.rivals.terms import Terms
+from evolora_core.routing.candidates import choose_among
+
+
+class Settings(Protocol):
+    """What is read here of the settings of a training."""
+
+    @property
+    def rank(self) -> int: ...
 
 
 class Trained(Protocol):
@@ -24,47 +30,50 @@ class Trained(Protocol):
     def steps(self) -> list[dict[str, float]]: ...
 
 
-Result = TypeVar("Result", bound=Trained)
+Own = TypeVar("Own", bound=Settings, contravariant=True)
+Result = TypeVar("Result", bound=Trained, covariant=True)
 
 
-def train_and_route(
-    train: Callable[..., Result],
-    host: Host,
-    items: Sequence[Item],
-    selection: Sequence[Item],
-    config: Any,
-    calibration: Calibration,
-    *,
-    budget_flops: int,
-    seed: int,
-    folder: Path,
-    decoding: Decoding,
-    routings: Sequence[str],
-    progress: Progress | None = None,
-) -> Result:
-    """Let `train` (`train_es` or `train_grpo`, with their `config`) make an adapter in `folder`/all of what the choice
-    of routes leaves of the budget. Leaves candidates.json and routes; the result's meter has both.
+class Train(Protocol[Own, Result]):
+    """`train_es` or `train_grpo`: makes an adapter in `folder` for so many FLOPs."""
+
+    def __call__(
+        self,
+        host: Host,
+        items: Sequence[Item],
+        config: Own,
+        *,
+        budget_flops: int,
+        seed: int,
+        folder: Path,
+        decoding: Decoding,
+        progress: Progress | None = None,
+    ) -> Result: ...
+
+
+def train_and_route(train: Train[Own, Result], config: Own, terms: Terms, folder: Path) -> Result:
+    """Let `train` make an adapter in `folder`/all of what the choice of routes leaves of the budget. Leaves
+    candidates.json and routes; the result's meter has both.
     """
-    reserve = calibration.routing_reserve(FlopModel.from_model(host.model), len(selection), [config.rank])
     result = train(
-        host,
-        items,
+        terms.host,
+        terms.items,
         config,
-        budget_flops=budget_flops - reserve,
-        seed=seed,
+        budget_flops=terms.for_training([config.rank]),
+        seed=terms.seed,
         folder=folder / "all",
-        decoding=decoding,
-        progress=progress,
+        decoding=terms.decoding,
+        progress=terms.progress,
     )
     rows = write_candidates(folder, ["all"], [1.0])
     choose_among(
-        host,
-        load_candidates(host, folder),
-        selection,
+        terms.host,
+        load_candidates(terms.host, folder),
+        terms.selection,
         {"": [row["slot"] for row in rows]},
-        routings,
+        terms.routings,
         folder,
         result.meter,
-        decoding=decoding,
+        decoding=terms.decoding,
     )
     return result

@@ -29,7 +29,7 @@ from trl import SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from evolora_core import artifacts, rng
-from evolora_core.config import SftConfig, config_hash
+from evolora_core.engine.strict import config_hash
 from evolora_core.evaluation.outcome import Decoding
 from evolora_core.families import Item
 from evolora_core.flops import FlopModel
@@ -52,6 +52,7 @@ from evolora_core.rivals.layers import quicken_layers
 from evolora_core.rivals.plan import Plan, make_plan
 from evolora_core.rivals.rows import TrainingRows, tokenise
 from evolora_core.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
+from evolora_core.searches.adapters.settings.sft import SftConfig
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,9 @@ import torch
 from peft import LoraConfig
 from torch.utils.data import Sampler
 
-from evolora_core.config import GrpoConfig, SftConfig
 from evolora_core.hosts import Host
+from evolora_core.searches.adapters.settings.grpo import GrpoConfig
+from evolora_core.searches.adapters.settings.sft import SftConfig
 
 
 def lora(rank: int, scale: float) -> LoraConfig:

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from tqdm import tqdm
 
-from evolora_core.config import EcologyConfig, SuiteConfig
 from evolora_core.datasets import build_splits
 from evolora_core.ecology import evolve
 from evolora_core.ecology.calibration import Calibration, calibrate
@@ -24,6 +23,8 @@ from evolora_core.families import Item
 from evolora_core.hosts import Host, load_host
 from evolora_core.probes import watch
 from evolora_core.report.plots import STYLE
+from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from flows.bench.timing import Row, row
 
 STANDARD = {"population": 16, "episodes": 256, "rank": 8}

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evolora_core import rng
-from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
+from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.store import query
 from flows.bench import strikes
 from flows.bench.strikes import NotStruck, Strike

@@ -19,9 +19,9 @@ from statistics import median
 from typing import Any
 
 from evolora_core.artifacts import write_json
-from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
 from evolora_core.run_index import entries, suites
+from evolora_core.searches.adapters.experiment import SuiteConfig
 from flows.bench.timing import Row, row
 
 
@@ -82,18 +82,18 @@ def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
 
 
 def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
-    from evolora_core.config import load_suite
+    from evolora_core.engine.stage import StageResult, Step, Suite
     from evolora_core.run_index import write_suite
-    from flows._preflight import identify_host, suite_id
-    from flows._steps import PACK, Step
+    from evolora_core.searches.closing import PACK
+    from evolora_core.searches.registry import load_experiment, suite_id
+    from flows._preflight import identify_host
     from flows._suite import complete_seeds
     from flows.paper_suite import chain, closing
     from tasks import pack
-    from tasks._stage import StageResult, Suite
     from tasks._worker import start_worker
     from tasks.record import record
 
-    config = load_suite(suite)
+    config = load_experiment(suite)
     start_worker(config.threads)
     started = time.perf_counter()
     host, identity = identify_host(config)

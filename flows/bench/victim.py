@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evolora_core.artifacts import write_json
-from evolora_core.config import SuiteConfig
 from evolora_core.errors import StageError
 from evolora_core.run_index import Entry, entries, suites
+from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.store import fingerprints
 
 RETRIES = 3

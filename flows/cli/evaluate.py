@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from evolora_core import artifacts
-from evolora_core.config import Routing
+from evolora_core.searches.adapters.settings.evaluation import Routing
 from flows.cli._app import AnyId, AtLeastOne, Json, show
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
-    from evolora_core.config import DecodingConfig
     from evolora_core.errors import ConfigError
     from evolora_core.holdouts import read_holdout
     from evolora_core.home import prepare_home
+    from evolora_core.language.decoding import DecodingConfig
 
     items = read_holdout(holdout)
     if organelle is not None and run is None:
@@ -85,7 +85,8 @@ def evaluate(
 
 def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     """The training stage of a run and its resolved suite."""
-    from evolora_core.run_index import find_run, find_suite
+    from evolora_core.run_index import find_run
+    from evolora_core.searches.registry import find_suite
 
     entry = find_run(home, run, ("evolve", "sft", "es", "grpo"))
     suite = find_suite(home, entry.suite).index(home) / "suite.json"
@@ -99,11 +100,11 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.holdout import Evolved
     from evolora_core.population.slots import HOST
+    from evolora_core.population.trained import load_trained
     from evolora_core.routing import FILE, read_classifier, read_routes
-    from tasks.evaluate import load_adapters
 
     folder = home / entry.folder
-    population, organelles = load_adapters(host, folder)
+    population, organelles = load_trained(host, folder)
     slots = {organelle: slot for slot, organelle in organelles.items()}
     own = folder / f"routes-{routing}.json"
     if own.exists():

@@ -36,10 +36,10 @@ def export(
 
     from evolora_core.hosts import load_host
     from evolora_core.population.peft_io import export_peft
-    from tasks.evaluate import load_adapters
+    from evolora_core.population.trained import load_trained
 
     host = load_host(suite["host"])
-    population, organelles = load_adapters(host, home / entry.folder)
+    population, organelles = load_trained(host, home / entry.folder)
     slots = {number: slot for slot, number in organelles.items()}
     if organelle is None:
         organelle = organelles[best_slot(home / entry.folder, list(organelles))]

@@ -27,7 +27,7 @@ def build(
     """Build the paper pack of a suite from the store."""
     from evolora_core.home import prepare_home
     from evolora_core.report import build as build_pack
-    from evolora_core.run_index import find_suite
+    from evolora_core.searches.registry import find_suite
 
     home = prepare_home()
     found = find_suite(home, suite)

@@ -28,8 +28,9 @@ def retry(
     """
     from evolora_core.errors import ConfigError
     from evolora_core.home import home_path
-    from evolora_core.run_index import SuiteId, find_suite, read_packs, suites
-    from flows._preflight import asked_suite, suite_id
+    from evolora_core.run_index import SuiteId, read_packs, suites
+    from evolora_core.searches.registry import find_suite, suite_id
+    from flows._preflight import asked_suite
 
     home = home_path()
     if not suites(home):

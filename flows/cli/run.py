@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 if TYPE_CHECKING:
-    from evolora_core.config import SuiteConfig
+    from evolora_core.searches.adapters.experiment import SuiteConfig
 
 
 def register(app: App) -> None:
@@ -32,9 +32,9 @@ def run(
     """Run a suite end to end, in this process and its workers. Stages that are done are reused; a killed one
     resumes.
     """
-    from evolora_core.config import load_suite
+    from evolora_core.searches.registry import load_experiment
 
-    config = load_suite(suite, settings or [])
+    config = load_experiment(suite, settings or [])
     if only:
         only = runs_of(config, only)
     run_suite(config, packs, only or [])
@@ -64,7 +64,8 @@ def run_suite(config: "SuiteConfig", packs: Path, only: Sequence[str] = ()) -> N
 
     home = prepare_home()
     from evolora_core.run_index import begin
-    from flows._preflight import check_machine, check_suite, suite_id
+    from evolora_core.searches.registry import suite_id
+    from flows._preflight import check_machine, check_suite
     from flows._server import embedded_prefect
 
     check_machine(config)

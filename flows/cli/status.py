@@ -23,7 +23,8 @@ def status(
     """Show the stages of each run: done, cached, running, failed (with the reason) or waiting; their time and FLOPs."""
     from evolora_core.errors import ConfigError
     from evolora_core.home import home_path
-    from evolora_core.run_index import entries, find_suite, suites, waiting
+    from evolora_core.run_index import entries, suites, waiting
+    from evolora_core.searches.registry import find_suite
 
     home = home_path()
     if suite is None and not suites(home):

@@ -42,7 +42,7 @@ def shard(
     """
     from evolora_core.errors import ConfigError
     from evolora_core.home import prepare_home
-    from evolora_core.run_index import find_suite
+    from evolora_core.searches.registry import find_suite
     from evolora_core.store import write_shard
     from flows._preflight import asked_suite
     from flows.cli.run import runs_of

@@ -5,13 +5,14 @@ import numpy as np
 import pytest
 import torch
 
-from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.datasets import build_splits
 from evolora_core.ecology.calibration import calibrate
 from evolora_core.families import gold
 from evolora_core.hosts import load_host
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW, build_batch, train_step
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 torch.set_num_threads(1)
 

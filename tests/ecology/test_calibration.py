@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from evolora_core.config import EcologyConfig
 from evolora_core.ecology.calibration import Calibration, calibrate
 from evolora_core.errors import StageError
 from evolora_core.flops import FlopModel
@@ -16,6 +15,7 @@ from evolora_core.meter import Meter
 from evolora_core.plasticity import RULES
 from evolora_core.population.stack import Population
 from evolora_core.routing import choose_among
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 
 @pytest.fixture

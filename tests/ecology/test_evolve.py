@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from evolora_core import artifacts
-from evolora_core.config import EcologyConfig
 from evolora_core.ecology import evolve as loop
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
@@ -21,6 +20,7 @@ from evolora_core.ecology.world import World
 from evolora_core.errors import StageError
 from evolora_core.flops import FlopModel
 from evolora_core.population.merge import summed_rank
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 
 def run(small: Any, folder: Path, *, seed: int = 0, config: Any = None, **more: Any) -> Any:

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from evolora_core.config import EcologyConfig
 from evolora_core.ecology import perturbation
 from evolora_core.ecology.events import TABLES
 from evolora_core.ecology.evolve import evolve, load_evolved
@@ -24,6 +23,7 @@ from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Grade
 from evolora_core.meter import Meter
 from evolora_core.probes import watch
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 RULES = ["grpo", "hebbian", "es"]
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from evolora_core import rng
-from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Item, grade
 from evolora_core.flops import FlopModel
 from evolora_core.hosts import Room
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.population.stack import Population
 
 DECODING = DecodingConfig(max_new_tokens=8, batch_rows=4)

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evolora_core.config import DecodingConfig
 from evolora_core.errors import AdapterError, ConfigError
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.evaluation.holdout import Evolved, arm_names, evaluate_holdout, evaluation_rows
+from evolora_core.evaluation.holdout import Evolved, arm_names, evaluate_holdout
+from evolora_core.evaluation.outcome import evaluation_rows
 from evolora_core.evaluation.statistics import wilson
 from evolora_core.families import Item
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.slots import HOST

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.evaluation.routed import NOBODY, answer_by_router
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population

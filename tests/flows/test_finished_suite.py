@@ -14,7 +14,8 @@ import pytest
 
 from evolora_core import identity
 from evolora_core.errors import ConfigError
-from evolora_core.run_index import entries, find_suite
+from evolora_core.run_index import entries
+from evolora_core.searches.registry import find_suite
 from evolora_core.store import query
 from flows.cli import main
 

@@ -23,9 +23,10 @@ from prefect.task_runners import TaskRunner
 from toy_stages import count, executions, toy_suite
 
 from evolora_core import artifacts
+from evolora_core.engine.stage import Step
 from evolora_core.run_index import entries
 from flows._runner import StageRunner, stage_runner
-from flows._steps import Outcome, Step, follow, submit
+from flows._steps import Outcome, follow, submit
 from flows._workers import Workers
 from tasks import _progress
 from tasks._log import Console

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from evolora_core.config import load_suite
+from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
 from evolora_core.run_index import SuiteId
+from evolora_core.searches.registry import load_experiment
 from flows._steps import wanted
 from flows.paper_suite import chain
-from tasks._stage import Suite
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
 RUN = "ecology.s0.evolve"
@@ -19,7 +19,7 @@ RUN = "ecology.s0.evolve"
 def suite() -> Suite:
     """A suite that is called like one of its conditions."""
     settings = ["name=ecology", "seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
-    return Suite(load_suite(TINY, settings), SuiteId("ecology", "0a1b2c3d"), {}, {})
+    return Suite(load_experiment(TINY, settings), SuiteId("ecology", "0a1b2c3d"), {}, {})
 
 
 @pytest.mark.parametrize("prefix", ["", "ecology.", "ecology-0a1b2c3d."])

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from random_host import random_host
 from safetensors.torch import load_file, save
 
-from evolora_core.config import DecodingConfig
 from evolora_core.errors import DataError
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families.base import Item
 from evolora_core.hosts import find_host, load_host
+from evolora_core.language.decoding import DecodingConfig
 
 TEXTS = ("config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", "tokenizer.json")
 TEMPLATES = st.one_of(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from evolora_core.config import load_suite
 from evolora_core.errors import HostError
 from evolora_core.hosts import arithmetic, load_host, settled_dtype
+from evolora_core.searches.registry import load_experiment
 from flows._preflight import identify_host
 
 
@@ -39,7 +39,7 @@ def test_the_answer_is_measured_once_and_stays(home: Path, monkeypatch: pytest.M
 
 def test_suites_and_hosts_name_what_was_settled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arithmetic, "_gigaflops", lambda kind, device: {"bfloat16": 9.0, "float32": 1.0}[kind])
-    loading, identity = identify_host(load_suite("configs/suites/tiny.yaml", ["dtype=auto"]))
+    loading, identity = identify_host(load_experiment("configs/suites/tiny.yaml", ["dtype=auto"]))
     assert loading["dtype"] == identity["dtype"] == "bfloat16"
     assert load_host("nano", dtype="auto").identity["dtype"] == "bfloat16"
 

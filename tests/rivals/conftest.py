@@ -2,9 +2,9 @@ import pytest
 import torch
 from random_host import draw_items, random_host
 
-from evolora_core.config import DecodingConfig
 from evolora_core.families import Item
 from evolora_core.hosts import Host
+from evolora_core.language.decoding import DecodingConfig
 
 torch.set_num_threads(1)
 

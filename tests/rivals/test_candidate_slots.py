@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from evolora_core.population.candidates import add_candidate, load_candidates, write_candidates
 from evolora_core.population.merge import add_up
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
-from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
 
 
 def test_a_sum_is_one_more_candidate_and_is_loaded_like_the_others(host: Any, tmp_path: Path) -> None:

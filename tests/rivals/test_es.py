@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from evolora_core.config import DecodingConfig, EsConfig
 from evolora_core.datasets import build_splits
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Grade
 from evolora_core.hosts import load_host
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.plasticity.es import slope
 from evolora_core.population.peft_io import import_peft
 from evolora_core.rivals import es
+from evolora_core.searches.adapters.settings.es import EsConfig
 
 torch.set_num_threads(1)
 CONFIG = EsConfig(rank=2, pairs=4, items=6, sigma=0.05)

@@ -14,14 +14,15 @@ from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOTrainer
 
-from evolora_core.config import DecodingConfig, GrpoConfig
 from evolora_core.errors import DataError, StageError
 from evolora_core.families import Item, grade
 from evolora_core.flops import FlopModel
 from evolora_core.hosts import load_host
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.population.peft_io import import_peft
 from evolora_core.rivals import grpo, resume
 from evolora_core.rivals.groups import Groups, group_flops
+from evolora_core.searches.adapters.settings.grpo import GrpoConfig
 
 torch.set_num_threads(1)
 CONFIG = GrpoConfig(rank=2, groups=4, samples=3, learning_rate=0.02)

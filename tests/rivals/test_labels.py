@@ -6,9 +6,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.config import SftConfig
 from evolora_core.families import Item
 from evolora_core.rivals.labels import labelled, parts
+from evolora_core.searches.adapters.settings.sft import SftConfig
 
 ITEMS = [
     Item(f"{family} {depth} {i}", f"{family} {depth} {i}", family, depth, f"{family}:{depth}:{i}")

@@ -9,11 +9,11 @@ import pytest
 import torch
 from random_host import draw_items
 
-from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.outcome import Outcome
 from evolora_core.families.base import Grade
 from evolora_core.hosts import load_host
 from evolora_core.hosts.layers import adapted_layers
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.merge import add_up

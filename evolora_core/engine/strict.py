@@ -4,7 +4,8 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
@@ -17,6 +18,9 @@ from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain
 
 LONGEST_FILE = 200 * 1024  # bytes; the largest suite of ours has four thousand
 LONGEST_OVERRIDE = 10_000  # characters
+LATER: dict[str, Any] = {
+    "later": True
+}  # `json_schema_extra` of a setting that came after suites were hashed without it
 
 
 class Strict(BaseModel):
@@ -44,6 +48,7 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what the store's columns hold
 Changes = Annotated[dict[str, Any], AfterValidator(_plain)]  # settings, nested as in their section
+Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class _Loader(yaml.SafeLoader):
@@ -67,11 +72,26 @@ def _kinds(annotation: Any) -> set[Any]:
     return set().union(*map(_kinds, inner)) if inner else ({annotation} if annotation.__hash__ else set())
 
 
-def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, ...] = ()) -> Model:
+@dataclass(frozen=True)
+class Document:
+    """The settings in a file, with overrides, before any model has checked them, and where each stands."""
+
+    values: dict[str, Any]
+    path: Path
+    lines: Mapping[tuple[str, ...], int]
+    overrides: Sequence[str]
+
+
+def load_yaml(path: Path, model: type[Model], overrides: Sequence[str] = ()) -> Model:
     """Read `path` as a `model`; `overrides` are dotted settings such as `ecology.generations=4`.
 
     Raises ConfigError with the file, the line, the key and the nearest valid key or the reason.
     """
+    return checked(read_settings(path, overrides), model)
+
+
+def read_settings(path: Path, overrides: Sequence[str] = ()) -> Document:
+    """Read the settings in `path`, whatever they are of. Raises ConfigError for what is no mapping in YAML."""
     # What we wrote ourselves is JSON, which YAML reads otherwise where text is escaped.
     written = Path(path).suffix == ".json"
     try:
@@ -100,15 +120,44 @@ def load_yaml(path: Path, model: type[Model], overrides: list[str] | tuple[str, 
         check_depth(values)
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from error
+    return Document(values, path, lines, overrides)
+
+
+def checked(document: Document, model: type[Model]) -> Model:
+    """The document as a `model`. Raises ConfigError with the place of the first fault."""
     try:
-        return model.model_validate(values)
+        return model.model_validate(document.values)
     except ValidationError as error:
-        raise ConfigError(_explain(error, model, str(path), lines, overrides)) from error
+        raise ConfigError(_explain(error, model, document)) from error
+
+
+def stated(model: BaseModel) -> dict[str, Any]:
+    """The settings as JSON, for a hash: a setting that came LATER is left out where it stands at its default, so that
+    what was hashed before it came still has its hash.
+    """
+    kept: dict[str, Any] = model.model_dump(mode="json")
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        if (field.json_schema_extra or {}) == LATER and value == field.get_default(call_default_factory=True):
+            del kept[name]
+        elif name in kept:
+            kept[name] = _stated(value, kept[name])
+    return kept
+
+
+def _stated(value: Any, dumped: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return stated(value)
+    if isinstance(value, list | tuple):
+        return [_stated(one, own) for one, own in zip(value, dumped, strict=True)]
+    if isinstance(value, dict):
+        return {key: _stated(one, own) for (key, own), one in zip(dumped.items(), value.values(), strict=True)}
+    return dumped
 
 
 def config_hash(model: BaseModel) -> str:
-    """First 8 hex digits of the SHA-256 of the model's canonical JSON."""
-    text = json.dumps(model.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    """First 8 hex digits of the SHA-256 of the model's settings as canonical JSON."""
+    text = json.dumps(stated(model), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
@@ -150,20 +199,14 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
     return found
 
 
-def _explain(
-    error: ValidationError,
-    model: type[BaseModel],
-    file: str,
-    lines: dict[tuple[str, ...], int],
-    overrides: Sequence[str],
-) -> str:
+def _explain(error: ValidationError, model: type[BaseModel], document: Document) -> str:
     """The first fault of a validation as one line with its place."""
     fault = _first(error)
     path = tuple(str(part) for part in fault["loc"])
     name = ".".join(path)
-    keys = [text.partition("=")[0].strip() for text in overrides]
+    keys = [text.partition("=")[0].strip() for text in document.overrides]
     setting = next((key for key in keys if f"{name}.".startswith(f"{key}.")), None)
-    place = f"--set {setting}" if setting else f"{file}:{_nearest_line(path, lines)}"
+    place = f"--set {setting}" if setting else f"{document.path}:{_nearest_line(path, document.lines)}"
     return f"{place}: {explain_fault(error, model)}"
 
 
@@ -199,7 +242,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _nearest_line(path: tuple[str, ...], lines: dict[tuple[str, ...], int]) -> int:
+def _nearest_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int:
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)

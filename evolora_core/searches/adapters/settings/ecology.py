@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from evolora_core.config.strict import Changes, Strict
+from evolora_core.engine.strict import Changes, Strict
 
 
 class PlasticityConfig(Strict):
@@ -221,8 +221,8 @@ class AssimilationConfig(Strict):
     margin: float = Field(0.1, gt=0, lt=1, description="accuracy that a child may lose on the cells of its parents")
 
 
-class EcologyConfig(Strict):
-    """One ecology run."""
+class EcologySettings(Strict):
+    """One ecology, whatever its length: what a run reads."""
 
     population: int = Field(
         16, ge=2, le=4096, description="founders, and organelles that live after a generation at most"
@@ -234,12 +234,6 @@ class EcologyConfig(Strict):
         description="adapter ranks; the founders of each family get them in turn, the largest first",
     )
     scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A")
-    generations: int = Field(10, ge=1, le=1_000_000, description="generations of a run")
-    trials: list[Changes] = Field(
-        [{"plasticity": {"learning_rate": rate}} for rate in (5e-4, 1e-3, 2e-3)],
-        max_length=100,
-        description="settings that tuning tries, nested as here; the best trial's are used. []: nothing is tuned",
-    )
     episodes: int = Field(
         1024,
         ge=1,
@@ -279,7 +273,7 @@ class EcologyConfig(Strict):
         return 0.0 if self.plasticity.rule == "search" else self.temperature
 
     @model_validator(mode="after")
-    def _fits(self) -> "EcologyConfig":
+    def _fits(self) -> "EcologySettings":
         if self.episodes < self.population * self.samples:
             raise ValueError("episodes must be at least population × samples, or some organelle never answers")
         if "fisher" in self.assimilation.methods and self.plasticity.rule in ("none", "grpo", "hebbian", "es"):
@@ -288,3 +282,14 @@ class EcologyConfig(Strict):
                 "remembers none; leave it out"
             )
         return self
+
+
+class EcologyConfig(EcologySettings):
+    """One ecology run."""
+
+    generations: int = Field(10, ge=1, le=1_000_000, description="generations of a run")
+    trials: list[Changes] = Field(
+        [{"plasticity": {"learning_rate": rate}} for rate in (5e-4, 1e-3, 2e-3)],
+        max_length=100,
+        description="settings that tuning tries, nested as here; the best trial's are used. []: nothing is tuned",
+    )

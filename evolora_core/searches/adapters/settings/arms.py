@@ -1,30 +1,37 @@
 """Arms: conditions that are another with some settings changed, and the trials by which each arm is tuned."""
 
-from typing import Literal, TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from evolora_core.config.strict import Changes, Strict, explain_fault
+from evolora_core.engine.strict import Changes, Strict, explain_fault
+from evolora_core.searches.adapters.arms.registry import ARMS
 
 Section = TypeVar("Section", bound=BaseModel)
+
+
+def _kind(name: str) -> str:
+    """The name of a kind of arm for which something is made."""
+    kinds = [own for own, arm in ARMS.items() if arm.stage]
+    if name not in kinds:
+        raise ValueError(f"is no kind of condition; choose from {', '.join(kinds)}")
+    return name
 
 
 class ArmConfig(Strict):
     """A condition that is another one with some settings changed."""
 
-    like: Literal["single", "ecology", "sft", "es", "grpo"] = Field(
-        description="condition whose settings this one starts from"
-    )
+    like: Annotated[str, AfterValidator(_kind)] = Field(description="condition whose settings this one starts from")
     budget: float = Field(
         1.0,
         gt=0,
         le=1000,
-        description="FLOPs that it may spend, relative to the condition `ecology` of the same seed",
+        description="FLOPs that it may spend, relative to the condition `budget_of` of the same seed",
     )
     changes: Changes = Field(
         {},
-        description="settings that differ from the section `ecology` (for `like: ecology` and `like: single`), "
-        "`sft`, `es` or `grpo`, nested as there",
+        description="settings that differ from the section of that condition, such as `sft` (`ecology` for `like: ecology` and "
+        "`like: single`), nested as there",
     )
 
 

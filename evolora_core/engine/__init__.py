@@ -1,0 +1,1 @@
+"""What every search needs and no search changes: identities, artefacts, stages, settings, meters, random streams."""

@@ -1,0 +1,1 @@
+"""Language models and their tasks: hosts, families, data sets, grading."""

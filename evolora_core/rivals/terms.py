@@ -1,0 +1,31 @@
+"""What every rival is given, whatever it does with it: the same items, prices and choice of routes, and a budget."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evolora_core.evaluation.outcome import Decoding
+from evolora_core.families.base import Item
+from evolora_core.flops import FlopModel
+from evolora_core.hosts.host import Host
+from evolora_core.pricing import Prices
+from evolora_core.progress import Progress
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms on which rivals compete. `routings` are the routers for which routes are chosen on `selection`."""
+
+    host: Host
+    items: Sequence[Item]
+    selection: Sequence[Item]
+    prices: Prices
+    decoding: Decoding
+    routings: Sequence[str]
+    seed: int
+    budget_flops: int
+    progress: Progress
+
+    def for_training(self, ranks: Sequence[int]) -> int:
+        """FLOPs of the budget that choosing routes leaves, if adapters of these ranks are candidates."""
+        model = FlopModel.from_model(self.host.model)
+        return self.budget_flops - self.prices.routing_reserve(model, len(self.selection), ranks)

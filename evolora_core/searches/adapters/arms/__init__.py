@@ -1,0 +1,1 @@
+"""The arms of an adapter search, one file a kind: the stage that trains it, what that stage is asked, and what it leaves."""

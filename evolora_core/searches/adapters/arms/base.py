@@ -1,0 +1,78 @@
+"""What every stage that trains an arm of an adapter search is given."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import StageRequest, StageResult, Suite, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.families.registry import full_name, modules_of
+from evolora_core.language.decoding import DecodingConfig
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class Training(Strict):
+    """What every stage that trains is given, beside the settings of its arm."""
+
+    decoding: DecodingConfig
+    routings: list[str]  # for which routes are chosen, the headline first
+    arrivals: list[str]  # families in the order in which they come and go; none: all are there all the time
+    budget_flops: int | None = None
+
+    def shortened(self, share: float) -> Self:
+        """The same for a trial that is `share` of the whole run."""
+        return self
+
+
+class Choice(BaseModel):
+    """What tuning chose: the number of a trial by arm."""
+
+    trials: dict[str, int]
+
+
+def common(config: "SuiteConfig") -> dict[str, Any]:
+    """The parts of a training that are the same for every arm."""
+    data = config.data
+    return {
+        "decoding": config.decoding,
+        "routings": config.evaluation.trained_routings,
+        "arrivals": [full_name(name) for name in data.train_families] if data.arrivals else [],
+    }
+
+
+def chosen_trial(suite: "Suite[SuiteConfig]", arm: str, choice: StageResult | None) -> int | None:
+    """The number of the trial that was chosen for an arm; None if there are no trials."""
+    if choice:
+        return choice.facts(Choice).trials[arm]
+    return 0 if suite.config.trials else None
+
+
+def budget_from(suite: "Suite[SuiteConfig]", arm: str, budget: StageResult) -> int:
+    """FLOPs that an arm may spend, relative to those of the stage `budget`."""
+    return round(suite.config.budget(arm) * budget.flops)
+
+
+def training_request(
+    suite: "Suite[SuiteConfig]",
+    stage: str,
+    arm: str,
+    seed: int,
+    *,
+    entry: str,
+    asked: Training,
+    datasets: StageResult,
+    prices: StageResult,
+) -> StageRequest:
+    """Train an arm that spends a budget."""
+    return stage_request(
+        suite,
+        stage,
+        arm,
+        seed,
+        entry=entry,
+        also=modules_of(suite.config.data.train_families),
+        config=asked,
+        inputs={"datasets": datasets, "prices": prices},
+    )

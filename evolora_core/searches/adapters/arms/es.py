@@ -1,0 +1,76 @@
+"""The arm `es`: evolution strategies or random search on one adapter, with what the budget's arm spent, routing
+included.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work
+from evolora_core.searches.adapters.arms.base import (
+    Training,
+    budget_from,
+    chosen_trial,
+    common,
+    training_request,
+)
+from evolora_core.searches.adapters.settings.es import EsSettings
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class EsTraining(Training):
+    """What evolution strategies depend on."""
+
+    es: EsSettings
+
+
+class EsTrained(BaseModel):
+    """How they ended."""
+
+    steps: int
+
+
+def asked(config: "SuiteConfig", arm: str, trial: int | None) -> EsTraining:
+    """The training of a condition."""
+    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
+    return EsTraining(es=EsSettings.model_validate(settings), **common(config))
+
+
+def request(
+    suite: "Suite[SuiteConfig]",
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Train a condition; `budget` is the stage to whose FLOPs its own are relative."""
+    own = asked(suite.config, arm, chosen_trial(suite, arm, choice))
+    own = own.model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
+    return training_request(suite, "es", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
+
+
+def make(work: Work[EsTraining]) -> Made[EsTrained]:
+    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `es_steps` and `compute`."""
+    return train(work, work.folder)
+
+
+def train(work: Work[EsTraining], folder: Path) -> Made[EsTrained]:
+    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
+    from evolora_core.engine.tables import write_table
+    from evolora_core.rivals.es import train_es
+    from evolora_core.rivals.rewarded import train_and_route
+    from evolora_core.searches.adapters.arms.terms import terms_of
+
+    result = train_and_route(train_es, work.config.es, terms_of(work), folder)
+    write_table(folder, "es_steps", result.steps)
+    write_table(folder, "compute", result.meter.rows())
+    return Made(result.meter.total(), EsTrained(steps=len(result.steps)))
+
+
+TRAIN = Stage("es", request, make)

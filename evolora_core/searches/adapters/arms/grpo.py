@@ -1,0 +1,80 @@
+"""The arm `grpo`: group relative policy optimisation of one adapter, with what the budget's arm spent, routing
+included.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work
+from evolora_core.searches.adapters.arms.base import (
+    Training,
+    budget_from,
+    chosen_trial,
+    common,
+    training_request,
+)
+from evolora_core.searches.adapters.settings.grpo import GrpoSettings
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class GrpoTraining(Training):
+    """What it depends on."""
+
+    grpo: GrpoSettings
+
+
+class GrpoTrained(BaseModel):
+    """How it ended."""
+
+    steps: int
+    left_out: int
+    diverged: bool
+
+
+def asked(config: "SuiteConfig", arm: str, trial: int | None) -> GrpoTraining:
+    """The training of a condition."""
+    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
+    return GrpoTraining(grpo=GrpoSettings.model_validate(settings), **common(config))
+
+
+def request(
+    suite: "Suite[SuiteConfig]",
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Train a condition; `budget` is the stage to whose FLOPs its own are relative."""
+    own = asked(suite.config, arm, chosen_trial(suite, arm, choice))
+    own = own.model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
+    return training_request(suite, "grpo", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
+
+
+def make(work: Work[GrpoTraining]) -> Made[GrpoTrained]:
+    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `grpo_steps` and `compute`."""
+    return train(work, work.folder)
+
+
+def train(work: Work[GrpoTraining], folder: Path) -> Made[GrpoTrained]:
+    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
+    from evolora_core.engine.tables import write_table
+    from evolora_core.rivals.grpo import train_grpo
+    from evolora_core.rivals.rewarded import train_and_route
+    from evolora_core.searches.adapters.arms.terms import terms_of
+
+    result = train_and_route(train_grpo, work.config.grpo, terms_of(work), folder)
+    write_table(folder, "grpo_steps", result.steps)
+    write_table(folder, "compute", result.meter.rows())
+    return Made(
+        result.meter.total(), GrpoTrained(steps=len(result.steps), left_out=result.left_out, diverged=result.diverged)
+    )
+
+
+TRAIN = Stage("grpo", request, make)

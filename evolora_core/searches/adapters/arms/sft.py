@@ -1,0 +1,90 @@
+"""The arm `sft`: supervised fine-tuning of one adapter, or one for each family, with what the budget's arm spent, routing
+included.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work
+from evolora_core.searches.adapters.arms.base import (
+    Training,
+    budget_from,
+    chosen_trial,
+    common,
+    training_request,
+)
+from evolora_core.searches.adapters.settings.sft import SftSettings
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class SftTraining(Training):
+    """What fine-tuning depends on."""
+
+    sft: SftSettings
+
+
+class SftTrained(BaseModel):
+    """How it ended."""
+
+    labels: int
+    steps: int
+    chosen_step: dict[str, int]  # by adapter
+    left_out: int
+    diverged: bool
+
+
+def asked(config: "SuiteConfig", arm: str, trial: int | None) -> SftTraining:
+    """The training of a condition."""
+    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
+    return SftTraining(sft=SftSettings.model_validate(settings), **common(config))
+
+
+def request(
+    suite: "Suite[SuiteConfig]",
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Train a condition; `budget` is the stage to whose FLOPs its own are relative."""
+    own = asked(suite.config, arm, chosen_trial(suite, arm, choice))
+    own = own.model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
+    return training_request(suite, "sft", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
+
+
+def make(work: Work[SftTraining]) -> Made[SftTrained]:
+    """Leaves an adapter in PEFT's format for everything or for each family, candidates.json, routes, and the tables
+    `sft_steps` and `compute`.
+    """
+    return train(work, work.folder)
+
+
+def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
+    """Fine-tune into `folder`, then choose among the adapters and the host on the selection split, all within the
+    budget.
+    """
+    from evolora_core.engine.tables import write_table
+    from evolora_core.rivals.supervised import fine_tune_and_route
+    from evolora_core.searches.adapters.arms.terms import terms_of
+
+    trained = fine_tune_and_route(work.config.sft, terms_of(work), folder, work.config.arrivals)
+    write_table(folder, "sft_steps", trained.steps)
+    write_table(folder, "compute", trained.meter.rows())
+    facts = SftTrained(
+        labels=trained.labels,
+        steps=len(trained.steps),
+        chosen_step=trained.chosen,
+        left_out=trained.left_out,
+        diverged=trained.diverged,
+    )
+    return Made(trained.meter.total(), facts)
+
+
+TRAIN = Stage("sft", request, make)

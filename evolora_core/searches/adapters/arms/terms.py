@@ -1,0 +1,24 @@
+"""What a stage that trains a rival gives to the function that does it."""
+
+from evolora_core.datasets import read_items
+from evolora_core.engine.stage import Work
+from evolora_core.hosts.kept import stage_host
+from evolora_core.pricing import Prices
+from evolora_core.rivals.terms import Terms
+from evolora_core.searches.adapters.arms.base import Training
+
+
+def terms_of(work: Work[Training]) -> Terms:
+    """Host, items, prices, budget and the rest. They are read here, in the process that trains."""
+    assert work.config.budget_flops is not None
+    return Terms(
+        host=stage_host(work),
+        items=read_items(work.inputs["datasets"] / "train.jsonl"),
+        selection=read_items(work.inputs["datasets"] / "selection.jsonl"),
+        prices=Prices.load(work.inputs["prices"] / "calibration.json"),
+        decoding=work.config.decoding,
+        routings=work.config.routings,
+        seed=work.seed,
+        budget_flops=work.config.budget_flops,
+        progress=work.report,
+    )

@@ -1,0 +1,257 @@
+"""A suite: conditions × seeds on one host, ending in one paper pack."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from evolora_core.datasets import check_families
+from evolora_core.engine.stage import SHARED, WHOLE
+from evolora_core.engine.strict import LATER
+from evolora_core.language.data import DataConfig
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.searches.adapters.arms.registry import ARMS, AdapterArm
+from evolora_core.searches.adapters.settings.arms import ArmConfig, changed, leaves
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.es import EsConfig
+from evolora_core.searches.adapters.settings.evaluation import EvaluationConfig
+from evolora_core.searches.adapters.settings.grpo import GrpoConfig
+from evolora_core.searches.adapters.settings.sft import SftConfig
+from evolora_core.searches.adapters.settings.tuning import CalibrationConfig, TuningConfig
+from evolora_core.searches.base import Experiment
+
+Section = EcologyConfig | SftConfig | EsConfig | GrpoConfig
+TUNING = "tuning"  # what trials stand under
+# Rates that a rule does not read: trials that differ in nothing else are one run.
+UNREAD: dict[str, dict[str, Any]] = {
+    "hebbian": {"plasticity": {"learning_rate"}},
+    "none": {"plasticity": {"learning_rate", "hebbian_rate"}},
+    "best": {"learning_rate": True},
+}
+DEVICE = re.compile(r"cpu|mps|cuda(:[0-9]{1,3})?")
+
+
+class SuiteConfig(Experiment):
+    """A suite of conditions, each an arm, with which LoRA adapters on one host are searched for or trained."""
+
+    host: str = Field("nano", min_length=1, max_length=1000, description="host name, hub id or local folder")
+    device: str = Field("cpu", max_length=100, description="torch device: cpu, mps, cuda or cuda:1")
+    dtype: Literal["float32", "bfloat16", "auto"] = Field(
+        "float32",
+        description="arithmetic of host and adapters; `auto` measures once whether bfloat16 is much faster on the "
+        "device, and keeps to the result",
+    )
+    conditions: list[str] = Field(
+        ["frozen", "single", "ecology", "sft"],
+        min_length=1,
+        max_length=200,
+        description="conditions that the suite compares: frozen, single, ecology, sft, es, grpo, and those that "
+        "`arms` defines",
+    )
+    budget_of: str = Field(
+        "ecology",
+        max_length=60,
+        json_schema_extra=LATER,
+        description="condition whose FLOPs, in the run of the same seed, are the budget of all others; it runs for its "
+        "own generations",
+    )
+    arms: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60)], ArmConfig] = Field(
+        {},
+        description="conditions of your own, by name; the name `single` (or another kind's) gives that condition "
+        "settings of its own",
+    )
+    data: DataConfig = Field(description="families and splits")
+    decoding: DecodingConfig = Field(DecodingConfig(), description="decoding, the same for every arm")
+    ecology: EcologyConfig = Field(
+        EcologyConfig(), description="the ecology, and the condition `single`, which has the same rule"
+    )
+    sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning")
+    es: EsConfig = Field(EsConfig(), description="evolution strategies on one adapter")
+    grpo: GrpoConfig = Field(GrpoConfig(), description="group relative policy optimisation of one adapter")
+    tuning: TuningConfig = Field(TuningConfig(), description="how the trials of each arm are made")
+    calibration: CalibrationConfig = Field(CalibrationConfig(), description="what is measured before an ecology is run")
+    evaluation: EvaluationConfig = Field(description="routing and declared comparisons")
+
+    @field_validator("device")
+    @classmethod
+    def _known(cls, device: str) -> str:
+        if not DEVICE.fullmatch(device):
+            raise ValueError("is unknown; use cpu, mps, cuda or cuda:1")
+        return device
+
+    @model_validator(mode="after")
+    def _fits(self) -> "SuiteConfig":
+        if ("reselected" in self.evaluation.routings) != (self.data.reselection_items > 0):
+            raise ValueError(
+                "data.reselection_items: the router `reselected` chooses on them; have both, or 0 and no such router"
+            )
+        for key, values in (
+            ("seeds", self.seeds),
+            ("tuning.seeds", self.tuning.seeds),
+            ("conditions", self.conditions),
+            ("data.depths", self.data.depths),
+            ("evaluation.routings", self.evaluation.routings),
+            ("evaluation.strengths", self.evaluation.strengths),
+        ):
+            for number, value in enumerate(values):
+                if value in values[:number]:
+                    raise ValueError(f"{key}: {value!r} stands twice; keep one")
+        if reported := set(self.tuning.seeds) & set(self.seeds):
+            raise ValueError(f"tuning.seeds: {min(reported)} is also a reported seed; choose another")
+        known = [*ARMS, *self.arms]
+        for condition in self.conditions:
+            if condition not in known:
+                raise ValueError(f"conditions: {condition!r} is none of {', '.join(known)}; define it in `arms`")
+        # A kind may have settings of its own under its own name, but for the one whose section says what it spends.
+        own = {name for name, arm in self.arms.items() if name == arm.like != self.budget_of}
+        if taken := (set(self.arms) & {*ARMS, SHARED, WHOLE, TUNING}) - own:
+            raise ValueError(f"arms: {min(taken)!r} is taken; choose another name")
+        if idle := [name for name in self.arms if name not in self.conditions]:
+            raise ValueError(f"arms.{idle[0]}: not among the conditions; add it there or take it out here")
+        self._check_budget()
+        for name in self.trained:
+            count = len(self.settings(name).trials)
+            if count != self.trials:
+                raise ValueError(
+                    f"{name}: {count} trials, but {self.budget_of} has {self.trials}; all arms are tuned alike"
+                )
+            for trial in range(count):
+                self._check_asked_alike(name, trial)
+            self._check_peopled(name)
+            self._check_heard(name)
+        deaf = [condition for condition in self.conditions if not self.arm(condition).verifier_may_err]
+        if self.ecology.verifier_error and deaf:
+            raise ValueError(
+                f"ecology.verifier_error: the verifier of {deaf[0]!r} would not err; take it out, or let only "
+                "conditions like ecology err (arms.NAME.changes)"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _compares(self) -> "SuiteConfig":
+        named = {c for pair in self.evaluation.comparisons for c in (pair.a, pair.b)}
+        if absent := sorted(named - set(self.conditions)):
+            raise ValueError(f"evaluation.comparisons: {', '.join(absent)} is not among the conditions")
+        declared: set[tuple[str, ...]] = set()
+        for pair in self.evaluation.comparisons:
+            if pair.a == pair.b:
+                raise ValueError(f"evaluation.comparisons: {pair.a} with itself; compare two conditions")
+            asked = (*sorted((pair.a, pair.b)), pair.split, pair.routing or self.evaluation.routings[0])
+            if asked in declared:
+                raise ValueError(
+                    f"evaluation.comparisons: {pair.a} with {pair.b} on {pair.split} stands twice; keep one"
+                )
+            declared.add(asked)
+            a, b = self.arm(pair.a), self.arm(pair.b)
+            if pair.regime and b.name not in a.mapped_against and a.name not in b.mapped_against:
+                raise ValueError(
+                    f"evaluation.comparisons: the regime {pair.regime!r} compares {pair.a} with {pair.b}; the map asks "
+                    "where ecologies win, so one must be like ecology, the other like sft or single"
+                )
+        routed = {pair.routing for pair in self.evaluation.comparisons} - {None, *self.evaluation.routings}
+        if routed:
+            raise ValueError(f"evaluation.comparisons: {', '.join(map(str, routed))} is not among the routings")
+        return self
+
+    def _check_budget(self) -> None:
+        """The condition whose compute is the budget must be there, and end of itself."""
+        if not self.trained:
+            return
+        if self.budget_of not in self.conditions:
+            raise ValueError(f"conditions: all others spend the {self.budget_of}'s budget; add {self.budget_of}")
+        if not self.arm(self.budget_of).leads:
+            leaders = ", ".join(name for name, arm in ARMS.items() if arm.leads)
+            raise ValueError(f"budget_of: {self.budget_of!r} ends with its budget; name a condition like {leaders}")
+        if not self.data.arrivals:
+            return
+        if self.lead.generations < len(self.data.train_families):
+            raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
+        for condition in self.conditions:
+            if not self.arm(condition).follows_arrivals:
+                raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
+
+    def _check_asked_alike(self, name: str, trial: int) -> None:
+        """All trials of an arm must ask at one temperature, since the bare host's accuracy is measured once for the
+        arm.
+        """
+        own, tried = self.settings(name), self.settings(name, trial)
+        asked = [one.practice_temperature for one in (own, tried) if isinstance(one, EcologyConfig)]
+        if len(set(asked)) > 1:
+            raise ValueError(
+                f"{name}: trials.{trial} asks at another temperature than the arm (its temperature or "
+                "plasticity.rule); make that a condition of its own in `arms`"
+            )
+
+    def _check_peopled(self, name: str) -> None:
+        """A population needs a founder for each training family, or a family would never be practised."""
+        if not self.arm(name).peopled:
+            return
+        for settings in [self.settings(name), *(self.settings(name, trial) for trial in range(self.trials))]:
+            if isinstance(settings, EcologyConfig) and settings.population < len(self.data.train_families):
+                raise ValueError(f"{name}: population {settings.population}: at least one for each training family")
+
+    def _check_heard(self, name: str) -> None:
+        """Refuse settings without effect: what every trial replaces, and the generations of an arm with a budget."""
+        own = name in self.arms
+        section = self.settings(name)
+        place = f"arms.{name}.changes" if own else self.arm(name).section
+        given = self.arms[name].changes if own else getattr(self, place).model_dump(exclude_defaults=True)
+        replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
+        if dead := sorted(leaves(given) & replaced):
+            raise ValueError(f"{place}.{dead[0]}: every trial replaces it; change the trials, or take it out")
+        read: list[dict[str, Any]] = []
+        for number in range(len(section.trials)):
+            tried = self.settings(name, number)
+            rule = tried.plasticity.rule if isinstance(tried, EcologyConfig) else getattr(tried, "update", "")
+            read.append(tried.model_dump(exclude={"trials": True} | UNREAD.get(rule, {})))
+            if read[number] in read[:number]:
+                raise ValueError(
+                    f"{place}.trials: {read.index(read[number])} and {number} are the same run: "
+                    f"{rule or name!r} reads no setting in which they differ; change one, or take one out"
+                )
+        if own and name != self.budget_of and "generations" in given:
+            raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")
+
+    @property
+    def trained_routings(self) -> list[str]:
+        """The routers that a training stage chooses routes for: all but the one that chooses at the evaluation."""
+        return [routing for routing in self.evaluation.routings if routing != "reselected"]
+
+    def arm(self, condition: str) -> AdapterArm:
+        """What a condition is at bottom."""
+        return ARMS[self.arms[condition].like if condition in self.arms else condition]
+
+    @property
+    def trained(self) -> list[str]:
+        """The conditions for which something is made, in the order of the suite."""
+        return [condition for condition in self.conditions if self.arm(condition).stage]
+
+    def budget(self, condition: str) -> float:
+        """FLOPs that a condition may spend, relative to those of `budget_of`."""
+        return self.arms[condition].budget if condition in self.arms else 1.0
+
+    def settings(self, condition: str, trial: int | None = None) -> Section:
+        """The section of a condition with its changes, and those of one of its trials."""
+        section: Section = getattr(self, self.arm(condition).section)
+        if condition in self.arms:
+            section = changed(section, self.arms[condition].changes, f"arms.{condition}.changes")
+        if trial is None:
+            return section
+        return changed(section, section.trials[trial], f"{condition}: trials.{trial}")
+
+    @property
+    def lead(self) -> EcologyConfig:
+        """The settings of the condition whose compute is the budget."""
+        settings = self.settings(self.budget_of)
+        assert isinstance(settings, EcologyConfig)
+        return settings
+
+    @property
+    def trials(self) -> int:
+        """How many trials each arm is tuned by."""
+        return len(self.lead.trials) if self.trained else 0
+
+
+def check(suite: SuiteConfig) -> None:
+    """Refuse families that do not exist or have too few items. Raises ConfigError."""
+    check_families(suite.data)

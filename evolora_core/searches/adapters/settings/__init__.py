@@ -1,0 +1,1 @@
+"""The settings of an adapter search, a file for each section of its YAML file."""

@@ -1,0 +1,63 @@
+"""Settings of supervised fine-tuning."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from evolora_core.engine.strict import Changes, Decay, Strict
+
+
+class SftSettings(Strict):
+    """Compute-matched supervised fine-tuning of one adapter by TRL. What a run reads."""
+
+    rank: int = Field(8, ge=1, le=1024, description="adapter rank")
+    scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
+    learning_rate: float = Field(
+        6e-3, gt=0, le=10, description="AdamW learning rate after the warm-up; it falls to zero by the end"
+    )
+    batch_rows: int = Field(24, ge=1, le=65_536, description="rows of one optimizer step")
+    warmup_fraction: float = Field(0.05, ge=0, lt=1, description="share of the steps over which the rate rises")
+    weight_decay: float = Field(0.0, ge=0, le=10, description="AdamW weight decay")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.99), description="AdamW moment decays")
+    max_grad_norm: float = Field(1.0, gt=0, le=1e6, description="gradient norm bound")
+    kl: float = Field(
+        0.0,
+        ge=0,
+        le=1000,
+        description="weight of KL(host ‖ adapter) at the answer tokens, in nats a token, added to the loss; the "
+        "host's forward pass is charged",
+    )
+    epochs: float | None = Field(
+        None,
+        le=1e6,
+        gt=0,
+        description="passes over the training rows, at most; the rest of the budget stays unspent",
+    )
+    specialists: bool = Field(False, description="train an adapter for each family, with equal shares of the budget")
+    sum_weight: float = Field(
+        0.85,
+        ge=0,
+        le=10,
+        description="with `specialists`: factor of each proven specialist's ΔW in the sum, as the candidate that "
+        "answers everything; 0: no sum",
+    )
+    labels: int | None = Field(
+        None, ge=1, le=10_000_000, description="gold answers of each family that training sees; null: all"
+    )
+    label_error: float = Field(
+        0.0, ge=0, lt=1, description="share of the gold answers that are replaced by another item's"
+    )
+    strengths: list[Annotated[float, Field(gt=0, le=1000)]] = Field(
+        [1.0], max_length=100, min_length=1, description="factors of ΔW after training; the selection split chooses one"
+    )
+    checkpoints: int = Field(4, ge=1, le=1000, description="evenly spaced checkpoints; the selection split chooses one")
+
+
+class SftConfig(SftSettings):
+    """Compute-matched supervised fine-tuning of one adapter by TRL."""
+
+    trials: list[Changes] = Field(
+        [{"learning_rate": 3e-3}, {"learning_rate": 6e-3}, {"learning_rate": 1.2e-2}],
+        max_length=100,
+        description="settings that tuning tries, nested as here; the best trial's are used. []: nothing is tuned",
+    )

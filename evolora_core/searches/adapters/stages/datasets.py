@@ -1,0 +1,83 @@
+"""Stage `datasets`: the splits of one seed, the same for every condition."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from pydantic import RootModel
+
+from evolora_core.datasets import build_splits, check_disjoint, write_items
+from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.engine.tables import write_table
+from evolora_core.families.base import Item
+from evolora_core.families.registry import modules_of
+from evolora_core.language.data import DataConfig
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class Splits(Strict):
+    """What the splits depend on."""
+
+    data: DataConfig
+
+
+class Sizes(RootModel[dict[str, int]]):
+    """Items by split."""
+
+
+def families(data: DataConfig) -> list[str]:
+    """The modules of all families of a suite."""
+    return modules_of([*data.train_families, *data.ood_families, *data.retention_families])
+
+
+def request(suite: "Suite[SuiteConfig]", seed: int) -> StageRequest:
+    """Build the splits of `seed`."""
+    data = suite.config.data
+    return stage_request(
+        suite,
+        "datasets",
+        SHARED,
+        seed,
+        entry=__name__,
+        also=families(data),
+        config=Splits(data=data),
+        inputs={},
+        uses_host=False,
+    )
+
+
+def make(work: Work[Splits]) -> Made[Sizes]:
+    """Leaves SPLIT.jsonl and the tables `splits` and `leaks`. DataError if anything leaks."""
+    splits = build_splits(work.config.data, work.seed)
+    write_table(work.folder, "leaks", check_disjoint(splits))
+    write_table(work.folder, "splits", split_rows(splits))
+    for name, items in splits.items():
+        write_items(work.folder / f"{name}.jsonl", items)
+    return Made(0, Sizes({name: len(items) for name, items in splits.items()}))
+
+
+def split_rows(splits: Mapping[str, Sequence[Item]]) -> list[dict[str, str | int]]:
+    """Rows of the table `splits`: size and hash of every (split, family, depth)."""
+    cells: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for split, items in splits.items():
+        for item in items:
+            cells[split, item.family, item.depth].append(json.dumps(asdict(item), sort_keys=True))
+    return [
+        {
+            "split": split,
+            "family": family,
+            "depth": depth,
+            "n": len(texts),
+            "sha256": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+        }
+        for (split, family, depth), texts in cells.items()
+    ]
+
+
+DATASETS = Stage("datasets", request, make)

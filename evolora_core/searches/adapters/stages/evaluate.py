@@ -1,0 +1,108 @@
+"""Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite, and some
+of their items with its one adapter at several strengths.
+
+A killed one keeps its answers."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, JsonValue
+
+from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.searches.adapters.stages.datasets import families
+
+if TYPE_CHECKING:
+    from evolora_core.hosts.host import Host
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class Frontier(Strict):
+    """At which strengths of ΔW the one adapter answers, and how many items of each split."""
+
+    strengths: list[float]
+    items: int
+
+
+class Evaluation(Strict):
+    """What is asked of a condition. The bare host has no routers."""
+
+    condition: str
+    routings: list[str]
+    decoding: DecodingConfig
+    frontier: Frontier | None
+
+
+class Evaluated(BaseModel):
+    """Accuracy of the headline by split, and what two evaluations must share to be compared, their code apart."""
+
+    holdout_id_acc: float
+    holdout_ood_acc: float
+    retention_acc: float
+    comparable: dict[str, JsonValue]
+
+
+def request(
+    suite: "Suite[SuiteConfig]", condition: str, seed: int, *, datasets: StageResult, trained: StageResult | None = None
+) -> StageRequest:
+    """Evaluate `condition`, whose adapters are in `trained` (None: the bare host)."""
+    asked = suite.config.evaluation
+    strengths = sorted({1.0, *asked.strengths}) if trained else [0.0]
+    return stage_request(
+        suite,
+        JUDGED,
+        condition,
+        seed,
+        entry=__name__,
+        also=families(suite.config.data),
+        config=Evaluation(
+            condition=condition,
+            routings=list(asked.routings) if trained else [],
+            decoding=suite.config.decoding,
+            frontier=Frontier(strengths=strengths, items=asked.frontier_items) if asked.strengths else None,
+        ),
+        inputs={"datasets": datasets} | ({"trained": trained} if trained else {}),
+    )
+
+
+def make(work: Work[Evaluation]) -> Made[Evaluated]:
+    """Leaves the tables `evaluations`, `compute` and, where strengths are asked for, `frontier`. The arm of the first
+    router is named like the condition.
+    """
+    from evolora_core.datasets import read_items
+    from evolora_core.engine.tables import write_table
+    from evolora_core.hosts.kept import stage_host
+    from evolora_core.searches.adapters.evaluating import evaluate_condition
+    from evolora_core.splits import HOLDOUTS
+
+    host, asked = stage_host(work), work.config
+    found = evaluate_condition(
+        host,
+        asked.condition,
+        {split: read_items(work.inputs["datasets"] / f"{split}.jsonl") for split in HOLDOUTS},
+        work.inputs.get("trained"),
+        asked.routings,
+        asked.frontier,
+        foreign=work.inputs["datasets"] / "reselection.jsonl",
+        decoding=asked.decoding,
+        progress=work.report,
+        answered=work.folder / "answered",
+    )
+    for name, rows in found.tables.items():
+        write_table(work.folder, name, rows)
+    comparable = _comparable(work, host)
+    return Made(found.meter.total(), Evaluated.model_validate({**found.accuracies, "comparable": comparable}))
+
+
+def _comparable(work: Work[Evaluation], host: "Host") -> dict[str, JsonValue]:
+    return {
+        "host": host.identity["weights_sha256"],
+        "tokenizer": host.identity["tokenizer_sha256"],
+        "template": host.identity["template_sha256"],
+        "dtype": host.identity["dtype"],
+        "decoding": work.config.decoding.model_dump(mode="json"),
+        "dataset": work.results["datasets"].identity,
+    }
+
+
+EVALUATE = Stage(JUDGED, request, make)

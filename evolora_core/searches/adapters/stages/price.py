@@ -1,0 +1,94 @@
+"""Stage `price`: what an answer of the bare host costs, how often it is right, and what fits into memory; fails early
+and says why.
+"""
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.families.registry import modules_of
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.searches.adapters.settings.ecology import EcologySettings
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class Pricing(Strict):
+    """What prices depend on: how answers are asked for, and how large a population's passes are."""
+
+    decoding: DecodingConfig
+    answers: int
+    temperature: float
+    population: int
+    slots: int
+    rank: int
+    scale: float
+    batch_rows: int
+    break_even_accuracy: float
+
+
+class Priced(BaseModel):
+    """FLOPs of a unit of energy, and the units that a right answer pays."""
+
+    unit_flops: float
+    rho: float
+
+
+def stage_name(suite: "Suite[SuiteConfig]", arm: str) -> str:
+    """The stage that prices the answers of an arm: `price`, or one of its own for an evolution that practises at
+    another temperature than the section `ecology`, whose bare host is then another.
+    """
+    settings, usual = suite.config.settings(arm), suite.config.ecology.practice_temperature
+    own = isinstance(settings, EcologySettings) and settings.practice_temperature != usual
+    return f"price-{arm}" if own else "price"
+
+
+def request(suite: "Suite[SuiteConfig]", arm: str, seed: int, *, datasets: StageResult) -> StageRequest:
+    """Price answers to the training set of `seed`, asked as an arm asks."""
+    stage = stage_name(suite, arm)
+    settings = suite.config.ecology if stage == "price" else suite.config.settings(arm)
+    assert isinstance(settings, EcologySettings)
+    return stage_request(
+        suite,
+        stage,
+        SHARED,
+        seed,
+        entry=__name__,
+        also=modules_of(suite.config.data.train_families),
+        config=Pricing(
+            decoding=suite.config.decoding,
+            answers=settings.episodes,
+            temperature=settings.practice_temperature,
+            population=settings.population,
+            slots=settings.slots,
+            rank=max(settings.ranks),
+            scale=settings.scale,
+            batch_rows=settings.plasticity.batch_rows,
+            break_even_accuracy=settings.economy.break_even_accuracy,
+        ),
+        inputs={"datasets": datasets},
+    )
+
+
+def make(work: Work[Pricing]) -> Made[Priced]:
+    """Leaves calibration.json and the tables `calibration` and `compute`."""
+    from evolora_core.datasets import read_items
+    from evolora_core.engine.tables import write_table
+    from evolora_core.hosts.kept import stage_host
+    from evolora_core.meter import Meter
+    from evolora_core.pricing import Practice, price
+
+    practice = Practice(**work.config.model_dump(exclude={"decoding"}))
+    items = read_items(work.inputs["datasets"] / "train.jsonl")
+    prices = price(stage_host(work), items, practice, work.config.decoding, work.seed)
+    meter = Meter.from_state(prices.meter)
+    prices.save(work.folder / "calibration.json")
+    write_table(work.folder, "calibration", prices.rows())
+    write_table(work.folder, "compute", meter.rows())
+    return Made(meter.total(), Priced(unit_flops=prices.unit_flops, rho=prices.rho))
+
+
+PRICE = Stage("price", request, make)

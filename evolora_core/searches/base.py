@@ -1,0 +1,108 @@
+"""What a search has to bring, all of it on this page.
+
+A search is a package: one in `evolora_core/searches`, or one that a distribution names as an entry point of the group
+`evolora.searches`. A YAML file starts it by `search: NAME`. The package has
+
+    search.py       `SEARCH`, an object of the class `Search` below: settings, host, plan of stages, arms
+    sql/            `0001_*.sql`, … with the tables that its stages fill, and `views.sql` with what people query
+    pack.py         (or whichever module `Search.sections` names) `SECTIONS`: the tables, plots and text of its packs
+
+and nothing of the house knows its name. A plan is a list of steps (`engine/stage.py`), each a stage with what it is
+given and the steps that it needs. The house makes Prefect tasks of them, caches each by its identity, retries faults,
+resumes what was killed, writes the Parquet tables at the root of a stage's folder to the tables of the same name in the
+store, and follows these conventions:
+
+- The stage that judges a condition with a seed is called `evaluate`. It leaves the table `evaluations`, in which the
+  arm that is named like the condition is the headline. A seed counts once every condition of it is judged.
+- What it was judged with goes into its facts as `comparable`; conditions that differ in that are not compared.
+- `closing` is asked for the stages that close the suite, once the complete seeds are known: usually those of
+  `searches/closing.py`, which compare and pack.
+
+The house shares identity, artefacts, commits, run index, store, statistics, pack builder, meter and archive. It shares
+no evolutionary loop: that is a search's own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import Field
+
+from evolora_core.engine.stage import Stage, StageResult, Step, Suite
+from evolora_core.engine.strict import LATER, Seed, Strict
+
+DEFAULT = "adapters"  # the search of a file that names none
+
+
+class Experiment(Strict):
+    """What every YAML file says, whatever it searches. Its id is its name and the hash of all its settings."""
+
+    search: str = Field(DEFAULT, json_schema_extra=LATER, description="what is searched: adapters, or another search")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=100, description="lower-case name; packs go to packs/NAME"
+    )
+    seeds: list[Seed] = Field([0, 1, 2], min_length=1, max_length=40, description="one run of each condition per seed")
+    conditions: list[str] = Field(min_length=1, max_length=200, description="conditions that the suite compares")
+    processes: int = Field(2, ge=1, le=1024, description="runs that execute at the same time")
+    threads: int = Field(1, ge=1, le=1024, description="torch threads of each process")
+    workers: str = Field(
+        "processes",
+        max_length=1000,
+        description="where the processes are: `processes` of this machine, a local cluster by `dask` or `ray`, or "
+        "a running cluster by its address, tcp://HOST:PORT (Dask) or ray://HOST:PORT",
+    )
+
+
+@dataclass(frozen=True)
+class HostChoice:
+    """The host that an experiment asks for, on which device and in which arithmetic."""
+
+    word: str
+    device: str = "cpu"
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A kind of condition: what makes its candidates, whose settings it has, and how it looks.
+
+    stage      the stage that trains or searches; None: there is nothing to make, such as a host as it is
+    section    the key of the experiment with its settings
+    look       colour and marker in every plot; None: any that is free
+    leads      whether it can be the condition whose compute is the budget of the others: it ends of itself
+    """
+
+    name: str
+    stage: Stage | None
+    section: str
+    look: tuple[str, str] | None = None
+    leads: bool = False
+
+
+Config = TypeVar("Config", bound=Experiment)
+
+
+@dataclass(frozen=True)
+class Search(Generic[Config]):
+    """One search.
+
+    experiment   the model of its YAML files; what it refuses is refused before anything is computed
+    check        refuses what the model alone cannot see (a family that does not exist, say) by a ConfigError
+    host         the host of an experiment; None where it loads none
+    plan         all stages but those that close the suite, the most urgent first
+    closing      from the suite, the complete seeds, the plan and the results by name: the stages that close it
+    sections     the module with SECTIONS, which is loaded when a pack is built
+    arms         its kinds of conditions by name
+    """
+
+    name: str
+    experiment: type[Config]
+    check: Callable[[Config], object]
+    host: Callable[[Config], HostChoice | None]
+    plan: Callable[[Suite[Config]], list[Step]]
+    closing: Callable[[Suite[Config], Sequence[int], Sequence[Step], Mapping[str, StageResult]], list[Step]]
+    sections: str
+    arms: Mapping[str, Arm]
+
+
+AnySearch = Search[Any]

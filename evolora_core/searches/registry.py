@@ -1,0 +1,56 @@
+"""Searches by name, and the experiments that YAML files start."""
+
+import difflib
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from evolora_core import run_index
+from evolora_core.engine.strict import checked, config_hash, read_settings
+from evolora_core.errors import ConfigError
+from evolora_core.plugins import search_modules
+from evolora_core.run_index import SuiteId
+from evolora_core.searches.base import DEFAULT, AnySearch, Experiment
+
+
+@cache
+def get_search(name: str) -> AnySearch:
+    """The search of that name. ConfigError names the nearest one."""
+    known = search_modules()
+    if name not in known:
+        near = difflib.get_close_matches(name[:200], known, n=1, cutoff=0.4)
+        mend = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
+        raise ConfigError(f"search: '{name[:60]}' is none; {mend}")
+    try:
+        found: AnySearch = import_module(f"{known[name]}.search").SEARCH
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"search: {name}: {known[name]} brings no SEARCH ({error}); see searches/base.py") from error
+    return found
+
+
+def load_experiment(path: Path | str, overrides: Sequence[str] = ()) -> Experiment:
+    """Read a YAML file, or what was resolved from one; `overrides` are dotted settings. Raises ConfigError."""
+    document = read_settings(Path(path), overrides)
+    word = document.values.get("search", DEFAULT)
+    if not isinstance(word, str):
+        raise ConfigError(f"{path}: key 'search': is a name, such as {DEFAULT}")
+    search = get_search(word)
+    experiment: Experiment = checked(document, search.experiment)
+    search.check(experiment)
+    return experiment
+
+
+def suite_id(experiment: Experiment) -> SuiteId:
+    """Name and hash of an experiment."""
+    return SuiteId(experiment.name, config_hash(experiment))
+
+
+def find_suite(home: Path, word: str) -> SuiteId:
+    """The suite that a user names by id, by name (the latest of that name), or by its YAML file. Raises ConfigError."""
+    if not word.endswith((".yaml", ".yml")):
+        return run_index.find_suite(home, word)
+    suite = suite_id(load_experiment(word))
+    if not suite.index(home).exists():
+        raise ConfigError(f"{word}: {suite} was never run in {home}; `evolora run {word}` runs it")
+    return suite

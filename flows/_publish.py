@@ -1,0 +1,23 @@
+"""The finished pack of a suite, copied to where people look for it."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from evolora_core.engine.stage import StageResult
+from evolora_core.pack_folder import OWN, put
+
+
+def publish(result: StageResult, out: Path) -> Path:
+    """Put a copy of a finished pack in the place of `out`, unless an equal one is there; returns `out`."""
+    source = result.path / "pack"
+    if out.exists() and _contents(out) == _contents(source):
+        return out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
+        put(Path(shutil.copytree(source, Path(work) / "new")), out)
+    return out
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in sorted(OWN) if (folder / name).is_file()}

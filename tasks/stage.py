@@ -1,0 +1,215 @@
+"""Any stage as a Prefect task: run once, cached by identity, tried again after faults, entered in the index."""
+
+import inspect
+import logging
+import os
+import platform
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from prefect import Task, task
+from prefect.cache_policies import CachePolicy
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.context import TaskRunContext
+
+from evolora_core import artifacts
+from evolora_core.engine.stage import Made, Relative, Stage, StageRequest, StageResult, Work
+from evolora_core.errors import EvoloraError, StageError, StoreError
+from evolora_core.home import home_path
+from evolora_core.progress import Progress
+from evolora_core.run_index import Entry, now, write_entry
+from evolora_core.run_index import State as RunState
+from tasks._accelerator import accelerator
+from tasks._log import run_log
+from tasks._progress import progress
+
+log = logging.getLogger("evolora_core.stages")
+
+SCRATCH = ("work", "answered")  # folders with what a killed stage goes on from; no part of an artefact
+StageTask = Task[..., StageResult]
+
+
+def request_of(task: StageTask, parameters: Mapping[str, Any]) -> StageRequest:
+    """What a stage task is to do, given its parameters, all of them results."""
+    request: StageRequest = inspect.unwrap(task.fn)(**parameters)
+    return request
+
+
+class ByIdentity(CachePolicy):
+    """Prefect's cache key of a stage is the place of its artefact. Whether that is whole is asked before: see
+    `flows/_runner.py`.
+    """
+
+    def compute_key(
+        self, task_ctx: TaskRunContext, inputs: dict[str, Any], flow_parameters: dict[str, Any], **kwargs: Any
+    ) -> str | None:
+        """The artefact's folder, as a file name."""
+        return request_of(task_ctx.task, inputs).folder.replace("/", ".")
+
+
+@cache
+def task_of(stage: Stage) -> StageTask:
+    """The Prefect task of a stage. Its parameters are those of the stage's request: the suite, what the stage is of, and
+    the results that it needs, as values or as futures. Cached by identity, retried after faults only.
+    """
+
+    @wraps(stage.request)
+    def run(*given: Any, **needs: Any) -> StageResult:
+        return perform(stage.request(*given, **needs), stage)
+
+    def run_name(*, parameters: dict[str, Any]) -> str:
+        return stage.request(**parameters).label
+
+    return task(
+        name=stage.name,
+        task_run_name=run_name,  # type: ignore[arg-type]  # the protocol wants a method that Prefect does not call
+        cache_policy=ByIdentity(),
+        persist_result=True,
+        result_serializer="json",
+        retries=2,
+        retry_delay_seconds=[2, 15],
+        retry_jitter_factor=0.5,
+        retry_condition_fn=is_fault,
+    )(run)
+
+
+def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
+    """Whether trying again can help: a disk, a lock or a connection, not a wrong configuration or a wrong program."""
+    try:
+        state.result()
+    except StoreError as error:
+        return type(error).__name__ == "Locked"
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+        return False  # still so the next time
+    except OSError:
+        return True
+    except BaseException:
+        return False
+    return False
+
+
+def stands(request: StageRequest) -> bool:
+    """Whether the artefact is there and whole."""
+    return artifacts.damage(home_path() / request.folder) is None
+
+
+def perform(request: StageRequest, stage: Stage) -> StageResult:
+    """Run a stage unless its artefact stands already; write index and manifest. Two processes that want the same
+    stage take turns, and so do two that want the same accelerator."""
+    home = home_path()
+    folder = home / request.folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    run = folder.parent.parent
+    device = request.host.device if request.host else "cpu"
+    with (
+        FileLock(folder.with_name(f".{folder.name}.lock")),
+        run_log(run, request.stage, request.label) as warnings,
+        accelerator(device),
+    ):
+        if artifacts.damage(folder) is None:
+            return reuse(request)
+        started, clock = now(), time.perf_counter()
+        running = request.entry("running", started=started, pid=os.getpid(), node=platform.node())
+        write_entry(home, request.suite, running)
+        try:
+            if request.refusal:
+                raise StageError(request.refusal)
+            partial = artifacts.partial_folder(folder)
+            with progress(request.label) as report:
+                log.info("started")
+                made: Made[Any] = stage.body(_work(request, partial, report))
+            for name in SCRATCH:
+                for scratch in [path for path in partial.rglob(name) if path.is_dir()]:
+                    shutil.rmtree(scratch)
+            manifest = artifacts.commit(
+                folder,
+                {
+                    "stage": request.stage,
+                    "condition": request.condition,
+                    "seed": request.seed,
+                    "identity": request.identity,
+                    "lineage": request.lineage,
+                    "identity_document": request.identity_document,
+                    "started": started,
+                    "finished": now(),
+                    "seconds": round(time.perf_counter() - clock, 3),
+                    "flops": made.flops,
+                    "summary": made.facts.model_dump(mode="json"),
+                    "warnings": warnings,
+                },
+            )
+        except BaseException as error:
+            write_entry(
+                home, request.suite, request.entry("failed", started=started, finished=now(), reason=reason(error))
+            )
+            if isinstance(error, OSError):
+                log.error("failed: %s", reason(error))
+            elif not isinstance(error, EvoloraError):
+                log.exception("failed")
+            raise
+    write_entry(home, request.suite, _finished(request, manifest, "done"))
+    return _result(request, manifest)
+
+
+def reuse(request: StageRequest) -> StageResult:
+    """Hand on an artefact that stands, and say so in the index."""
+    home = home_path()
+    manifest = artifacts.read_manifest(home / request.folder)
+    if manifest is None:
+        raise StageError(f"{home / request.folder}: it has no manifest; run the suite again")
+    write_entry(home, request.suite, _finished(request, manifest, "cached"))
+    return _result(request, manifest)
+
+
+def reason(error: BaseException) -> str:
+    """One line about a failure."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, EvoloraError) else f"{type(error).__name__}: {text}"
+
+
+def _work(request: StageRequest, partial: Path, report: Progress) -> Work[Any]:
+    return Work(
+        config=request.config,
+        horizon=request.horizon,
+        host=request.host,
+        seed=request.seed,
+        inputs={role: result.path for role, result in request.inputs.items()},
+        results=request.inputs,
+        folder=partial,
+        relatives=_relatives(request) if request.horizon else [],
+        report=report,
+    )
+
+
+def _relatives(request: StageRequest) -> Sequence[Relative]:
+    found = []
+    for folder in sorted((home_path() / request.folder).parent.iterdir()):
+        manifest = artifacts.read_manifest(folder)
+        if manifest is None or manifest["lineage"] != request.lineage or manifest["identity"] == request.identity:
+            continue
+        if artifacts.damage(folder) is None:
+            found.append(Relative(folder, manifest["identity_document"]["horizon"]))
+    return found
+
+
+def _finished(request: StageRequest, manifest: dict[str, Any], state: RunState) -> Entry:
+    known = {key: manifest[key] for key in ("seconds", "flops", "started", "finished")}
+    return request.entry(state, reason="; ".join(manifest.get("warnings", [])), **known)
+
+
+def _result(request: StageRequest, manifest: dict[str, Any]) -> StageResult:
+    return StageResult(
+        stage=request.stage,
+        condition=request.condition,
+        seed=request.seed,
+        folder=request.folder,
+        identity=request.identity,
+        seconds=manifest["seconds"],
+        flops=manifest["flops"],
+        summary=manifest["summary"],
+    )
