@@ -54,8 +54,8 @@ class ByIdentity(CachePolicy):
 
 @cache
 def task_of(stage: Stage) -> StageTask:
-    """The Prefect task of a stage. Its parameters are those of the stage's request: the suite, what the stage is of, and
-    the results that it needs, as values or as futures. Cached by identity, retried after faults only.
+    """The Prefect task of a stage. Its parameters are those of the stage's request: the suite, what the stage is of,
+    and the results that it needs, as values or as futures. Cached by identity, retried after faults only.
     """
 
     @wraps(stage.request)

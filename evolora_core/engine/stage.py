@@ -19,7 +19,7 @@ from evolora_core.identity import digest, stage_identity
 from evolora_core.progress import Progress
 from evolora_core.run_index import Entry, State, SuiteId
 
-Config = TypeVar("Config", bound=BaseModel)
+Config = TypeVar("Config", bound=BaseModel, covariant=True)
 Facts = TypeVar("Facts", bound=BaseModel)
 
 SHARED = "shared"  # what stages stand under that all conditions share,

@@ -29,8 +29,8 @@ class Spent:
 
 
 def trial_budget(lead: Sequence[Spent], budget: float, generations: int, tried: int) -> tuple[int, float]:
-    """FLOPs of a trial of an arm with a relative `budget`, and their share of its whole run. A whole run of the lead has
-    so many `generations`, its trials had `tried`.
+    """FLOPs of a trial of an arm with a relative `budget`, and their share of its whole run. A whole run of the lead
+    has so many `generations`, its trials had `tried`.
 
     The mean of what the lead's trials cost: more where an arm may spend more than the lead; where it may spend less, as
     much (a fraction of a fraction hardly pays for the choice of a route), but never more than the arm's whole run, as

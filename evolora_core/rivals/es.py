@@ -32,7 +32,7 @@ from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
 from evolora_core.progress import Progress
-from evolora_core.searches.adapters.settings.es import EsConfig
+from evolora_core.searches.adapters.settings.es import EsSettings
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class EsResult:
 def train_es(
     host: Host,
     items: Sequence[Item],
-    config: EsConfig,
+    config: EsSettings,
     *,
     budget_flops: int,
     seed: int,
@@ -99,7 +99,7 @@ def train_es(
     return EsResult(folder / "adapter", meter, steps)
 
 
-def _noise(base: Population, config: EsConfig, seed: int, step: int) -> Tensor:
+def _noise(base: Population, config: EsSettings, seed: int, step: int) -> Tensor:
     """Standard normal perturbations of every element, `[2 pairs, D]`.
 
     The second half mirrors the first for a gradient; for the best one all are independent, and the first is none.
@@ -113,13 +113,13 @@ def _noise(base: Population, config: EsConfig, seed: int, step: int) -> Tensor:
     return torch.from_numpy(noise).to(base.weights)
 
 
-def _asked(items: Sequence[Item], config: EsConfig, seed: int, step: int) -> list[Item]:
+def _asked(items: Sequence[Item], config: EsSettings, seed: int, step: int) -> list[Item]:
     """The items of one step."""
     draw = rng.stream(seed, step, 0, "es items")
     return [items[i] for i in draw.choice(len(items), size=config.items, replace=config.items > len(items))]
 
 
-def _dearest(host: Host, asked: Sequence[Item], config: EsConfig, decoding: Decoding) -> int:
+def _dearest(host: Host, asked: Sequence[Item], config: EsSettings, decoding: Decoding) -> int:
     """FLOPs of a step over these items if every answer is as long as it may be."""
     lengths = [len(ids) for ids in host.encode_prompts([item.prompt for item in asked])]
     flops = FlopModel.from_model(host.model).generate_flops(lengths, decoding.max_new_tokens, config.rank)
@@ -130,7 +130,7 @@ def _scores(
     host: Host,
     tried: Population,
     items: Sequence[Item],
-    config: EsConfig,
+    config: EsSettings,
     decoding: Decoding,
     seed: int,
     step: int,

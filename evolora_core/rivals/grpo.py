@@ -44,7 +44,7 @@ from evolora_core.rivals.checkpoints import is_finite
 from evolora_core.rivals.groups import Groups, group_flops
 from evolora_core.rivals.isolation import isolated
 from evolora_core.rivals.training import AdapterOnly, lora, trainer_settings
-from evolora_core.searches.adapters.settings.grpo import GrpoConfig
+from evolora_core.searches.adapters.settings.grpo import GrpoSettings
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class _Task:
 def train_grpo(
     host: Host,
     items: Sequence[Item],
-    config: GrpoConfig,
+    config: GrpoSettings,
     *,
     budget_flops: int,
     seed: int,
@@ -135,7 +135,7 @@ def train_grpo(
 
 def _fit(
     task: _Task,
-    config: GrpoConfig,
+    config: GrpoSettings,
     budget: int,
     parts: int,
     seed: int,
@@ -198,7 +198,7 @@ def _fingerprint(task: _Task) -> str:
     return f"{rng.key(0, 0, 0, 'grpo run', *map(str, named)):016x}"
 
 
-def _arguments(task: _Task, config: GrpoConfig, groups: Groups, work: Path) -> TrlConfig:
+def _arguments(task: _Task, config: GrpoSettings, groups: Groups, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_BudgetedTrainer`'s own."""
     sampling: dict[str, Any] = {"remove_invalid_values": True}  # a run that diverges is to end by its loss, not in CUDA
     if task.decoding.stop_strings:
@@ -224,7 +224,7 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
     def __init__(
         self,
         task: _Task,
-        config: GrpoConfig,
+        config: GrpoSettings,
         groups: Groups,
         budget: int,
         meter: Meter,

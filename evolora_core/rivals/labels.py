@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from evolora_core import rng
 from evolora_core.families import Item
-from evolora_core.searches.adapters.settings.sft import SftConfig
+from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
-def labelled(items: Sequence[Item], config: SftConfig, seed: int) -> list[Item]:
+def labelled(items: Sequence[Item], config: SftSettings, seed: int) -> list[Item]:
     """The items with gold answers: `config.labels` of each family, drawn over its depths in turn, all without; a share
     `config.label_error` of them has the answer of another item of the same family and depth, and a different one.
     """
@@ -32,7 +32,7 @@ def _mislabelled(members: Sequence[Item], number: int) -> Item:
     return next((replace(item, target=other.target) for other in before if other.target != item.target), item)
 
 
-def parts(items: Sequence[Item], config: SftConfig, arrivals: Sequence[str] = ()) -> dict[str, list[Item]]:
+def parts(items: Sequence[Item], config: SftSettings, arrivals: Sequence[str] = ()) -> dict[str, list[Item]]:
     """The items of each training run: one run on everything, or one for each family where each has its own adapter, or
     where the families come one after another; then in their order.
     """

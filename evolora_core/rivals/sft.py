@@ -52,7 +52,7 @@ from evolora_core.rivals.layers import quicken_layers
 from evolora_core.rivals.plan import Plan, make_plan
 from evolora_core.rivals.rows import TrainingRows, tokenise
 from evolora_core.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
-from evolora_core.searches.adapters.settings.sft import SftConfig
+from evolora_core.searches.adapters.settings.sft import SftSettings
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class SftResult:
 def train_sft(
     host: Host,
     train_items: Sequence[Item],
-    config: SftConfig,
+    config: SftSettings,
     *,
     budget_flops: int,
     seed: int,
@@ -170,7 +170,7 @@ def micro_batches(batch_rows: int) -> int:
 def _fit(
     host: Host,
     rows: TrainingRows,
-    config: SftConfig,
+    config: SftSettings,
     plan: Plan,
     parts: int,
     seed: int,
@@ -222,7 +222,7 @@ def _fit(
     return steps, watch.diverged_at
 
 
-def _arguments(host: Host, config: SftConfig, plan: Plan, parts: int, seed: int, work: Path) -> TrlConfig:
+def _arguments(host: Host, config: SftSettings, plan: Plan, parts: int, seed: int, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_PlannedTrainer`'s own."""
     return TrlConfig(
         max_steps=plan.steps,

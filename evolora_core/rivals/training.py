@@ -10,8 +10,8 @@ from peft import LoraConfig
 from torch.utils.data import Sampler
 
 from evolora_core.hosts import Host
-from evolora_core.searches.adapters.settings.grpo import GrpoConfig
-from evolora_core.searches.adapters.settings.sft import SftConfig
+from evolora_core.searches.adapters.settings.grpo import GrpoSettings
+from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
 def lora(rank: int, scale: float) -> LoraConfig:
@@ -25,7 +25,7 @@ def lora(rank: int, scale: float) -> LoraConfig:
     )
 
 
-def trainer_settings(host: Host, config: SftConfig | GrpoConfig, work: Path, seed: int) -> dict[str, Any]:
+def trainer_settings(host: Host, config: SftSettings | GrpoSettings, work: Path, seed: int) -> dict[str, Any]:
     """Arguments that any Trainer here gets: the optimizer of `config`, the host's own arithmetic, and no reports."""
     on_cpu = torch.device(host.device).type == "cpu"
     return {

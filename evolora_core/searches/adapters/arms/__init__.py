@@ -1,1 +1,1 @@
-"""The arms of an adapter search, one file a kind: the stage that trains it, what that stage is asked, and what it leaves."""
+"""The arms of an adapter search, one file a kind: the stage that trains it, what it is asked, and what it leaves."""

@@ -37,7 +37,7 @@ def common(config: "SuiteConfig") -> dict[str, Any]:
     data = config.data
     return {
         "decoding": config.decoding,
-        "routings": config.evaluation.trained_routings,
+        "routings": config.trained_routings,
         "arrivals": [full_name(name) for name in data.train_families] if data.arrivals else [],
     }
 

@@ -1,5 +1,5 @@
-"""The arm `sft`: supervised fine-tuning of one adapter, or one for each family, with what the budget's arm spent, routing
-included.
+"""The arm `sft`: supervised fine-tuning of one adapter, or one for each family, with what the budget's arm spent,
+routing included.
 """
 
 from pathlib import Path

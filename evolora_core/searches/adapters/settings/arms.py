@@ -30,8 +30,8 @@ class ArmConfig(Strict):
     )
     changes: Changes = Field(
         {},
-        description="settings that differ from the section of that condition, such as `sft` (`ecology` for `like: ecology` and "
-        "`like: single`), nested as there",
+        description="settings that differ from the section of that condition, such as `sft` (`ecology` for "
+        "`like: ecology` and `like: single`), nested as there",
     )
 
 

@@ -8,7 +8,7 @@ from evolora_core.engine.strict import Changes, Strict
 
 
 class EsSettings(Strict):
-    """Compute-matched evolution strategies, or random search, on one adapter. What a run reads."""
+    """Compute-matched evolution strategies, or random search, on one adapter: what a run reads."""
 
     rank: int = Field(8, ge=1, le=1024, description="adapter rank")
     scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A")

@@ -8,7 +8,7 @@ from evolora_core.engine.strict import Changes, Decay, Strict
 
 
 class SftSettings(Strict):
-    """Compute-matched supervised fine-tuning of one adapter by TRL. What a run reads."""
+    """Compute-matched supervised fine-tuning of one adapter by TRL: what a run reads."""
 
     rank: int = Field(8, ge=1, le=1024, description="adapter rank")
     scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
