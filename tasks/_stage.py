@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict
 from evolora_core import artifacts
 from evolora_core.config import SuiteConfig
 from evolora_core.errors import EvoloraError, StageError, StoreError
+from evolora_core.families.registry import modules_of
 from evolora_core.home import home_path
 from evolora_core.identity import digest, stage_identity
 from evolora_core.progress import Progress
@@ -42,9 +43,7 @@ SCRATCH = ("work", "answered")  # folders with what a killed stage goes on from;
 
 
 def label(stage: str, condition: str, seed: int) -> str:
-    """How people call a stage: `evolve ecology s2`, `datasets s0` where all conditions share it, `compare` of a
-    suite.
-    """
+    """How people call a stage: `evolve ecology s2`, `datasets s0` if all conditions share it, `compare` of a suite."""
     if condition == "suite":
         return stage
     return f"{stage} s{seed}" if condition in ("shared", stage) else f"{stage} {condition} s{seed}"
@@ -128,6 +127,12 @@ class Suite:
     host: dict[str, Any]  # word, device, dtype, threads
     host_identity: dict[str, Any]  # files, template, device kind, dtype, threads
 
+    @property
+    def families(self) -> list[str]:
+        """The modules of all families that its items are of, for the stages that draw items or grade answers."""
+        data = self.config.data
+        return modules_of([*data.train_families, *data.ood_families, *data.retention_families])
+
     def trial(self, arm: str, choice: StageResult | None) -> int | None:
         """The number of the trial that was chosen for an arm; None if there are no trials."""
         if choice:
@@ -184,15 +189,17 @@ def stage_request(
     inputs: Mapping[str, StageResult],
     horizon: Mapping[str, Any] | None = None,
     uses_host: bool = True,
+    also: Sequence[str] = (),
     refusal: str = "",
 ) -> StageRequest:
-    """Say what a stage is to do; `entry` is the module of its body, `config` must be JSON."""
+    """Say what a stage is to do; `entry` is its body's module, `also` those it loads by name; `config` must be JSON."""
     document = stage_identity(
         entry=entry,
         config=config,
         inputs={role: result.identity for role, result in inputs.items()},
         seed=seed,
         host=suite.host_identity if uses_host else None,
+        also=also,
     )
     lineage = digest(document)
     return StageRequest(

@@ -1,21 +1,15 @@
-"""A process that runs stages: its threads, its log, and the host that it keeps between stages."""
+"""A process that runs stages: its threads, its log, its end."""
 
 import logging
 import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tqdm import tqdm
 
 from tasks._log import Console
-
-if TYPE_CHECKING:
-    from evolora_core.hosts import Host
 
 
 def start_worker(threads: int) -> None:
@@ -44,22 +38,3 @@ def show_log(*, worker: bool = False) -> None:
         handler = Console("\r\x1b[K" if terminal else "")  # a line may hold what is left of a bar
         handler.setLevel(logging.WARNING if terminal and worker else logging.INFO)
         logger.addHandler(handler)
-
-
-def load_stage_host(wanted: Mapping[str, Any]) -> "Host":
-    """The host of a stage; the last one used stays loaded, but what one stage found of its memory is not the next
-    one's. Torch computes with the suite's threads from here on.
-    """
-    import torch
-
-    from evolora_core.hosts import Room
-
-    torch.set_num_threads(wanted["threads"])
-    return replace(_load(wanted["word"], wanted["device"], wanted["dtype"]), room=Room())
-
-
-@lru_cache(maxsize=1)
-def _load(word: str, device: str, dtype: str) -> "Host":
-    from evolora_core.hosts import load_host
-
-    return load_host(word, device=device, dtype=dtype)

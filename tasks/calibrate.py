@@ -23,7 +23,9 @@ def request(
     if not evolve.extensible(suite):
         config["generations"] = suite.config.ecology.generations
     inputs = {"datasets": datasets, "prices": prices}
-    return stage_request(suite, "calibrate", arm, seed, entry=__name__, config=config, inputs=inputs)
+    return stage_request(
+        suite, "calibrate", arm, seed, entry=__name__, config=config, inputs=inputs, also=suite.families
+    )
 
 
 def make(work: Work) -> Made:

@@ -11,13 +11,23 @@ from tasks._stage import Made, StageRequest, Suite, Work, stage_request, stage_t
 from tasks._tables import write_table
 
 if TYPE_CHECKING:
-    from evolora_core.families import Item
+    from evolora_core.families.base import Item
 
 
 def request(suite: Suite, seed: int) -> StageRequest:
     """Build the splits of `seed`."""
     config = {"data": suite.config.data.model_dump(mode="json")}
-    return stage_request(suite, "datasets", "shared", seed, entry=__name__, config=config, inputs={}, uses_host=False)
+    return stage_request(
+        suite,
+        "datasets",
+        "shared",
+        seed,
+        entry=__name__,
+        config=config,
+        inputs={},
+        uses_host=False,
+        also=suite.families,
+    )
 
 
 def make(work: Work) -> Made:

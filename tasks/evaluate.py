@@ -14,10 +14,10 @@ from tasks._tables import write_table
 if TYPE_CHECKING:
     from evolora_core.config import DecodingConfig
     from evolora_core.evaluation.outcome import Outcome
-    from evolora_core.hosts import Host
+    from evolora_core.hosts.host import Host
     from evolora_core.meter import Meter
     from evolora_core.population.stack import Population
-    from evolora_core.routing import Routes
+    from evolora_core.routing.routes import Routes
 
 
 def request(
@@ -36,7 +36,9 @@ def request(
             "items": evaluation.frontier_items,
         }
     inputs = {"datasets": datasets} | ({"trained": trained} if trained else {})
-    return stage_request(suite, "evaluate", condition, seed, entry=__name__, config=config, inputs=inputs)
+    return stage_request(
+        suite, "evaluate", condition, seed, entry=__name__, config=config, inputs=inputs, also=suite.families
+    )
 
 
 def make(work: Work) -> Made:
@@ -50,8 +52,8 @@ def make(work: Work) -> Made:
     from evolora_core.evaluation.routed import NOBODY, answer_by_router
     from evolora_core.meter import Meter
     from evolora_core.population.slots import HOST
-    from evolora_core.routing import FILE, read_classifier
-    from tasks._worker import load_stage_host
+    from evolora_core.routing.learned import FILE, read_classifier
+    from tasks._host import load_stage_host
 
     host = load_stage_host(work.host)
     condition = work.config["condition"]
@@ -109,8 +111,8 @@ def routers(
 ) -> dict[str, "Routes"]:
     """The routes of each router that is asked for: those that training chose; for `reselected`, chosen here."""
     from evolora_core.datasets import read_items
-    from evolora_core.routing import read_routes
     from evolora_core.routing.reselected import RESELECTED, reselect
+    from evolora_core.routing.routes import read_routes
 
     routes = {}
     for name in work.config["routings"]:

@@ -41,6 +41,7 @@ def request(
         config=config,
         horizon={"generations": generations} if extensible(suite) and not budget else None,
         inputs=inputs,
+        also=suite.families,
         refusal=too_long(suite, generations, calibration) if calibration else "",
     )
 
@@ -107,7 +108,7 @@ def begin(work: Work, folder: Path, generations: int | None, budget_flops: int |
     from evolora_core.datasets import read_items
     from evolora_core.ecology import evolve
     from evolora_core.ecology.calibration import Calibration
-    from tasks._worker import load_stage_host
+    from tasks._host import load_stage_host
 
     ecology = dict(work.config["ecology"]) | ({"generations": generations} if generations else {})
     return evolve.begin(

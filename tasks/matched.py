@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from evolora_core.families import get
+from evolora_core.families.registry import full_name
 from tasks._stage import StageRequest, StageResult, Suite, Work, stage_request
 
 
@@ -21,12 +21,14 @@ def matched_request(
     """Train an arm; `budget` is the stage to whose FLOPs the arm's are relative. `config` is all else it depends on."""
     spending = {"budget_flops": round(suite.config.budget(arm) * budget.flops)}
     inputs = {"datasets": datasets, "prices": prices}
-    return stage_request(suite, stage, arm, seed, entry=entry, config=config | spending, inputs=inputs)
+    return stage_request(
+        suite, stage, arm, seed, entry=entry, config=config | spending, inputs=inputs, also=suite.families
+    )
 
 
 def arrivals(suite: Suite) -> list[str]:
     """The families in the order in which they come and go; none if all are there all the time."""
-    return [get(name).name for name in suite.config.data.train_families] if suite.config.data.arrivals else []
+    return [full_name(name) for name in suite.config.data.train_families] if suite.config.data.arrivals else []
 
 
 def rival_config(suite: Suite, section: str, arm: str, trial: int | None) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def matched_inputs(work: Work) -> dict[str, Any]:
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import Calibration
-    from tasks._worker import load_stage_host
+    from tasks._host import load_stage_host
 
     return {
         "host": load_stage_host(work.host),

@@ -22,7 +22,9 @@ def request(suite: Suite, arm: str, seed: int, *, datasets: StageResult) -> Stag
     ecology = settings.model_dump(mode="json", exclude={"generations", "trials"})
     config = {"ecology": ecology, "decoding": suite.config.decoding.model_dump(mode="json")}
     inputs = {"datasets": datasets}
-    return stage_request(suite, stage, "shared", seed, entry=__name__, config=config, inputs=inputs)
+    return stage_request(
+        suite, stage, "shared", seed, entry=__name__, config=config, inputs=inputs, also=suite.families
+    )
 
 
 def make(work: Work) -> Made:
@@ -31,8 +33,8 @@ def make(work: Work) -> Made:
     from evolora_core.datasets import read_items
     from evolora_core.ecology.calibration import calibrate
     from evolora_core.meter import Meter
+    from tasks._host import load_stage_host
     from tasks._tables import write_table
-    from tasks._worker import load_stage_host
 
     calibration = calibrate(
         load_stage_host(work.host),

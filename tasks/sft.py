@@ -48,7 +48,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
     from evolora_core.rivals.sft import SftResult, train_sft
-    from evolora_core.routing import choose_among
+    from evolora_core.routing.candidates import choose_among
 
     given = matched_inputs(work)
     host, selection, decoding = given["host"], given["selection"], given["decoding"]

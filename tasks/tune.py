@@ -19,8 +19,8 @@ from tasks.matched import arrivals, rival_config
 
 if TYPE_CHECKING:
     from evolora_core.evaluation.outcome import Outcome
-    from evolora_core.families import Item
-    from evolora_core.routing import Routes
+    from evolora_core.families.base import Item
+    from evolora_core.routing.routes import Routes
 
 
 def trial_request(
@@ -66,6 +66,7 @@ def trial_request(
         entry=__name__,
         config=config | {"arm": arm, "trial": trial, "changes": suite.config.settings(arm).trials[trial]},
         inputs={"datasets": datasets, "prices": prices},
+        also=suite.families,
     )
 
 
@@ -110,8 +111,8 @@ def holdout_answers(work: Work, folder: Path) -> "list[Outcome]":
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
     from evolora_core.evaluation.grading import answer_items
-    from evolora_core.routing import read_routes
-    from tasks._worker import load_stage_host
+    from evolora_core.routing.routes import read_routes
+    from tasks._host import load_stage_host
     from tasks.evaluate import load_adapters
 
     host = load_stage_host(work.host)
@@ -135,7 +136,7 @@ def leaders(items: "Sequence[Item]", routes: "Routes") -> list[int]:
     After a fraction of the budget few leads are beyond chance; by the routes themselves all trials would look alike.
     A tie goes to the lower slot, the host's first; what selection never saw, to where routes send it.
     """
-    from evolora_core.routing import ROUTINGS
+    from evolora_core.routing.routes import ROUTINGS
 
     best = {
         bucket: max(map(int, tried), key=lambda slot: (tried[str(slot)], -slot))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from evolora_core import rng
 from evolora_core.config import SftConfig
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 
 
 def labelled(items: Sequence[Item], config: SftConfig, seed: int) -> list[Item]:

@@ -6,13 +6,13 @@ from typing import Any, Protocol, TypeVar
 
 from evolora_core.ecology.calibration import Calibration
 from evolora_core.evaluation.outcome import Decoding
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.progress import Progress
 from evolora_core.rivals.candidates import load_candidates, write_candidates
-from evolora_core.routing import choose_among
+from evolora_core.routing.candidates import choose_among
 
 
 class Trained(Protocol):

@@ -10,7 +10,7 @@ from peft import LoraConfig
 from torch.utils.data import Sampler
 
 from evolora_core.config import GrpoConfig, SftConfig
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 
 
 def lora(rank: int, scale: float) -> LoraConfig:

@@ -10,9 +10,10 @@ import torch
 from evolora_core import rng
 from evolora_core.config import DecodingConfig
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.families import Item, grade
+from evolora_core.families.base import Item
+from evolora_core.families.registry import grade
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Room
+from evolora_core.hosts.host import Room
 from evolora_core.population.stack import Population
 
 DECODING = DecodingConfig(max_new_tokens=8, batch_rows=4)

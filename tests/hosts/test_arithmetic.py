@@ -6,7 +6,9 @@ import pytest
 
 from evolora_core.config import load_suite
 from evolora_core.errors import HostError
-from evolora_core.hosts import arithmetic, load_host, settled_dtype
+from evolora_core.hosts import arithmetic
+from evolora_core.hosts.arithmetic import settled_dtype
+from evolora_core.hosts.host import load_host
 from flows._preflight import identify_host
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.config import SftConfig
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.rivals.labels import labelled, parts
 
 ITEMS = [

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from evolora_core.config import load_suite
-from evolora_core.families import Item
-from evolora_core.routing import Routes
+from evolora_core.families.base import Item
+from evolora_core.routing.routes import Routes
 from evolora_core.run_index import SuiteId
 from tasks._stage import StageResult, Suite
 from tasks.datasets import split_rows
