@@ -13,21 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evolora_core.errors import ConfigError, DataError
-from evolora_core.families import get
 from evolora_core.families.base import Item
 from evolora_core.families.canonical import canonical, reserved
-from evolora_core.holdouts import read_holdout
+from evolora_core.families.registry import get
 from evolora_core.rng import stream
 from evolora_core.splits import SPLITS
-
-__all__ = [
-    "build_splits",
-    "check_disjoint",
-    "leak_counts",
-    "read_holdout",
-    "read_items",
-    "write_items",
-]
 
 _DRAWS_PER_ITEM = 60  # a reserved prompt takes ten draws on average; a cell that needs six times that is nearly used up
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import ConfigError, DataError
-from evolora_core.families import get
 from evolora_core.families.base import Item
-from evolora_core.foreign import Unfit, read_bytes, read_json
-from evolora_core.foreign.documents import check_plain
+from evolora_core.families.registry import get
+from evolora_core.foreign.documents import check_plain, read_json
+from evolora_core.foreign.files import Unfit, read_bytes
 
 CAPABILITIES = ("recognition", "synthesis", "explanation", "debugging", "refactoring", "mutation_effect")
 _KEYS = {  # of a target, and what the regex form calls them

@@ -2,30 +2,32 @@
 
 In it: the part of the configuration that the stage reads, the identities of its inputs, the seed, the host's files,
 dtype, device kind, thread count, the versions of the libraries that its code imports, and that code itself: the
-import closure of its entry module within this project, each module without docstrings and comments, each package with
-its SQL, templates and styles.
+import closure of its entry module, and of the modules that it loads by a computed name, within this project and the
+packages of these modules, which may be a user's. Each module counts by its syntax tree, without docstrings, what is
+for type checkers alone and the descriptions of settings; each package with its SQL, templates and styles.
 
 Left out: the operating system, the processor model and the interpreter's patch version (a table that differs in the
 last digits of a float after moving to another machine is still the same experiment); other data files read at run
-time than the host's; code reached only by a computed import name; the private modules of `tasks`, which decide when a
-stage runs and never what it computes.
+time than the host's; the modules of `ORCHESTRATION` and of `COUNTED_OTHERWISE`.
 """
 
 import ast
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import HostError
+from evolora_core.plugins import OURS, source
 
-PROJECT = ("evolora_core", "tasks")
-ROOT = Path(__file__).parents[1]  # where they are; asking Python would find any folder `tasks` on its path
-ORCHESTRATION = "tasks._"
+# With the modules below them. They decide when and where a stage runs, and never what it computes.
+ORCHESTRATION = ("tasks._stage", "tasks._progress", "tasks._log", "tasks._worker", "tasks._accelerator")
+# What these do is in an identity by itself: the files that are fetched, and the families that a stage names in `also`.
+COUNTED_OTHERWISE = ("evolora_core.hosts.fetch", "evolora_core.families.names")
 DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its code computes
 DIGITS = 16
 # Libraries that compute for another one without being imported by our code.
@@ -45,15 +47,19 @@ def stage_identity(
     inputs: Mapping[str, str],
     seed: int,
     host: Mapping[str, Any] | None = None,
+    also: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The identity document of a stage; `digest` of it is its identity.
 
-    `entry` is the module with its code; `inputs` maps roles to identities of earlier stages; `host` says the host's
-    files hash, dtype, device kind and threads, and is None where no model is used.
+    `entry` is the module with its code, `also` are those that it loads by a computed name: the families, the rule or
+    the arm that it uses; `inputs` maps roles to identities of earlier stages; `host` says the host's files hash, dtype,
+    device kind and threads, and is None where no model is used.
     """
-    modules = import_closure(entry)
+    loaded = sorted(set(also))
+    modules = import_closure(entry, *loaded)
     return {
         "entry": entry,
+        "also": loaded,
         "config": dict(config),
         "inputs": dict(inputs),
         "seed": seed,
@@ -63,21 +69,30 @@ def stage_identity(
     }
 
 
-def import_closure(entry: str) -> frozenset[str]:
-    """Modules of this project that `entry` can reach by import statements, wherever they stand, itself included."""
-    if _source(entry) is None:
-        raise ValueError(f"{entry}: no module of this project; its code would not count")
+def import_closure(*modules: str) -> frozenset[str]:
+    """Every module that these can reach by import statements, wherever they stand, themselves included, within this
+    project and the top-level packages of `modules`.
+    """
+    for name in modules:
+        if source(name) is None:
+            raise ValueError(f"{name}: no module of this project, nor of what is installed; its code would not count")
+    packages = {*OURS, *(name.split(".")[0] for name in modules)}
     found: set[str] = set()
-    waiting = [entry]
+    waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in found or name.startswith(ORCHESTRATION):
+        if name in found or name.split(".")[0] not in packages or source(name) is None or _left_out(name):
             continue
         found.add(name)
         parents = name.split(".")
         waiting += [".".join(parents[:i]) for i in range(1, len(parents))]  # importing a module runs its packages
-        waiting += [imported for imported in _imports(name) if imported.split(".")[0] in PROJECT]
+        waiting += _imports(name)
     return frozenset(found)
+
+
+def _left_out(module: str) -> bool:
+    names = (*ORCHESTRATION, *COUNTED_OTHERWISE)
+    return any(module == name or module.startswith(f"{name}.") for name in names)
 
 
 def library_versions(modules: frozenset[str]) -> dict[str, str]:
@@ -85,7 +100,7 @@ def library_versions(modules: frozenset[str]) -> dict[str, str]:
     nothing."""
     names = {imported.split(".")[0] for module in modules for imported in _imports(module)}
     names |= {behind for name in names for behind in _BEHIND.get(name, ())}
-    names -= {*PROJECT, *sys.stdlib_module_names, "prefect"}
+    names -= {*OURS, *(module.split(".")[0] for module in modules), *sys.stdlib_module_names, "prefect"}
     distributions = _distributions()
     return {name: metadata.version(distributions[name][0]) for name in sorted(names) if name in distributions}
 
@@ -113,16 +128,8 @@ def _file_hash(path: Path) -> str:
 
 @cache
 def _code_hash(module: str) -> str:
-    """Hash of a module's syntax tree without docstrings, and of its data if it is a package; comments and layout are
-    not in a tree.
-    """
-    tree = _tree(module)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
-            node
-        ):
-            node.body = node.body[1:]
-    code = hashlib.sha256(ast.dump(tree).encode())
+    """Hash of what runs of a module, and of its data if it is a package."""
+    code = hashlib.sha256(ast.dump(_running(module)).encode())
     for file in _data(module):
         code.update(file.read_bytes())
     return code.hexdigest()
@@ -130,26 +137,26 @@ def _code_hash(module: str) -> str:
 
 def _data(module: str) -> list[Path]:
     """The data files of a package, without those of the packages in it."""
-    source = _source(module)
-    if source is None or source.name != "__init__.py":
+    file = source(module)
+    if file is None or file.name != "__init__.py":
         return []
-    files = sorted(file for file in source.parent.rglob("*") if file.suffix in DATA)
-    owners = [next(folder for folder in file.parents if (folder / "__init__.py").is_file()) for file in files]
-    return [file for file, owner in zip(files, owners, strict=True) if owner == source.parent]
+    files = sorted(path for path in file.parent.rglob("*") if path.suffix in DATA)
+    owners = [next(folder for folder in path.parents if (folder / "__init__.py").is_file()) for path in files]
+    return [path for path, owner in zip(files, owners, strict=True) if owner == file.parent]
 
 
 @cache
 def _imports(module: str) -> frozenset[str]:
-    """Every module that an import statement of `module` may load."""
+    """Every name that an import statement of `module` may load. In `from package import name` the name may be a
+    module or not: who asks looks whether there is one.
+    """
     found: set[str] = set()
-    for node in ast.walk(_tree(module)):
+    for node in ast.walk(_running(module)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(module, node)
-            found.add(base)
-            if base.split(".")[0] in PROJECT:  # `from package import name`: the name may be a module
-                found |= {f"{base}.{alias.name}" for alias in node.names if _source(f"{base}.{alias.name}")}
+            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return frozenset(found)
 
 
@@ -157,24 +164,51 @@ def _absolute(module: str, node: ast.ImportFrom) -> str:
     """The module that a `from … import` names, with leading dots resolved."""
     if not node.level:
         return node.module or ""
-    source = _source(module)
-    package = module if source and source.name == "__init__.py" else module.rpartition(".")[0]
+    file = source(module)
+    package = module if file and file.name == "__init__.py" else module.rpartition(".")[0]
     for _ in range(node.level - 1):
         package = package.rpartition(".")[0]
     return f"{package}.{node.module}" if node.module else package
 
 
 @cache
-def _tree(module: str) -> ast.Module:
-    source = _source(module)
-    return ast.parse(source.read_text(encoding="utf-8")) if source else ast.Module(body=[], type_ignores=[])
+def _running(module: str) -> ast.Module:
+    """The syntax tree of a module without what computes nothing. Comments and layout are not in a tree."""
+    file = source(module)
+    tree = ast.parse(file.read_text(encoding="utf-8") if file else "")
+    computing: ast.Module = _Computing().visit(tree)
+    return computing
 
 
-@cache
-def _source(module: str) -> Path | None:
-    """The file of a module of this project, found without importing it; None if there is no such module."""
-    base = ROOT.joinpath(*module.split("."))
-    for candidate in (base / "__init__.py", base.with_suffix(".py")):
-        if candidate.is_file():
-            return candidate
-    return None
+class _Computing(ast.NodeTransformer):
+    """Takes out docstrings, the descriptions of settings, and what only type checkers read."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        """A text that stands alone is a docstring, of whatever."""
+        text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if text else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Only of pydantic's `Field`: another function may compute with what it calls a description."""
+        if _last_name(node.func) == "Field":
+            node.keywords = [given for given in node.keywords if not _is_words(given)]
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.AST]:
+        """Of `if TYPE_CHECKING` only the `else` ever runs."""
+        if _last_name(node.test) != "TYPE_CHECKING":
+            return self.generic_visit(node)
+        return [kept for statement in node.orelse if (kept := self.visit(statement)) is not None]
+
+
+def _last_name(node: ast.expr) -> str:
+    """The last part of a name with or without dots; empty for any other expression."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_words(given: ast.keyword) -> bool:
+    """Whether it is `description="…"`, in one piece or several, formatted or not."""
+    text = isinstance(given.value, ast.JoinedStr) or (
+        isinstance(given.value, ast.Constant) and isinstance(given.value.value, str)
+    )
+    return given.arg == "description" and text

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import PackError
-from evolora_core.foreign import read_json, read_text
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import read_text
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ import psutil
 
 from evolora_core.artifacts import write_json
 from evolora_core.errors import ConfigError, StageError
-from evolora_core.foreign import read_json, read_text
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import read_text
 
 State = Literal["running", "done", "cached", "failed"]
 

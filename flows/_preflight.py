@@ -8,7 +8,10 @@ from pathlib import Path
 
 from evolora_core.engine.stage import HostUse
 from evolora_core.home import home_path
-from evolora_core.hosts import check_device, fetch_host, find_host, load_host, settled_dtype
+from evolora_core.hosts.arithmetic import settled_dtype
+from evolora_core.hosts.catalog import find_host
+from evolora_core.hosts.fetch import fetch_host
+from evolora_core.hosts.host import check_device, load_host
 from evolora_core.hosts.rehearsal import rehearse
 from evolora_core.identity import host_files_hash
 from evolora_core.pack_folder import check_place

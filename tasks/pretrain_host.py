@@ -9,20 +9,17 @@ from prefect import get_run_logger, task
 @task(name="pretrain-host")
 def pretrain_host(name: str, folder: str) -> dict[str, Any]:
     """Train the described host `name` into `folder`; returns its hash, parameters, tokens, FLOPs and seconds."""
-    from evolora_core.errors import ConfigError
-    from evolora_core.hosts import load_descriptions
     from evolora_core.hosts.pretrain import PretrainStep, pretrain
+    from evolora_core.hosts.pretrain_config import pretrain_config
 
-    description = load_descriptions().get(name)
-    if description is None or description.pretrain is None:
-        raise ConfigError(f"configs/hosts/{name}.yaml: key 'pretrain': missing; add it, as nano.yaml has it")
+    config = pretrain_config(name)
     logger = get_run_logger()
 
     def progress(step: PretrainStep) -> None:
         if step.step % 100 == 0 or step.step == step.steps:
             logger.info("step %d of %d, loss %.3f, %.0f s", step.step, step.steps, step.loss, step.seconds)
 
-    report = pretrain(description.pretrain, Path(folder), progress)
+    report = pretrain(config, Path(folder), progress)
     return {
         "folder": str(report.folder),
         "weights_sha256": report.weights_sha256,

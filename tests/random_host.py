@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from evolora_core import rng
-from evolora_core.families import Item, get
-from evolora_core.hosts import Host, load_host
-from evolora_core.hosts.description import Architecture
+from evolora_core.families.base import Item
+from evolora_core.families.registry import get
+from evolora_core.hosts.host import Host, load_host
 from evolora_core.hosts.pretrain import build_model
+from evolora_core.hosts.pretrain_config import Architecture
 from evolora_core.hosts.tokenizer import build_tokenizer
 
 SHAPE = Architecture(

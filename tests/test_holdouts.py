@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from evolora_core.datasets import read_holdout
 from evolora_core.errors import DataError
-from evolora_core.families import Item, gold, grade
+from evolora_core.families.base import Item
+from evolora_core.families.registry import gold, grade
+from evolora_core.holdouts import read_holdout
 
 DATA = Path(__file__).parent / "data"
 GRID_ROW = {"prompt": "Add 1 and 2.", "target": 3, "family": "math", "depth": "short"}

@@ -20,9 +20,9 @@ from evolora_core import rng
 from evolora_core.ecology.state import cells_of, slots_needed
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import TOO_LONG, answer_items, charge
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.passes import pass_tokens

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from evolora_core.ecology.state import Organelle, State, incumbents
 from evolora_core.ecology.world import World
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.meter import Meter
 from evolora_core.population.merge import add_up
 from evolora_core.population.stack import Population
-from evolora_core.routing import choose_among, no_ops
+from evolora_core.routing.candidates import choose_among, no_ops
 
 
 def shortlist(world: World, state: State) -> dict[str, list[int]]:

@@ -31,9 +31,9 @@ from evolora_core.ecology.selection import archive, cull, drop_broken, reproduce
 from evolora_core.ecology.state import State, load_state, save_state
 from evolora_core.ecology.world import World, found
 from evolora_core.errors import StageError
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.merge import summed_rank

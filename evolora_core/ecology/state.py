@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from evolora_core.archive import Archive
 from evolora_core.ecology.events import TABLES, empty_events, read_events, write_events
 from evolora_core.ecology.ledger import Ledger
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.meter import Meter
 from evolora_core.plasticity.buffer import Buffer
 from evolora_core.population.stack import Population

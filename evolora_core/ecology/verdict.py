@@ -5,7 +5,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from evolora_core.evaluation.outcome import Outcome
-from evolora_core.families import Grade
+from evolora_core.families.base import Grade
 
 
 def observed(outcomes: Sequence[Outcome], error: float, seed: int) -> list[Outcome]:

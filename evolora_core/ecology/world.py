@@ -12,9 +12,10 @@ from evolora_core.ecology.calibration import Calibration
 from evolora_core.ecology.events import empty_events
 from evolora_core.ecology.ledger import MICRO, SUN, Ledger, micro
 from evolora_core.ecology.state import Organelle, State, cells_of, slots_needed
-from evolora_core.families import Item, gold
+from evolora_core.families.base import Item
+from evolora_core.families.registry import gold
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.plasticity import RULES, Buffer, Rule

@@ -13,8 +13,9 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from evolora_core.errors import ConfigError
-from evolora_core.foreign import one_line, read_json, read_text, read_yaml
-from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain
+from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain, read_json, read_yaml
+from evolora_core.foreign.files import read_text
+from evolora_core.foreign.text import one_line
 
 LONGEST_FILE = 200 * 1024  # bytes; the largest suite of ours has four thousand
 LONGEST_OVERRIDE = 10_000  # characters

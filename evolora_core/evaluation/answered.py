@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.artifacts import write_atomic
-from evolora_core.families import Grade
+from evolora_core.families.base import Grade
 
 if TYPE_CHECKING:
     from evolora_core.evaluation.outcome import Outcome

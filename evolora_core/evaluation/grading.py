@@ -12,9 +12,10 @@ import numpy as np
 from evolora_core.evaluation.answered import keep, kept
 from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.evaluation.stopping import stop_at, until
-from evolora_core.families import Grade, Item, grade
+from evolora_core.families.base import Grade, Item
+from evolora_core.families.registry import grade
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.population.generate import Answer, generate
 from evolora_core.population.passes import out_of_memory

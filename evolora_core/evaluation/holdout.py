@@ -13,22 +13,15 @@ from evolora_core.errors import ConfigError
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.evaluation.outcome import Decoding, Outcome
 from evolora_core.evaluation.statistics import wilson
-from evolora_core.families import Item
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
 from evolora_core.progress import Progress, part_of
-from evolora_core.routing import (
-    Classifier,
-    Routes,
-    answer_as_each,
-    choose_routes,
-    guess_families,
-    learn_router,
-    no_ops,
-    route,
-)
+from evolora_core.routing.candidates import answer_as_each, learn_router, no_ops
+from evolora_core.routing.learned import Classifier, guess_families
+from evolora_core.routing.routes import Routes, choose_routes, route
 
 BASE = "base"
 

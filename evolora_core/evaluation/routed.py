@@ -9,13 +9,14 @@ import numpy as np
 
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.evaluation.outcome import Decoding, Outcome
-from evolora_core.families import Item
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
 from evolora_core.progress import Progress
-from evolora_core.routing import Classifier, Routes, guess_families, route
+from evolora_core.routing.learned import Classifier, guess_families
+from evolora_core.routing.routes import Routes, route
 
 NOBODY = "host"  # in the place of a router, where there is none
 

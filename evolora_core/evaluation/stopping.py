@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evolora_core.errors import HostError
-from evolora_core.foreign import Unfit, one_line
-from evolora_core.foreign.files import check_regular
+from evolora_core.foreign.files import Unfit, check_regular
+from evolora_core.foreign.text import one_line
 from evolora_core.home import home_path
 from evolora_core.hosts.description import (
     DESCRIPTIONS,

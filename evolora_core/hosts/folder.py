@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import HostError
-from evolora_core.foreign import one_line
+from evolora_core.foreign.text import one_line
 from evolora_core.hosts.progress import bars_on_terminals_only, quiet
 
 if TYPE_CHECKING:

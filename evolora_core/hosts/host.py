@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import DataError, HostError
-from evolora_core.foreign import Unfit, one_line
 from evolora_core.foreign.documents import check_text
+from evolora_core.foreign.files import Unfit
+from evolora_core.foreign.text import one_line
 from evolora_core.hosts.allocator import keep_freed_memory
 from evolora_core.hosts.arithmetic import AUTO, settled_dtype
 from evolora_core.hosts.catalog import find_host

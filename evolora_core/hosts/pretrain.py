@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evolora_core.hosts.description import Architecture, PretrainConfig, Schedule
+from evolora_core.hosts.pretrain_config import Architecture, PretrainConfig, Schedule
 from evolora_core.hosts.pretrain_data import Mixture, draw_measured, draw_rows, encode_rows, micro_batches, read_mixture
 from evolora_core.hosts.pretrain_report import PretrainReport
 from evolora_core.hosts.progress import bars_on_terminals_only

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from evolora_core.families import FAMILIES, grade
 from evolora_core.families.base import Item
-from evolora_core.hosts.description import PretrainConfig
+from evolora_core.families.registry import get, grade
 from evolora_core.hosts.host import Host
+from evolora_core.hosts.pretrain_config import PretrainConfig
 from evolora_core.hosts.pretrain_data import Mixture
 from evolora_core.hosts.pretrain_report import CellAccuracy, PretrainReport
 from evolora_core.population.generate import generate
@@ -25,7 +25,7 @@ def measure(host: Host, config: PretrainConfig, mixture: Mixture, items: list[It
     share = dict(zip(mixture.cells, mixture.probability.tolist(), strict=True))
     return tuple(
         CellAccuracy(
-            *cell, n=asked[cell], correct=correct[cell], chance=FAMILIES[cell[0]].chance, share=share.get(cell, 0.0)
+            *cell, n=asked[cell], correct=correct[cell], chance=get(cell[0]).chance, share=share.get(cell, 0.0)
         )
         for cell in asked
     )

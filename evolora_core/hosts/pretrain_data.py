@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evolora_core.errors import ConfigError
-from evolora_core.families import FAMILIES, gold
-from evolora_core.families import get as get_family
 from evolora_core.families.base import Item
 from evolora_core.families.canonical import canonical, reserved
-from evolora_core.hosts.description import PretrainConfig
+from evolora_core.families.names import MODULES
+from evolora_core.families.registry import get as get_family
+from evolora_core.families.registry import gold
 from evolora_core.hosts.nearest import did_you_mean
+from evolora_core.hosts.pretrain_config import PretrainConfig
 from evolora_core.rng import stream
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def draw_rows(config: PretrainConfig, mixture: Mixture, step: int) -> list[Item]
 
 
 def draw_measured(config: PretrainConfig) -> list[Item]:
-    """The reserved items of every cell of every family, seen in training or not, in the order of the registry."""
-    cells = [(name, depth) for name, family in FAMILIES.items() for depth in family.depths]
+    """The reserved items of every cell of every family, seen in training or not, in the order of their names' list."""
+    cells = [(name, depth) for name in MODULES for depth in get_family(name).depths]
     return [item for cell in cells for item in draw_reserved(config, *cell)]
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import HostError
-from evolora_core.foreign import Unfit, one_line, read_json, read_text
-from evolora_core.foreign.files import MIB, check_regular
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.guard import guarded
+from evolora_core.foreign.text import one_line
 
 SECONDS, MEMORY = 15.0, 1536 * MIB
 LONGEST_CONTEXT = 2**24  # tokens

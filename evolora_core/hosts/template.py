@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from evolora_core.errors import HostError
-from evolora_core.foreign import one_line
+from evolora_core.foreign.text import one_line
 from evolora_core.hosts.description import TemplateDescription
 from evolora_core.hosts.identity import sha256_of_text
 

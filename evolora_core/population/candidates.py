@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.population.merge import add_up
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population

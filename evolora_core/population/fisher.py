@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population.passes import in_room
 from evolora_core.population.stack import Population

@@ -17,7 +17,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from evolora_core import rng
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.population.cache import cache_for, has_windows, keep_rows, place
 from evolora_core.population.lora import BARE, Attachment, attached
 from evolora_core.population.passes import pass_tokens, passes

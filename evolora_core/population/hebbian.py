@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population.lora import attached
 from evolora_core.population.passes import pass_tokens, passes

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 
 log = logging.getLogger(__name__)
 

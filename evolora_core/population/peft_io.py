@@ -12,10 +12,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from evolora_core.errors import AdapterError
-from evolora_core.foreign import Unfit, one_line, read_json, read_text
-from evolora_core.foreign.files import MIB, check_regular
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.patterns import compile_pattern, full_matches
-from evolora_core.hosts import Host
+from evolora_core.foreign.text import one_line
+from evolora_core.hosts.host import Host
 from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population.adapter import Adapter
 

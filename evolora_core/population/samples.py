@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.population.generate import Sampled
 from evolora_core.population.passes import pass_tokens, passes
 from evolora_core.population.surrogate import Surrogate

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from evolora_core.errors import AdapterError
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population.adapter import Adapter, squared_norms
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from evolora_core.errors import AdapterError
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.population.lora import attached
 from evolora_core.population.packed import Packing, packed, packs
 from evolora_core.population.passes import in_room, pass_tokens, passes

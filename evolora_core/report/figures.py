@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from evolora_core.families import get
+from evolora_core.families.registry import full_name
 from evolora_core.report import plots, tradeoffs
 from evolora_core.report.contents import Contents
 from evolora_core.report.curves import curves
@@ -148,12 +148,12 @@ def without_host(name: str, table: pd.DataFrame, config: Mapping[str, Any]) -> t
     """The rows of a plot's panels, and a note, without the panels in which every arm is the host by construction: what
     a router by family answers, or retains, of families that nobody was trained on. All panels, if none would be left.
     """
-    trained = {get(family).name for family in config["data"]["train_families"]}
+    trained = {full_name(family) for family in config["data"]["train_families"]}
     left_out, column = [], "split"
     if name == "accuracy_by_family" and config["evaluation"]["routings"][0] in BY_FAMILY:
         left_out = [split for split, rows in table.groupby("split") if trained.isdisjoint(rows["family"])]
     elif name == "gain_and_retention":
-        retained = {get(family).name for family in config["data"]["retention_families"]}
+        retained = {full_name(family) for family in config["data"]["retention_families"]}
         left_out, column = list(BY_FAMILY) if trained.isdisjoint(retained) else [], "routing"
     kept = table[~table[column].isin(left_out)] if left_out else table
     if kept.empty or len(kept) == len(table):

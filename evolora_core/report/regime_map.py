@@ -17,7 +17,8 @@ import pandas as pd
 
 from evolora_core.errors import PackError
 from evolora_core.evaluation.statistics import UNDECIDED
-from evolora_core.foreign import read_json, read_text
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import read_text
 from evolora_core.pack_folder import STAMP
 from evolora_core.report.forest import QUESTIONS, WITHDRAWN, Question, forest, many
 from evolora_core.report.plots import save

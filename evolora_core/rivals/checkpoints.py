@@ -13,9 +13,10 @@ from safetensors.torch import load_file
 from evolora_core import rng
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.evaluation.outcome import Decoding, Outcome
-from evolora_core.families import Item, gold
+from evolora_core.families.base import Item
+from evolora_core.families.registry import gold
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population

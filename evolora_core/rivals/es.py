@@ -23,9 +23,9 @@ from evolora_core import artifacts, rng
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.evaluation.outcome import Decoding
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.plasticity.es import slope
 from evolora_core.population.peft_io import export_peft

@@ -33,9 +33,10 @@ from evolora_core.errors import DataError, StageError
 from evolora_core.evaluation.grading import encode_unique
 from evolora_core.evaluation.outcome import Decoding
 from evolora_core.evaluation.stopping import stop_at, until
-from evolora_core.families import Item, grade
+from evolora_core.families.base import Item
+from evolora_core.families.registry import grade
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.population.passes import out_of_memory
 from evolora_core.progress import Progress

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 
 
 @contextlib.contextmanager

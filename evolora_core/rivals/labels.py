@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evolora_core import rng
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 

@@ -7,8 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from evolora_core.errors import DataError
-from evolora_core.families import Item, gold
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.families.registry import gold
+from evolora_core.hosts.host import Host
 
 
 @dataclass(frozen=True)

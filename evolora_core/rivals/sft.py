@@ -31,9 +31,9 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 from evolora_core import artifacts, rng
 from evolora_core.engine.strict import config_hash
 from evolora_core.evaluation.outcome import Decoding
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.population.passes import out_of_memory
 from evolora_core.probes import reached

@@ -9,7 +9,7 @@ import torch
 from peft import LoraConfig
 from torch.utils.data import Sampler
 
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.searches.adapters.settings.grpo import GrpoSettings
 from evolora_core.searches.adapters.settings.sft import SftSettings
 

@@ -5,24 +5,3 @@
 The bare host is always a candidate, and wins unless an adapter is better. The cost of choosing is that of the outcomes
 handed in: the caller charges it.
 """
-
-from evolora_core.routing.candidates import answer_as_each, choose_among, learn_router, no_ops
-from evolora_core.routing.learned import FILE, Classifier, guess_families, read_classifier
-from evolora_core.routing.routes import ROUTINGS, Routes, choose_routes, read_routes, route, write_routes
-
-__all__ = [
-    "FILE",
-    "ROUTINGS",
-    "Classifier",
-    "Routes",
-    "answer_as_each",
-    "choose_among",
-    "choose_routes",
-    "guess_families",
-    "learn_router",
-    "no_ops",
-    "read_classifier",
-    "read_routes",
-    "route",
-    "write_routes",
-]

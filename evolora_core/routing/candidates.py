@@ -8,8 +8,8 @@ import numpy as np
 
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.evaluation.outcome import Decoding, Outcome
-from evolora_core.families import Item
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population

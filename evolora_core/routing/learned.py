@@ -19,8 +19,8 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from evolora_core.errors import DataError
-from evolora_core.families import Item
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 
 FILE = "router.safetensors"

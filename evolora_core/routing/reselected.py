@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from evolora_core.evaluation.grading import charge
 from evolora_core.evaluation.outcome import Decoding
-from evolora_core.families import Item
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
 from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evolora_core.errors import DataError
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.population.slots import HOST
 
 if TYPE_CHECKING:

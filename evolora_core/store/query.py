@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import duckdb
 
 from evolora_core.errors import StoreError
-from evolora_core.foreign import Unfit
 from evolora_core.foreign.documents import check_text
+from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.guard import Begin, guarded
 from evolora_core.store.connection import one_line, opened, store_path
 

@@ -19,8 +19,8 @@ from evolora_core.datasets import build_splits
 from evolora_core.ecology import evolve
 from evolora_core.ecology.calibration import Calibration, calibrate
 from evolora_core.ecology.world import World, found
-from evolora_core.families import Item
-from evolora_core.hosts import Host, load_host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host, load_host
 from evolora_core.probes import watch
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.experiment import SuiteConfig

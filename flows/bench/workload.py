@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evolora_core import rng
-from evolora_core.hosts import Host, load_host
+from evolora_core.hosts.host import Host, load_host
 from evolora_core.population.stack import Population
 
 NEVER = -1  # an end token that no model samples, so that every answer has the length that was asked for

@@ -86,7 +86,7 @@ def store() -> Row:
 
 def hosts() -> Iterator[Row]:
     """Hosts that are described, and whether their weights are here."""
-    from evolora_core.hosts import list_hosts
+    from evolora_core.hosts.catalog import list_hosts
 
     for listed in list_hosts():
         if listed.ready:

@@ -12,7 +12,7 @@ from flows.cli._app import AnyId, AtLeastOne, Json, show
 
 if TYPE_CHECKING:
     from evolora_core.evaluation.holdout import Evolved
-    from evolora_core.hosts import Host
+    from evolora_core.hosts.host import Host
     from evolora_core.run_index import Entry
 
 
@@ -59,7 +59,7 @@ def evaluate(
     decoding = DecodingConfig.model_validate(given)
 
     from evolora_core.evaluation.holdout import evaluate_holdout
-    from evolora_core.hosts import load_host
+    from evolora_core.hosts.host import load_host
     from tasks._progress import progress
 
     loaded = load_host(word, dtype=suite.get("dtype", "float32"))
@@ -101,7 +101,8 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
     from evolora_core.evaluation.holdout import Evolved
     from evolora_core.population.slots import HOST
     from evolora_core.population.trained import load_trained
-    from evolora_core.routing import FILE, read_classifier, read_routes
+    from evolora_core.routing.learned import FILE, read_classifier
+    from evolora_core.routing.routes import read_routes
 
     folder = home / entry.folder
     population, organelles = load_trained(host, folder)
@@ -122,7 +123,7 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
 def check_host(home: Path, entry: "Entry", word: str) -> None:
     """Raise HostError unless the host is the one that the run was made on; its adapters mean nothing to another."""
     from evolora_core.errors import HostError
-    from evolora_core.hosts import find_host
+    from evolora_core.hosts.catalog import find_host
     from evolora_core.identity import host_files_hash
 
     folder = home / entry.folder

@@ -34,7 +34,7 @@ def export(
     entry, suite = find(home, run)
     check_host(home, entry, suite["host"])
 
-    from evolora_core.hosts import load_host
+    from evolora_core.hosts.host import load_host
     from evolora_core.population.peft_io import export_peft
     from evolora_core.population.trained import load_trained
 

@@ -23,7 +23,7 @@ def register(app: App) -> None:
 
 def list_(*, json: Json = False) -> None:
     """List the hosts that are described in configs/hosts."""
-    from evolora_core.hosts import list_hosts
+    from evolora_core.hosts.catalog import list_hosts
 
     show([asdict(listed) for listed in list_hosts()], json)
 
@@ -33,7 +33,7 @@ def show_(name: Name, /, *, json: Json = False) -> None:
     from evolora_core.home import prepare_home
 
     prepare_home()
-    from evolora_core.hosts import load_host
+    from evolora_core.hosts.host import load_host
 
     host = load_host(name)
     facts = host.identity | {"max_context": host.max_context, "architecture": type(host.model).__name__}
@@ -45,7 +45,7 @@ def fetch(name: Name, /) -> None:
     from evolora_core.home import prepare_home
 
     prepare_home()
-    from evolora_core.hosts import fetch_host
+    from evolora_core.hosts.fetch import fetch_host
 
     print(fetch_host(name))
 

@@ -127,7 +127,7 @@ def test_a_host_folder_without_weights(capsys: pytest.CaptureFixture[str], home:
 def test_an_adapter_of_another_shape(capsys: pytest.CaptureFixture[str]) -> None:
     from safetensors.numpy import load_file, save_file
 
-    from evolora_core.hosts import load_host
+    from evolora_core.hosts.host import load_host
     from evolora_core.population.peft_io import export_peft
     from evolora_core.population.stack import Population
     from evolora_core.rng import stream

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from evolora_core.evaluation.statistics import Comparison
-from evolora_core.families import FAMILIES
+from evolora_core.families.names import MODULES
 from evolora_core.plasticity import RULES
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -33,14 +33,14 @@ def ran() -> dict[str, Any]:
     """The names that all blocks leave, run as one module. What they register is taken out again."""
     module = ModuleType("extending_page")
     sys.modules[module.__name__] = module  # dataclasses look their module up
-    families, rules = dict(FAMILIES), dict(RULES)
+    families, rules = dict(MODULES), dict(RULES)
     try:
         for section, line, code in blocks():
             exec(compile("\n" * line + code, f"{PAGE.name} ({section})", "exec"), vars(module))
         return vars(module)
     finally:
         del sys.modules[module.__name__]
-        for registry, before in ((FAMILIES, families), (RULES, rules)):
+        for registry, before in ((MODULES, families), (RULES, rules)):
             registry.clear()
             registry.update(before)  # type: ignore[arg-type]
 

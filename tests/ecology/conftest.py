@@ -7,8 +7,8 @@ import torch
 
 from evolora_core.datasets import build_splits
 from evolora_core.ecology.calibration import calibrate
-from evolora_core.families import gold
-from evolora_core.hosts import load_host
+from evolora_core.families.registry import gold
+from evolora_core.hosts.host import load_host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW, build_batch, train_step

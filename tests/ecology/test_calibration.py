@@ -10,11 +10,11 @@ import torch
 from evolora_core.ecology.calibration import Calibration, calibrate
 from evolora_core.errors import StageError
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Room
+from evolora_core.hosts.host import Room
 from evolora_core.meter import Meter
 from evolora_core.plasticity import RULES
 from evolora_core.population.stack import Population
-from evolora_core.routing import choose_among
+from evolora_core.routing.candidates import choose_among
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 

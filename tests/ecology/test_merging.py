@@ -11,7 +11,7 @@ from evolora_core.ecology.information import fisher_flops, fishers
 from evolora_core.ecology.learning import LONGER
 from evolora_core.ecology.ledger import micro
 from evolora_core.ecology.world import World, found
-from evolora_core.families import gold
+from evolora_core.families.registry import gold
 from evolora_core.plasticity import Memory
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.merge import merge

@@ -20,7 +20,7 @@ from evolora_core.ecology.learning import _first, learn
 from evolora_core.ecology.rollout import act, admit, allocate, settle
 from evolora_core.ecology.world import World, found
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.families import Grade
+from evolora_core.families.base import Grade
 from evolora_core.meter import Meter
 from evolora_core.probes import watch
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig

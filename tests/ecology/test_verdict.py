@@ -13,7 +13,8 @@ from evolora_core.ecology.rollout import act, admit, allocate
 from evolora_core.ecology.verdict import observed
 from evolora_core.ecology.world import World, found
 from evolora_core.evaluation.outcome import Outcome
-from evolora_core.families import Item, grade
+from evolora_core.families.base import Item
+from evolora_core.families.registry import grade
 
 
 def outcome(number: int, answer: str) -> Outcome:

@@ -2,8 +2,8 @@ import pytest
 import torch
 from random_host import draw_items, random_host
 
-from evolora_core.families import Item
-from evolora_core.hosts import Host
+from evolora_core.families.base import Item
+from evolora_core.hosts.host import Host
 
 torch.set_num_threads(1)
 

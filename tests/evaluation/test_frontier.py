@@ -8,7 +8,7 @@ import pytest
 
 from evolora_core.evaluation.frontier import at_strengths, spread, trace_frontier
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.slots import HOST

@@ -9,9 +9,10 @@ import torch
 
 from evolora_core import rng
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.families import Item, grade
+from evolora_core.families.base import Item
+from evolora_core.families.registry import grade
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Room
+from evolora_core.hosts.host import Room
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.population.stack import Population
 

@@ -10,14 +10,14 @@ from evolora_core.evaluation.grading import answer_items
 from evolora_core.evaluation.holdout import Evolved, arm_names, evaluate_holdout
 from evolora_core.evaluation.outcome import evaluation_rows
 from evolora_core.evaluation.statistics import wilson
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
-from evolora_core.routing import Routes, route
 from evolora_core.routing.reselected import reselect
+from evolora_core.routing.routes import Routes, route
 
 DECODING = DecodingConfig(max_new_tokens=4, batch_rows=16)
 

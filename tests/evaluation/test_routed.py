@@ -11,7 +11,9 @@ from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
-from evolora_core.routing import Routes, guess_families, learn_router
+from evolora_core.routing.candidates import learn_router
+from evolora_core.routing.learned import guess_families
+from evolora_core.routing.routes import Routes
 
 DECODING = DecodingConfig(max_new_tokens=6)
 SLOT_OF = {"logic.bool": 0, "math": 1}

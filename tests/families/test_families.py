@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evolora_core.errors import ConfigError
-from evolora_core.families import FAMILIES, get, gold, grade
 from evolora_core.families.base import Item
 from evolora_core.families.canonical import canonical, reserved
+from evolora_core.families.names import MODULES
+from evolora_core.families.registry import get, gold, grade
 from evolora_core.rng import stream
 
-CELLS = [(name, depth) for name, family in FAMILIES.items() for depth in family.depths]
+CELLS = [(name, depth) for name in MODULES for depth in get(name).depths]
 SMALLEST_SPACE = 10_000
 
 
@@ -63,7 +64,7 @@ def test_a_tenth_of_the_prompts_is_reserved() -> None:
     assert reserved("Compute 1 + 1.") == reserved("  compute 1  + 1. ")
 
 
-@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.chance])
+@pytest.mark.parametrize("name", [name for name in MODULES if get(name).chance])
 def test_labels_of_yes_no_families_are_balanced(name: str) -> None:
     for depth in get(name).depths:
         items = draw(name, depth, 400)
@@ -124,7 +125,7 @@ def test_a_published_sort_target_is_unsorted() -> None:
 
 def test_no_answer_and_unknown_family() -> None:
     assert grade(Item("", 1, "math", "short", ""), "  \n").reason == "no answer"
-    assert get("regex") is FAMILIES["regex.synthesis"]
+    assert get("regex") is get("regex.synthesis")
     with pytest.raises(ConfigError, match=r"unknown family 'json_repare': did you mean 'json_repair'\?"):
         get("json_repare")
 

@@ -8,11 +8,11 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evolora_core.families import get, grade
 from evolora_core.families.base import Item
 from evolora_core.families.matching import TIME_LIMIT, grade_pattern
 from evolora_core.families.patterns import draw_segments, matches, pattern_of, sample
 from evolora_core.families.regex_explanation import read_terms
+from evolora_core.families.registry import get, grade
 from evolora_core.families.variants import broken, draw_cases, draw_miss, near_miss
 from evolora_core.foreign.patterns import LONGEST
 from evolora_core.rng import stream

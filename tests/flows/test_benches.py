@@ -26,7 +26,7 @@ def test_the_engine_is_compared_with_every_other_way() -> None:
 def adapter_parameters() -> Any:
     """Of rank 1: in + out features of all adapted layers."""
     from evolora_core.flops import FlopModel
-    from evolora_core.hosts import load_host
+    from evolora_core.hosts.host import load_host
 
     return FlopModel.from_model(load_host("nano").model).adapter
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from evolora_core import identity
+from evolora_core.artifacts import read_manifest
 from evolora_core.errors import ConfigError
 from evolora_core.run_index import entries
 from evolora_core.searches.registry import find_suite
@@ -20,7 +21,6 @@ from evolora_core.store import query
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-STAGES = ("datasets", "price", "calibrate", "tune", "evolve", "sft", "evaluate", "compare", "pack")
 TINY = str(ROOT / "configs" / "suites" / "tiny.yaml")
 
 
@@ -215,10 +215,18 @@ def test_a_plot_s_code_changes_the_pack_alone(finished: SimpleNamespace, monkeyp
     assert {stage for stage, state in states.items() if state != "cached"} == {"pack"}
 
 
-def test_a_verifier_s_code_counts_wherever_answers_are_made_or_shown() -> None:
-    verifier = "evolora_core.families.string_sort"
-    stages = {stage: verifier in identity.import_closure(f"tasks.{stage}") for stage in STAGES}
-    assert {stage for stage, depends in stages.items() if not depends} == {"compare"}
+def test_a_verifier_s_code_counts_wherever_answers_are_made(finished: SimpleNamespace) -> None:
+    made = {entry.stage: entry.folder for entry in entries(finished.home, find_suite(finished.home, finished.suite))}
+    counted = {stage: _identity_document(finished.home / folder)["also"] for stage, folder in made.items()}
+    families = [f"evolora_core.families.{name}" for name in ("code_format", "math", "string_sort", "word_count")]
+    assert {stage for stage, modules in counted.items() if modules != families} == {"choose", "compare", "pack"}
+
+
+def _identity_document(folder: Path) -> dict[str, Any]:
+    manifest = read_manifest(folder)
+    assert manifest
+    document: dict[str, Any] = manifest["identity_document"]
+    return document
 
 
 @pytest.mark.parametrize("stage", ["evolve", "sft", "es", "grpo", "tune"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from evolora_core.errors import EvoloraError
-from evolora_core.foreign import one_line
+from evolora_core.foreign.text import one_line
 
 FEW = 300  # of each kind, the same ones every time; `make test-hostile` tries 10,000 fresh ones
 EXAMPLES = int(os.environ.get("EVOLORA_HOSTILE_EXAMPLES", str(FEW)))

@@ -18,7 +18,8 @@ from safetensors.torch import load_file, save
 from evolora_core.errors import DataError
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families.base import Item
-from evolora_core.hosts import find_host, load_host
+from evolora_core.hosts.catalog import find_host
+from evolora_core.hosts.host import load_host
 from evolora_core.language.decoding import DecodingConfig
 
 TEXTS = ("config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", "tokenizer.json")

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evolora_core.families.matching import TIME_LIMIT, grade_pattern
-from evolora_core.foreign import Unfit
+from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.patterns import MOST_NODES, compile_pattern, expanded
 
 ATOMS = st.sampled_from(

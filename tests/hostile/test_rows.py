@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.datasets import read_items, write_items
-from evolora_core.families import gold, grade
 from evolora_core.families.canonical import canonical
+from evolora_core.families.registry import gold, grade
 from evolora_core.holdouts import read_holdout
 
 DATA = Path(__file__).parents[1] / "data"

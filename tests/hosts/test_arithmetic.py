@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from evolora_core.errors import HostError
-from evolora_core.hosts import arithmetic, load_host, settled_dtype
+from evolora_core.hosts import arithmetic
+from evolora_core.hosts.arithmetic import settled_dtype
+from evolora_core.hosts.host import load_host
 from evolora_core.searches.registry import load_experiment
 from flows._preflight import identify_host
 

@@ -1,21 +1,26 @@
 """Host files are strict, and the shipped ones are sound."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from evolora_core.engine.strict import load_yaml
 from evolora_core.errors import ConfigError, HostError
-from evolora_core.hosts import find_host, list_hosts, load_description, load_descriptions
+from evolora_core.hosts.catalog import find_host, list_hosts
+from evolora_core.hosts.description import load_description, load_descriptions
+from evolora_core.hosts.pretrain_config import TrainedHost, pretrain_config
 from evolora_core.hosts.pretrain_data import read_mixture
 
 HUB = "name: {name}\nsummary: s\nlicence: MIT\nparameters: 5\nsource: hub\nrepository: a/b\n"
 
 
-def _fault(tmp_path: Path, text: str, name: str = "mine") -> str:
+def _fault(tmp_path: Path, text: str, name: str = "mine", read: Callable[[Path], Any] = load_description) -> str:
     path = tmp_path / f"{name}.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        load_description(path)
+        read(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
     return str(caught.value)
 
@@ -44,13 +49,14 @@ def test_mixture_needs_weight(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "configs" / "hosts" / "nano.yaml"
     text = path.read_text(encoding="utf-8")
     head, tail = text[: text.index("  mixture:")], text[text.index("  measurement:") :]
-    assert "mixture weights" in _fault(tmp_path, head + "  mixture: {math: {short: 0}}\n" + tail, name="nano")
+    text = head + "  mixture: {math: {short: 0}}\n" + tail
+    assert "mixture weights" in _fault(tmp_path, text, "nano", lambda path: load_yaml(path, TrainedHost))
 
 
 def test_shipped_descriptions_are_sound() -> None:
     known = load_descriptions()
     assert {"nano", "smollm2-135m", "smollm2-135m-q4", "qwen3-0.6b"} <= set(known)
-    assert known["nano"].pretrain is not None and read_mixture(known["nano"].pretrain).cells
+    assert read_mixture(pretrain_config("nano")).cells
     assert [listing.name for listing in list_hosts()] == list(known)
     assert {listing.name: listing.ready for listing in list_hosts()}["nano"]
 

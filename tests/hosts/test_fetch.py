@@ -7,8 +7,10 @@ import huggingface_hub.constants
 import pytest
 
 from evolora_core.errors import HostError
-from evolora_core.hosts import HostDescription, fetch_host, find_host, load_host
-from evolora_core.hosts.fetch import fetch_packages
+from evolora_core.hosts.catalog import find_host
+from evolora_core.hosts.description import HostDescription
+from evolora_core.hosts.fetch import fetch_host, fetch_packages
+from evolora_core.hosts.host import load_host
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from evolora_core.errors import HostError
-from evolora_core.hosts import HostDescription, load_host
+from evolora_core.hosts.description import HostDescription
 from evolora_core.hosts.fetch import extract_member
 from evolora_core.hosts.gguf import convert_gguf
+from evolora_core.hosts.host import load_host
 from evolora_core.rng import stream
 
 TOKENS = [*(chr(code) for code in range(33, 127)), "Ġ", "Ċ", "ab", "<|endoftext|>"]  # GPT-2's byte alphabet and a merge

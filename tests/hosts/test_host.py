@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
 
 from evolora_core.errors import HostError
-from evolora_core.hosts import load_host
 from evolora_core.hosts.catalog import HostPlace
 from evolora_core.hosts.description import TemplateDescription
+from evolora_core.hosts.host import load_host
 from evolora_core.hosts.identity import sha256_of_file
 from evolora_core.hosts.template import ending_id
 

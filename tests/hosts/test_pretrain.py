@@ -11,11 +11,12 @@ from random_host import SHAPE
 
 from evolora_core.errors import ConfigError
 from evolora_core.families.canonical import reserved
-from evolora_core.hosts import find_host, load_descriptions, load_host
-from evolora_core.hosts.description import Measurement, PretrainConfig, Schedule
+from evolora_core.hosts.catalog import find_host
+from evolora_core.hosts.host import load_host
 from evolora_core.hosts.identity import sha256_of_file
 from evolora_core.hosts.pretrain import PretrainStep, build_model, pace_at, pretrain
 from evolora_core.hosts.pretrain_card import write_card
+from evolora_core.hosts.pretrain_config import Measurement, PretrainConfig, Schedule, pretrain_config
 from evolora_core.hosts.pretrain_data import draw_reserved, draw_rows, encode_rows, micro_batches, read_mixture
 from evolora_core.hosts.pretrain_report import CellAccuracy, PretrainReport
 from evolora_core.hosts.tokenizer import build_tokenizer
@@ -129,10 +130,10 @@ def test_context_too_short_is_named(tmp_path: Path) -> None:
 def test_the_shipped_card_is_what_the_code_would_write(tmp_path: Path) -> None:
     """All but the figures of the run: the same words and the same config."""
     folder = find_host("nano").path
-    description = load_descriptions()["nano"]
-    assert description.pretrain == PretrainConfig(**json.loads((folder / "pretrain.json").read_text(encoding="utf-8")))
+    config = pretrain_config("nano")
+    assert config == PretrainConfig(**json.loads((folder / "pretrain.json").read_text(encoding="utf-8")))
     report = PretrainReport(folder, "0" * 64, 0, 0, 0, 0, 0, 0.0, (CellAccuracy("math", "short", 1, 1, 0.0, 1.0),))
-    write_card(tmp_path / "README.md", description.pretrain, report)
+    write_card(tmp_path / "README.md", config, report)
     made, shipped = ((place / "README.md").read_text(encoding="utf-8") for place in (tmp_path, folder))
     assert _words(made) == _words(shipped)
 

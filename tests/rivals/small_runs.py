@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import Host
+from evolora_core.hosts.host import Host
 from evolora_core.rivals.rows import tokenise
 from evolora_core.rivals.sft import SftResult, row_flops, train_sft
 from evolora_core.searches.adapters.settings.sft import SftConfig

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
 from evolora_core.meter import Meter
 from evolora_core.population.peft_io import export_peft

@@ -11,8 +11,8 @@ import torch
 from evolora_core.datasets import build_splits
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.families import Grade
-from evolora_core.hosts import load_host
+from evolora_core.families.base import Grade
+from evolora_core.hosts.host import load_host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.plasticity.es import slope
 from evolora_core.population.peft_io import import_peft

@@ -15,9 +15,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOTrainer
 
 from evolora_core.errors import DataError, StageError
-from evolora_core.families import Item, grade
+from evolora_core.families.base import Item
+from evolora_core.families.registry import grade
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import load_host
+from evolora_core.hosts.host import load_host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.population.peft_io import import_peft
 from evolora_core.rivals import grpo, resume

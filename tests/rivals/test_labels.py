@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.rivals.labels import labelled, parts
 from evolora_core.searches.adapters.settings.sft import SftConfig
 

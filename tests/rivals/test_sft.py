@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from small_runs import CONFIG, RATE, budget_of, train
 
 from evolora_core.errors import DataError, StageError
-from evolora_core.families import Item, gold
+from evolora_core.families.base import Item
+from evolora_core.families.registry import gold
 from evolora_core.population.lora import attached
 from evolora_core.population.peft_io import import_peft
 from evolora_core.population.stack import Population

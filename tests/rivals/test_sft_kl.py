@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from small_runs import CONFIG, train
 from torch.utils.flop_counter import FlopCounterMode
 
-from evolora_core.families import Item
+from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
 from evolora_core.population.lora import attached
 from evolora_core.population.peft_io import import_peft

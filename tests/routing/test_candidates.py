@@ -11,15 +11,15 @@ from random_host import draw_items
 
 from evolora_core.evaluation.outcome import Outcome
 from evolora_core.families.base import Grade
-from evolora_core.hosts import load_host
+from evolora_core.hosts.host import load_host
 from evolora_core.hosts.layers import adapted_layers
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.merge import add_up
 from evolora_core.population.stack import Population
-from evolora_core.routing import choose_among, read_routes
-from evolora_core.routing.candidates import PROOF, _ahead
+from evolora_core.routing.candidates import PROOF, _ahead, choose_among
+from evolora_core.routing.routes import read_routes
 
 torch.set_num_threads(1)
 DECODING = DecodingConfig(max_new_tokens=20)

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from evolora_core.errors import DataError
-from evolora_core.families import get
+from evolora_core.families.registry import get
 from evolora_core.flops import FlopModel
-from evolora_core.hosts import load_host
+from evolora_core.hosts.host import load_host
 from evolora_core.meter import Meter
 from evolora_core.rng import stream
 from evolora_core.routing.learned import (

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from evolora_core.errors import DataError
 from evolora_core.evaluation.outcome import Outcome
-from evolora_core.families import Grade, Item
+from evolora_core.families.base import Grade, Item
 from evolora_core.population.slots import HOST
-from evolora_core.routing import choose_routes, read_routes, route, write_routes
+from evolora_core.routing.routes import choose_routes, read_routes, route, write_routes
 
 FAMILIES = ("math", "logic.bool")
 ITEMS = [Item(f"question {i}", 0, FAMILIES[i % 2], "short", f"t{i}") for i in range(32)]

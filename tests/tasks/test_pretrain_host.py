@@ -1,43 +1,36 @@
-"""The task that trains a host of our own, with a tiny description in place of nano's."""
+"""The task that trains a host of our own, with a tiny configuration in place of nano's."""
 
 from pathlib import Path
 
 import pytest
 from prefect.logging import disable_run_logger
 
-import evolora_core.hosts
 from evolora_core.errors import ConfigError
-from evolora_core.hosts import HostDescription, load_host
+from evolora_core.hosts.host import load_host
+from evolora_core.hosts.pretrain_config import PretrainConfig
 from tasks.pretrain_host import pretrain_host
 
 TINY = {
-    "name": "little",
-    "summary": "s",
-    "licence": "MIT",
-    "parameters": 1,
-    "source": "shipped",
-    "pretrain": {
-        "seed": 0,
-        "threads": 1,
-        "architecture": {
-            "hidden_size": 16,
-            "layers": 1,
-            "intermediate_size": 16,
-            "heads": 2,
-            "kv_heads": 1,
-            "head_dim": 8,
-            "context": 256,
-        },
-        "schedule": {"steps": 2, "rows": 4, "muon_learning_rate": 0.01, "adamw_learning_rate": 0.01},
-        "mixture": {"code.format": {"short": 1}},
-        "measurement": {"items_per_cell": 1, "max_new_tokens": 2},
+    "seed": 0,
+    "threads": 1,
+    "architecture": {
+        "hidden_size": 16,
+        "layers": 1,
+        "intermediate_size": 16,
+        "heads": 2,
+        "kv_heads": 1,
+        "head_dim": 8,
+        "context": 256,
     },
+    "schedule": {"steps": 2, "rows": 4, "muon_learning_rate": 0.01, "adamw_learning_rate": 0.01},
+    "mixture": {"code.format": {"short": 1}},
+    "measurement": {"items_per_cell": 1, "max_new_tokens": 2},
 }
 
 
 def test_it_trains_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    description = HostDescription.model_validate(TINY)
-    monkeypatch.setattr(evolora_core.hosts, "load_descriptions", lambda: {"little": description})
+    config = PretrainConfig.model_validate(TINY)
+    monkeypatch.setattr("evolora_core.hosts.pretrain_config.pretrain_config", lambda name: config)
     with disable_run_logger():
         done = pretrain_host.fn("little", str(tmp_path / "made"))
     assert done["weights_sha256"] == load_host(str(tmp_path / "made")).identity["weights_sha256"]

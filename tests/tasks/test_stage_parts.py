@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from evolora_core.engine.stage import StageResult, Suite
-from evolora_core.families import Item
-from evolora_core.routing import Routes
+from evolora_core.families.base import Item
+from evolora_core.routing.routes import Routes
 from evolora_core.run_index import SuiteId
 from evolora_core.searches.registry import load_experiment
 from tasks.datasets import split_rows
