@@ -25,7 +25,7 @@ from evolora_core.errors import HostError
 from evolora_core.plugins import OURS, source
 
 # With the modules below them. They decide when and where a stage runs, and never what it computes.
-ORCHESTRATION = ("tasks._stage", "tasks._progress", "tasks._log", "tasks._worker", "tasks._accelerator")
+ORCHESTRATION = ("evolora_core.engine.stage", "evolora_core.searches.base", "evolora_core.searches.registry", "tasks")
 # What these do is in an identity by itself: the files that are fetched, and the families that a stage names in `also`.
 COUNTED_OTHERWISE = ("evolora_core.hosts.fetch", "evolora_core.families.names")
 DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its code computes

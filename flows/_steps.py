@@ -8,7 +8,8 @@ from typing import Any
 from evolora_core.engine.stage import StageResult, Step
 from evolora_core.errors import ConfigError
 from evolora_core.run_index import SuiteId
-from evolora_core.searches.closing import COMPARISON, PACK
+from evolora_core.searches.comparing import COMPARISON
+from evolora_core.searches.packing import PACK
 from flows._runner import StageFuture, StageRunner
 from tasks.stage import reason, task_of
 

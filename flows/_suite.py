@@ -17,7 +17,8 @@ from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
 from evolora_core.run_index import SuiteId, begin, entries, forget_entry, write_plan
 from evolora_core.searches.base import Experiment
-from evolora_core.searches.closing import COMPARISON, PACK
+from evolora_core.searches.comparing import COMPARISON
+from evolora_core.searches.packing import PACK
 from evolora_core.searches.registry import get_search, suite_id
 from flows._artifacts import show_pack
 from flows._crashed import name_process, report_killed

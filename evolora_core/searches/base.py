@@ -16,7 +16,7 @@ store, and follows these conventions:
   arm that is named like the condition is the headline. A seed counts once every condition of it is judged.
 - What it was judged with goes into its facts as `comparable`; conditions that differ in that are not compared.
 - `closing` is asked for the stages that close the suite, once the complete seeds are known: usually those of
-  `searches/closing.py`, which compare and pack.
+  `searches/comparing.py` and `searches/packing.py`.
 
 The house shares identity, artefacts, commits, run index, store, statistics, pack builder, meter and archive. It shares
 no evolutionary loop: that is a search's own.

@@ -84,7 +84,7 @@ def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
 def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     from evolora_core.engine.stage import StageResult, Step, Suite
     from evolora_core.run_index import write_suite
-    from evolora_core.searches.closing import PACK
+    from evolora_core.searches.packing import PACK
     from evolora_core.searches.registry import load_experiment, suite_id
     from flows._preflight import identify_host
     from flows._suite import complete_seeds

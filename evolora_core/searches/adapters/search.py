@@ -7,7 +7,8 @@ from evolora_core.searches.adapters.arms.registry import ARMS
 from evolora_core.searches.adapters.experiment import SuiteConfig, check
 from evolora_core.searches.adapters.plan import plan
 from evolora_core.searches.base import HostChoice, Search
-from evolora_core.searches.closing import compare_step, pack_step
+from evolora_core.searches.comparing import compare_step
+from evolora_core.searches.packing import pack_step
 
 
 def host(config: SuiteConfig) -> HostChoice:

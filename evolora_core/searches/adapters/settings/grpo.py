@@ -6,7 +6,7 @@ from evolora_core.engine.strict import Changes, Decay, Strict
 
 
 class GrpoSettings(Strict):
-    """Compute-matched group relative policy optimisation of one adapter by TRL, from rewards alone: what a run reads."""
+    """Compute-matched group relative policy optimisation of one adapter by TRL: what a run reads."""
 
     rank: int = Field(8, ge=1, le=1024, description="adapter rank")
     scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")

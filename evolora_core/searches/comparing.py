@@ -1,7 +1,6 @@
-"""The stages that close a suite of any search: the comparisons that it declares, and its pack."""
+"""The stage `compare` of a suite of any search: the comparisons that it declares, over the seeds that are complete."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -10,7 +9,6 @@ from evolora_core.engine.stage import (
     JUDGED,
     WHOLE,
     Made,
-    NoFacts,
     Stage,
     StageRequest,
     StageResult,
@@ -21,12 +19,8 @@ from evolora_core.engine.stage import (
     step_name,
 )
 from evolora_core.engine.strict import Strict
-from evolora_core.home import home_path
-from evolora_core.plugins import search_modules
-from evolora_core.searches.base import Experiment
-from evolora_core.searches.registry import get_search
 
-COMPARISON, PACK = step_name(WHOLE, 0, "compare"), step_name(WHOLE, 0, "pack")
+COMPARISON = step_name(WHOLE, 0, "compare")
 
 
 class Declared(Protocol):
@@ -67,17 +61,6 @@ class Verdicts(BaseModel):
     verdicts: dict[str, str]
 
 
-class Packed(Strict):
-    """What a pack is of: the stages that were made, each with its identity and the seconds that it took. Seconds are
-    shown in a pack, so a stage that was made again makes a new one.
-    """
-
-    suite: str
-    seeds: list[int]
-    stages: dict[str, tuple[str, float]]
-    sections: str
-
-
 def request_comparison(
     suite: Suite[Any], declared: Sequence[Declared], bootstrap: int, *, evaluations: Sequence[StageResult]
 ) -> StageRequest:
@@ -88,7 +71,7 @@ def request_comparison(
         "compare",
         WHOLE,
         0,
-        entry="evolora_core.evaluation.comparisons",
+        entry=__name__,
         config=Comparisons(comparisons=pairs, bootstrap=bootstrap),
         inputs={f"{result.condition}.s{result.seed}": result for result in evaluations},
         uses_host=False,
@@ -110,35 +93,6 @@ def in_words(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {f"{row['a']} vs {row['b']} on {row['split']}": row["verdict"] for row in comparisons}
 
 
-def request_pack(
-    suite: Suite[Experiment], seeds: Sequence[int], made: Mapping[str, StageResult], *, comparison: StageResult
-) -> StageRequest:
-    """Pack what is recorded of the stages that were `made`, by name, and of the comparison."""
-    stages = {name: (result.identity, result.seconds) for name, result in made.items()}
-    stages["comparison"] = (comparison.identity, comparison.seconds)
-    sections = get_search(suite.config.search).sections
-    return stage_request(
-        suite,
-        "pack",
-        WHOLE,
-        0,
-        entry="evolora_core.report.pack",
-        also=[sections, f"{search_modules()[suite.config.search]}.sql"],
-        config=Packed(suite=str(suite.id), seeds=list(seeds), stages=stages, sections=sections),
-        inputs={},
-        uses_host=False,
-    )
-
-
-def pack(work: Work[Packed]) -> Made[NoFacts]:
-    """Leaves the pack in pack/, made from the store."""
-    from evolora_core.report.pack import build
-
-    sections = import_module(work.config.sections).SECTIONS
-    build(home_path(), work.config.suite, work.folder / "pack", sections)
-    return Made(0, NoFacts())
-
-
 def compare_step(
     suite: Suite[Any], seeds: Sequence[int], plan: Sequence[Step], declared: Sequence[Declared], bootstrap: int
 ) -> Step:
@@ -149,11 +103,4 @@ def compare_step(
     return Step(COMPARISON, COMPARE, given, {"evaluations": evaluations})
 
 
-def pack_step(suite: Suite[Any], seeds: Sequence[int], results: Mapping[str, StageResult], comparison: Step) -> Step:
-    """Pack the suite once it is compared."""
-    given = {"suite": suite, "seeds": list(seeds), "made": dict(results)}
-    return Step(PACK, BUILD_PACK, given, {"comparison": comparison})
-
-
 COMPARE = Stage("compare", request_comparison, compare)
-BUILD_PACK = Stage("pack", request_pack, pack)

@@ -1,0 +1,77 @@
+"""The stage `pack` of a suite of any search: its paper pack, made from the store."""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from evolora_core.engine.stage import (
+    WHOLE,
+    Made,
+    NoFacts,
+    Stage,
+    StageRequest,
+    StageResult,
+    Step,
+    Suite,
+    Work,
+    stage_request,
+    step_name,
+)
+from evolora_core.engine.strict import Strict
+from evolora_core.home import home_path
+from evolora_core.plugins import search_modules
+from evolora_core.searches.registry import get_search
+
+if TYPE_CHECKING:
+    from evolora_core.searches.base import Experiment
+
+PACK = step_name(WHOLE, 0, "pack")
+
+
+class Packed(Strict):
+    """What a pack is of: the stages that were made, each with its identity and the seconds that it took. Seconds are
+    shown in a pack, so a stage that was made again makes a new one.
+    """
+
+    suite: str
+    seeds: list[int]
+    stages: dict[str, tuple[str, float]]
+    sections: str
+
+
+def request_pack(
+    suite: "Suite[Experiment]", seeds: Sequence[int], made: Mapping[str, StageResult], *, comparison: StageResult
+) -> StageRequest:
+    """Pack what is recorded of the stages that were `made`, by name, and of the comparison."""
+    stages = {name: (result.identity, result.seconds) for name, result in made.items()}
+    stages["comparison"] = (comparison.identity, comparison.seconds)
+    sections = get_search(suite.config.search).sections
+    return stage_request(
+        suite,
+        "pack",
+        WHOLE,
+        0,
+        entry=__name__,
+        also=[sections, f"{search_modules()[suite.config.search]}.sql"],
+        config=Packed(suite=str(suite.id), seeds=list(seeds), stages=stages, sections=sections),
+        inputs={},
+        uses_host=False,
+    )
+
+
+def pack(work: Work[Packed]) -> Made[NoFacts]:
+    """Leaves the pack in pack/, made from the store."""
+    from evolora_core.report.pack import build
+
+    sections = import_module(work.config.sections).SECTIONS
+    build(home_path(), work.config.suite, work.folder / "pack", sections)
+    return Made(0, NoFacts())
+
+
+def pack_step(suite: Suite[Any], seeds: Sequence[int], results: Mapping[str, StageResult], comparison: Step) -> Step:
+    """Pack the suite once it is compared."""
+    given = {"suite": suite, "seeds": list(seeds), "made": dict(results)}
+    return Step(PACK, BUILD, given, {"comparison": comparison})
+
+
+BUILD = Stage("pack", request_pack, pack)
