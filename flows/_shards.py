@@ -5,10 +5,11 @@ import time
 from pathlib import Path
 
 from evolora_core.artifacts import commit, partial_folder
-from evolora_core.engine.stage import StageResult, Suite
+from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
 from evolora_core.run_index import SuiteId, now, write_entry
+from evolora_core.searches.comparing import COMPARISON, in_words
+from evolora_core.searches.registry import get_search
 from flows._preflight import asked_suite
-from tasks import compare
 
 
 def compare_merged(home: Path, suite: str) -> list[int]:
@@ -24,25 +25,28 @@ def compare_merged(home: Path, suite: str) -> list[int]:
         return []
     config = asked_suite(suite)
     name, _, hashed = suite.rpartition("-")
-    made = Suite(config, SuiteId(name, hashed), {}, {})
+    made, search = Suite(config, SuiteId(name, hashed)), get_search(config.search)
     sql = (
         "SELECT condition, seed, stage, folder, identity, seconds, flops, manifest FROM stages JOIN complete_seeds "
-        "USING (suite, seed) WHERE suite = ? AND stage = 'evaluate'"
+        f"USING (suite, seed) WHERE suite = ? AND stage = '{JUDGED}'"
     )
     rows = [row | {"summary": json.loads(row["manifest"])["summary"]} for row in query(home, sql, [suite]).records()]
-    results = {(row["condition"], row["seed"]): StageResult.model_validate(row) for row in rows}
-    order = [(condition, seed) for condition in config.conditions for seed in contents.seeds]
-    request = compare.request(made, evaluations=[results[run] for run in order])
+    results = {step_name(row["condition"], row["seed"], JUDGED): StageResult.model_validate(row) for row in rows}
+    closing = search.closing(made, contents.seeds, search.plan(made), {})
+    compared = next((step for step in closing if step.name == COMPARISON), None)
+    if compared is None:  # a search may have nothing to compare
+        return contents.seeds
+    request = compared.stage.request(**compared.given, evaluations=[results[step.name] for step in compared.needed])
     clock, started = time.perf_counter(), now()
     tables = contents.counted()
     write_tables(tables, partial_folder(home / request.folder))
-    verdicts = {f"{row['a']} vs {row['b']} on {row['split']}": row["verdict"] for row in tables["comparisons"]}
+    verdicts = in_words(tables["comparisons"])
     seconds = round(time.perf_counter() - clock, 3)
     times = {"started": started, "finished": now(), "seconds": seconds, "flops": 0}
     facts = {key: getattr(request, key) for key in ("stage", "condition", "seed", "identity", "lineage")}
     document = {"identity_document": request.identity_document, "summary": {"verdicts": verdicts}, "warnings": []}
     commit(home / request.folder, facts | times | document)
-    write_entry(home, request.suite_id, request.entry("done", **times))
-    run_id = request.suite_id.run_id(request.condition, request.seed)
+    write_entry(home, request.suite, request.entry("done", **times))
+    run_id = request.suite.run_id(request.condition, request.seed)
     record(home, Slice(suite, run_id, request.condition, request.seed, request.stage, Path(request.folder)))
     return contents.seeds

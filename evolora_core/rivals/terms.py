@@ -28,4 +28,5 @@ class Terms:
     def for_training(self, ranks: Sequence[int]) -> int:
         """FLOPs of the budget that choosing routes leaves, if adapters of these ranks are candidates."""
         model = FlopModel.from_model(self.host.model)
-        return self.budget_flops - self.prices.routing_reserve(model, len(self.selection), ranks)
+        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks)
+        return self.budget_flops - reserve

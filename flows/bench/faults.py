@@ -18,7 +18,7 @@ from pathlib import Path
 
 from evolora_core import rng
 from evolora_core.errors import StageError
-from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.searches.base import Experiment
 from evolora_core.store import query
 from flows.bench import strikes
 from flows.bench.strikes import NotStruck, Strike
@@ -41,7 +41,7 @@ class Fault:
     needs: str = ""  # what this machine lacks for it
 
 
-def measure(config: SuiteConfig, kills: int, seed: int, only: Sequence[str] = ()) -> list[Row]:
+def measure(config: Experiment, kills: int, seed: int, only: Sequence[str] = ()) -> list[Row]:
     """Every fault whose name has one of `only` in it, or all: how often tried (`other`) and survived (`ours`)."""
     with tempfile.TemporaryDirectory(prefix="evolora-faults-") as folder:
         calm = Victim.make(Path(folder) / "calm", config)
@@ -76,7 +76,7 @@ def _tries(fault: Fault, folder: Path, seed: int, calm: Victim) -> list[str]:
     return outcomes
 
 
-def _struck(fault: Fault, place: Path, seed: int, number: int, config: SuiteConfig) -> Victim:
+def _struck(fault: Fault, place: Path, seed: int, number: int, config: Experiment) -> Victim:
     """A victim of the fault; a suite that was faster than it is no try, and another is started."""
     for attempt in range(ATTEMPTS):
         victim = Victim.make(place / str(attempt), config)

@@ -21,11 +21,11 @@ from typing import Any
 from evolora_core.artifacts import write_json
 from evolora_core.errors import StageError
 from evolora_core.run_index import entries, suites
-from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.searches.base import Experiment
 from flows.bench.timing import Row, row
 
 
-def measure(config: SuiteConfig, repeats: int) -> list[Row]:
+def measure(config: Experiment, repeats: int) -> list[Row]:
     """Wall seconds of both, medians over `repeats`, one after the other each time."""
     config = config.model_copy(update={"processes": 1, "threads": 1, "workers": "processes"})
     times: dict[str, list[dict[str, float]]] = {"prefect": [], "plain": []}
@@ -50,7 +50,7 @@ def measure(config: SuiteConfig, repeats: int) -> list[Row]:
     ]
 
 
-def _run(way: str, config: SuiteConfig) -> dict[str, float]:
+def _run(way: str, config: Experiment) -> dict[str, float]:
     """One run in a home of its own; its clock."""
     with tempfile.TemporaryDirectory(prefix="evolora-bench-") as folder:
         suite = Path(folder) / "suite.json"
@@ -85,19 +85,19 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     from evolora_core.engine.stage import StageResult, Step, Suite
     from evolora_core.run_index import write_suite
     from evolora_core.searches.packing import PACK
-    from evolora_core.searches.registry import load_experiment, suite_id
-    from flows._preflight import identify_host
+    from evolora_core.searches.registry import get_search, load_experiment, suite_id
+    from flows._preflight import use_host
+    from flows._publish import publish
     from flows._suite import complete_seeds
-    from flows.paper_suite import chain, closing
-    from tasks import pack
     from tasks._worker import start_worker
     from tasks.record import record
+    from tasks.stage import perform
 
     config = load_experiment(suite)
+    search = get_search(config.search)
     start_worker(config.threads)
     started = time.perf_counter()
-    host, identity = identify_host(config)
-    made = Suite(config, suite_id(config), host, identity)
+    made = Suite(config, suite_id(config), use_host(config))
     write_suite(home, made.id, config.model_dump(mode="json"))
     results: dict[str, StageResult] = {}
 
@@ -106,14 +106,14 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
             return [results[step.name] for step in need]
         return results[need.name] if need else None
 
-    steps = chain(made)
+    steps = search.plan(made)
     for closes in (False, True):
-        last = closing(made, complete_seeds(config, results), steps, dict(results)) if closes else steps
+        last = search.closing(made, complete_seeds(config, results), steps, dict(results)) if closes else steps
         for step in last:
             needs = {role: result(need) for role, need in step.needs.items()}
-            results[step.name] = step.task.fn(**step.given, **needs)
+            results[step.name] = perform(step.stage.request(**step.given, **needs), step.stage)
             record.fn(str(made.id), results[step.name])
-    pack.publish(results[PACK], Path("packs") / config.name)
+    publish(results[PACK], Path("packs") / config.name)
     return {"started": started, "ended": time.perf_counter(), "stages": len(results)}
 
 

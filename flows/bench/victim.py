@@ -9,7 +9,7 @@ from pathlib import Path
 from evolora_core.artifacts import write_json
 from evolora_core.errors import StageError
 from evolora_core.run_index import Entry, entries, suites
-from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.searches.base import Experiment
 from evolora_core.store import fingerprints
 
 RETRIES = 3
@@ -19,7 +19,7 @@ RETRIES = 3
 class Victim:
     """One suite, and the processes that run it, with `environment` on top of ours."""
 
-    config: SuiteConfig
+    config: Experiment
     folder: Path
     home: Path
     log: Path
@@ -27,7 +27,7 @@ class Victim:
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @classmethod
-    def make(cls, folder: Path, config: SuiteConfig, home: Path | None = None) -> "Victim":
+    def make(cls, folder: Path, config: Experiment, home: Path | None = None) -> "Victim":
         """A suite file in `folder`; the home is beside it unless given."""
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "suite.json", config.model_dump(mode="json"))

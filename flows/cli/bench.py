@@ -60,10 +60,10 @@ def ecology(
 ) -> None:
     """Seconds of a generation by phase, and how they grow with population, episodes, rank and host."""
     from evolora_core.report.plots import save
-    from evolora_core.searches.registry import load_experiment
+    from evolora_core.searches.adapters.experiment import load_suite
     from flows.bench.ecology import measure, plot, table
 
-    points = measure(load_experiment(suite, settings or []), host, generations)
+    points = measure(load_suite(suite, settings or []), host, generations)
     kept = _keep("ecology", table(points), json)
     print(f"plot: {save(plot(points), kept.parent, kept.stem)}", file=sys.stderr)
 
@@ -76,10 +76,10 @@ def orchestration(
     json: Json = False,
 ) -> None:
     """Run a suite through Prefect, and its stage functions in a plain loop."""
-    from evolora_core.searches.registry import load_experiment
+    from evolora_core.searches.adapters.experiment import load_suite
     from flows.bench.orchestration import measure
 
-    _keep("orchestration", measure(load_experiment(suite, settings or []), repeats), json)
+    _keep("orchestration", measure(load_suite(suite, settings or []), repeats), json)
 
 
 def faults(
@@ -95,11 +95,11 @@ def faults(
 ) -> None:
     """Do to a suite what a night can do to it; afterwards its tables must be those of an undisturbed run."""
     from evolora_core.home import prepare_home
-    from evolora_core.searches.registry import load_experiment
+    from evolora_core.searches.adapters.experiment import load_suite
     from flows.bench.faults import measure
 
     prepare_home()  # whose Prefect the victims share
-    _keep("faults", measure(load_experiment(suite, settings or []), kills, seed, only or []), json)
+    _keep("faults", measure(load_suite(suite, settings or []), kills, seed, only or []), json)
 
 
 def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:

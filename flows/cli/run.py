@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 if TYPE_CHECKING:
-    from evolora_core.searches.adapters.experiment import SuiteConfig
+    from evolora_core.searches.base import Experiment
 
 
 def register(app: App) -> None:
@@ -40,7 +40,7 @@ def run(
     run_suite(config, packs, only or [])
 
 
-def runs_of(config: "SuiteConfig", words: Sequence[str]) -> list[str]:
+def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
     """The runs and stages that words name, `s3` being every run of seed 3. Raises ConfigError for a seed that the suite
     does not have.
     """
@@ -58,7 +58,7 @@ def runs_of(config: "SuiteConfig", words: Sequence[str]) -> list[str]:
     return found
 
 
-def run_suite(config: "SuiteConfig", packs: Path, only: Sequence[str] = ()) -> None:
+def run_suite(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> None:
     """Run a suite, or some of its runs and stages, and print what it found."""
     from evolora_core.home import prepare_home
 

@@ -12,8 +12,7 @@ import pytest
 
 from evolora_core.engine.strict import config_hash, load_yaml
 from evolora_core.errors import ConfigError
-from evolora_core.searches.adapters.experiment import SuiteConfig
-from evolora_core.searches.registry import load_experiment
+from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 
 SUITES = Path(__file__).parents[2] / "configs" / "suites"
 SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
@@ -92,7 +91,7 @@ def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path: Path, old: str, 
     assert old in SUITE
     path.write_text(SUITE.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(ConfigError, match=message) as caught:
-        load_experiment(path)
+        load_suite(path)
     assert "\n" not in str(caught.value)
 
 
@@ -107,26 +106,26 @@ def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path:
 def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
     path = SUITES / "rivals.yaml"
     with pytest.raises(ConfigError, match="ecology.verifier_error: the verifier of 'grpo' would not err"):
-        load_experiment(path, ["ecology.verifier_error=0.1"])
+        load_suite(path, ["ecology.verifier_error=0.1"])
 
 
 def test_a_rule_without_memories_cannot_merge_by_what_is_remembered() -> None:
     path = SUITES / "tiny.yaml"
     with pytest.raises(ConfigError, match="fisher measures on remembered answers, and the rule es remembers none"):
-        load_experiment(path, ["ecology.plasticity.rule=es", "ecology.assimilation.methods=[fisher]"])
+        load_suite(path, ["ecology.plasticity.rule=es", "ecology.assimilation.methods=[fisher]"])
 
 
 def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself() -> None:
     from tasks.price import stage_name
 
-    config = load_experiment(SUITES / "ablations.yaml")
+    config = load_suite(SUITES / "ablations.yaml")
     suite: Any = SimpleNamespace(config=config)
     own = {arm for arm in config.conditions if arm != "frozen" and stage_name(suite, arm) != "price"}
     assert own == {"reinforce", "grpo-rule", "hebbian", "es-rule", "gold"}
     assert stage_name(suite, "gold") == "price-gold"
     trial = "ecology.trials=[{plasticity: {rule: reinforce}}]"
     with pytest.raises(ConfigError, match=r"ecology: trials.0 asks at another temperature than the arm"):
-        load_experiment(SUITES / "ablations.yaml", [trial])
+        load_suite(SUITES / "ablations.yaml", [trial])
 
 
 def test_an_arm_is_another_with_its_changes(tmp_path: Path) -> None:
@@ -160,7 +159,7 @@ def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path: Path) -> Non
 
 def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose() -> None:
     """`single` has a rate of its own under its own name."""
-    suite, tuned = load_experiment(SUITES / "quickstart.yaml"), load_experiment(SUITES / "evo-vs-sft.yaml")
+    suite, tuned = load_suite(SUITES / "quickstart.yaml"), load_suite(SUITES / "evo-vs-sft.yaml")
     assert suite.trials == 0 and suite.kind("single") == "single"
     chosen = SUITES.parents[1] / "docs/paper_packs/evo-vs-sft/tuning.csv"
     table = csv.DictReader(chosen.read_text(encoding="utf-8").splitlines())
@@ -183,7 +182,7 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path: Path, override: 
     path = tmp_path / "suite.yaml"
     path.write_text(SUITE, encoding="utf-8")
     with pytest.raises(ConfigError, match=f"^{re.escape(place)}"):
-        load_experiment(path, [override])
+        load_suite(path, [override])
 
 
 @pytest.mark.parametrize(
@@ -211,34 +210,34 @@ def test_a_setting_that_would_have_no_effect_is_refused(tmp_path: Path, override
     further = next((name for name in ("lone", "es") if override.startswith(f"{name}=") or f"{{{name}:" in override), "")
     path.write_text(SUITE.replace("sft]\n", f"sft, {further}]\n", 1) if further else SUITE, encoding="utf-8")
     with pytest.raises(ConfigError, match=fault):
-        load_experiment(path, [override])
+        load_suite(path, [override])
     free = "arms={lone: {like: sft, changes: {learning_rate: 0.1, trials: [{rank: 2}, {rank: 4}]}}}"
     if "lone: {like: sft" in override:
-        settings: Any = load_experiment(path, [free]).settings("lone", 1)
+        settings: Any = load_suite(path, [free]).settings("lone", 1)
         assert settings.learning_rate == 0.1
 
 
 def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_them(tmp_path: Path) -> None:
     path, resolved = tmp_path / "suite.yaml", tmp_path / "suite.json"
     path.write_text(SUITE.replace("{learning_rate: 0.001}", "{learning_rate: 5e-5}"), encoding="utf-8")
-    suite = load_experiment(path, ["grpo.trials=[{learning_rate: 2E-5}, {learning_rate: .5e-4}]"])
+    suite = load_suite(path, ["grpo.trials=[{learning_rate: 2E-5}, {learning_rate: .5e-4}]"])
     assert suite.sft.trials[0] == {"learning_rate": 0.00005}
     assert [trial["learning_rate"] for trial in suite.grpo.trials] == [0.00002, 0.00005]
     resolved.write_text(json.dumps(suite.model_dump(mode="json")), encoding="utf-8")
-    assert config_hash(load_experiment(resolved)) == config_hash(suite)
+    assert config_hash(load_suite(resolved)) == config_hash(suite)
 
 
 def test_what_we_wrote_is_read_as_json(tmp_path: Path) -> None:
     """YAML takes the escapes of a character beyond the first plane for two halves."""
     path = tmp_path / "suite.json"
-    suite = load_experiment(SUITES / "tiny.yaml", ['decoding.stop_strings=["\U0001f600"]'])
+    suite = load_suite(SUITES / "tiny.yaml", ['decoding.stop_strings=["\U0001f600"]'])
     path.write_text(json.dumps(suite.model_dump(mode="json")), encoding="utf-8")
-    assert load_experiment(path) == suite
+    assert load_suite(path) == suite
     path.write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"suite.json:1: not valid JSON .*run the suite's file again"):
-        load_experiment(path)
+        load_suite(path)
 
 
 def test_a_day_that_no_calendar_has_is_no_value() -> None:
     with pytest.raises(ConfigError, match="--set host=2024-13-45: the value is not valid YAML"):
-        load_experiment(SUITES / "tiny.yaml", ["host=2024-13-45"])
+        load_suite(SUITES / "tiny.yaml", ["host=2024-13-45"])

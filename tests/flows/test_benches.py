@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evolora_core.searches.registry import load_experiment
+from evolora_core.searches.adapters.experiment import load_suite
 from flows.bench import ecology, engine
 from flows.bench.workload import Size
 
@@ -33,7 +33,7 @@ def adapter_parameters() -> Any:
 
 def test_an_ecology_is_timed_by_phase_and_size() -> None:
     points = ecology.measure(
-        load_experiment("configs/suites/tiny.yaml", []),
+        load_suite("configs/suites/tiny.yaml", []),
         ["nano"],
         generations=1,
         standard={"population": 4, "episodes": 8, "rank": 2},

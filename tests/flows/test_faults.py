@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evolora_core.searches.registry import load_experiment
+from evolora_core.searches.adapters.experiment import load_suite
 from flows.bench.faults import measure
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
@@ -14,5 +14,5 @@ FAULTS = ["truncated checkpoint", "out of memory"]  # a process is killed for th
 
 @pytest.mark.slow
 def test_a_suite_survives() -> None:
-    rows = measure(load_experiment(TINY, SMALL), kills=1, seed=1, only=FAULTS)
+    rows = measure(load_suite(TINY, SMALL), kills=1, seed=1, only=FAULTS)
     assert [row["ours"] for row in rows] == [1] * len(FAULTS), rows

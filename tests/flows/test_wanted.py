@@ -7,7 +7,7 @@ import pytest
 from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
 from evolora_core.run_index import SuiteId
-from evolora_core.searches.registry import load_experiment
+from evolora_core.searches.adapters.experiment import load_suite
 from flows._steps import wanted
 from flows.paper_suite import chain
 
@@ -19,7 +19,7 @@ RUN = "ecology.s0.evolve"
 def suite() -> Suite:
     """A suite that is called like one of its conditions."""
     settings = ["name=ecology", "seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
-    return Suite(load_experiment(TINY, settings), SuiteId("ecology", "0a1b2c3d"), {}, {})
+    return Suite(load_suite(TINY, settings), SuiteId("ecology", "0a1b2c3d"), {}, {})
 
 
 @pytest.mark.parametrize("prefix", ["", "ecology.", "ecology-0a1b2c3d."])

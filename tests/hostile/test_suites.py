@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.engine.strict import config_hash
-from evolora_core.searches.adapters.experiment import SuiteConfig
-from evolora_core.searches.registry import load_experiment
+from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 
 FILE = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
 TEXT = FILE.read_text(encoding="utf-8")
@@ -30,10 +29,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def load(path: Path, overrides: tuple[str, ...] = ()) -> None:
     """Read a suite, and write what a run writes of it first."""
-    config = accepted_or_refused(lambda: load_experiment(path, overrides))
+    config = accepted_or_refused(lambda: load_suite(path, overrides))
     if config is not None:
         assert len(config_hash(config)) == 8
-        assert load_experiment(path, overrides) == config
+        assert load_suite(path, overrides) == config
         for condition in config.conditions:
             if condition != "frozen":
                 config.settings(condition)

@@ -9,7 +9,7 @@ from evolora_core.engine.stage import StageResult, Suite
 from evolora_core.families.base import Item
 from evolora_core.routing.routes import Routes
 from evolora_core.run_index import SuiteId
-from evolora_core.searches.registry import load_experiment
+from evolora_core.searches.adapters.experiment import load_suite
 from tasks.datasets import split_rows
 from tasks.evolve import evolve_config
 from tasks.pack import publish
@@ -77,7 +77,7 @@ def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier() ->
 def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(
     arm: Any, fraction: Any, fixed: Any, flops: Any
 ) -> None:
-    config = load_experiment(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
 
     def result(stage: str, flops: int) -> StageResult:
@@ -94,7 +94,7 @@ def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(
 
 @pytest.mark.parametrize("fraction, generations", [(0.25, 3), (0.5, 5), (1, 10)])
 def test_a_trial_cools_as_far_as_the_whole_run(fraction: float, generations: int) -> None:
-    config = load_experiment(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
     facts = {"condition": "tuning", "seed": 1000, "folder": "x", "identity": "x", "seconds": 1.0, "flops": 0}
     data = StageResult(stage="datasets", summary={"flops": 100, "fixed_flops": 0, "extinct": False}, **facts)
@@ -108,7 +108,7 @@ def test_a_trial_cools_as_far_as_the_whole_run(fraction: float, generations: int
 
 
 def test_a_run_with_twice_the_budget_cools_half_as_fast() -> None:
-    config = load_experiment(ROOT / "configs" / "suites" / "curves.yaml")
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml")
     suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
     found = {
         arm: evolve_config(suite, arm, 0)["ecology"]["plasticity"]["half_life"]

@@ -1,13 +1,15 @@
 """A suite: conditions × seeds on one host, ending in one paper pack."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from evolora_core.datasets import check_families
 from evolora_core.engine.stage import SHARED, WHOLE
-from evolora_core.engine.strict import LATER
+from evolora_core.engine.strict import LATER, load_yaml
 from evolora_core.language.data import DataConfig
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.adapters.arms.registry import ARMS, AdapterArm
@@ -250,6 +252,13 @@ class SuiteConfig(Experiment):
     def trials(self) -> int:
         """How many trials each arm is tuned by."""
         return len(self.lead.trials) if self.trained else 0
+
+
+def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:
+    """Read the file of an adapter search; `overrides` are dotted settings. Raises ConfigError."""
+    suite = load_yaml(Path(path), SuiteConfig, overrides)
+    check(suite)
+    return suite
 
 
 def check(suite: SuiteConfig) -> None:

@@ -268,6 +268,11 @@ class EcologySettings(Strict):
     )
 
     @property
+    def slots(self) -> int:
+        """Slots for the living, one generation's newborns, and the candidate of a merge."""
+        return self.population + self.variation.births + self.assimilation.attempts + 1
+
+    @property
     def practice_temperature(self) -> float:
         """Temperature of the founders' answers in practice; a search decodes greedily."""
         return 0.0 if self.plasticity.rule == "search" else self.temperature

@@ -116,7 +116,8 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)
-    training: Work[Any] = replace(work, config=work.config.training)
+    whole: Work[Any] = work
+    training = replace(whole, config=work.config.training)
     made: Made[Any] = import_module(work.config.module).train(training, folder)
     host, meter = stage_host(work), Meter()
     population, _ = load_trained(host, folder)
