@@ -8,20 +8,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evolora_core.engine.stage import Made, StageRequest, StageResult, Suite, Work, stage_request
+from pydantic import BaseModel, RootModel
+
+from evolora_core.engine.stage import HostUse, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.language.data import DataConfig
 from evolora_core.run_index import SuiteId
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.evaluation import EvaluationConfig
-from tasks.stage import stage_task
 
 
-def toy_suite() -> Suite:
+class Toy(RootModel[dict[str, Any]]):
+    """What a toy stage is to do."""
+
+
+class Counted(BaseModel):
+    """What it counted, and where."""
+
+    number: int
+    pid: int
+
+
+def toy_suite() -> Suite[SuiteConfig]:
     """A suite that no stage reads."""
     data = DataConfig(train_families=["math"], ood_families=["word.count"], retention_families=["logic.bool"])
     config = SuiteConfig(name="toy", data=data, evaluation=EvaluationConfig(comparisons=[]))
-    return Suite(config, SuiteId("toy", "0123abcd"), {"word": "none", "device": "cpu"}, {"files": "0"})
+    host = HostUse(word="none", device="cpu", dtype="float32", threads=1, files="0", template={})
+    return Suite(config, SuiteId("toy", "0123abcd"), host)
 
 
 def toy_request(
@@ -36,15 +49,16 @@ def toy_request(
         "shared",
         seed,
         entry="evolora_core.errors",
-        config=config,
+        config=Toy(config),
         inputs={f"s{result.seed}": result for result in inputs},
     )
 
 
-def make(work: Work) -> Made:
+def make(work: Work[Toy]) -> Made[Counted]:
     """Leaves number.txt: the seed plus the sum of its inputs; notes each execution in a file outside of the stage."""
-    act = work.config.get("act")
-    if log := work.config.get("log"):
+    asked = work.config.root
+    act = asked.get("act")
+    if log := asked.get("log"):
         with open(log, "a") as file:
             file.write(f"{work.seed} {os.getpid()}\n")
     work.report(1, 2, "half way")
@@ -54,7 +68,7 @@ def make(work: Work) -> Made:
         logging.getLogger("evolora_core.toy").warning("half as many")
     if act == "bug":
         raise ZeroDivisionError("a bug")
-    if after := work.config.get("after"):
+    if after := asked.get("after"):
         while executions(Path(after["log"])) < after["executions"]:
             time.sleep(0.05)
     if act == "kill":
@@ -64,7 +78,7 @@ def make(work: Work) -> Made:
         raise OSError("the disk hiccups")
     number = work.seed + sum(int((folder / "number.txt").read_text()) for folder in work.inputs.values())
     (work.folder / "number.txt").write_text(str(number))
-    return Made(flops=10, summary={"number": number, "pid": os.getpid()})
+    return Made(10, Counted(number=number, pid=os.getpid()))
 
 
 def executions(log: Path) -> int:
@@ -72,4 +86,4 @@ def executions(log: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-count = stage_task("count", toy_request, make)
+count = Stage("count", toy_request, make)

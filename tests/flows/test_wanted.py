@@ -7,37 +7,37 @@ import pytest
 from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
 from evolora_core.run_index import SuiteId
-from evolora_core.searches.adapters.experiment import load_suite
+from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
+from evolora_core.searches.adapters.plan import plan
 from flows._steps import wanted
-from flows.paper_suite import chain
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
 RUN = "ecology.s0.evolve"
 
 
 @pytest.fixture
-def suite() -> Suite:
+def suite() -> Suite[SuiteConfig]:
     """A suite that is called like one of its conditions."""
     settings = ["name=ecology", "seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
-    return Suite(load_suite(TINY, settings), SuiteId("ecology", "0a1b2c3d"), {}, {})
+    return Suite(load_suite(TINY, settings), SuiteId("ecology", "0a1b2c3d"))
 
 
 @pytest.mark.parametrize("prefix", ["", "ecology.", "ecology-0a1b2c3d."])
-def test_the_suites_name_may_be_a_conditions_too(suite: Suite, prefix: str) -> None:
-    steps = chain(suite)
+def test_the_suites_name_may_be_a_conditions_too(suite: Suite[SuiteConfig], prefix: str) -> None:
+    steps = plan(suite)
     assert [step.name for step in steps if step.name.startswith("ecology.")] == [
         "ecology.s0.calibrate",
         RUN,
         "ecology.s0.evaluate",
     ]
-    whole = [step.name for step in wanted(steps, [f"{prefix}ecology.s0"], suite)]
+    whole = [step.name for step in wanted(steps, [f"{prefix}ecology.s0"], suite.id)]
     assert whole[-1] == "ecology.s0.evaluate" and RUN in whole and "frozen.s0.evaluate" not in whole
-    assert [step.name for step in wanted(steps, [f"{prefix}ecology.s0.evolve"], suite)] == whole[:-1]
-    assert wanted(steps, [f"{prefix}suite.s0.pack"], suite) == steps
+    assert [step.name for step in wanted(steps, [f"{prefix}ecology.s0.evolve"], suite.id)] == whole[:-1]
+    assert wanted(steps, [f"{prefix}suite.s0.pack"], suite.id) == steps
     with pytest.raises(ConfigError, match=r"ecology\.s7: ecology-0a1b2c3d has no such run or stage"):
-        wanted(steps, [f"{prefix}ecology.s7"], suite)
+        wanted(steps, [f"{prefix}ecology.s7"], suite.id)
 
 
-def test_all_if_nothing_is_named(suite: Suite) -> None:
-    steps = chain(suite)
-    assert wanted(steps, [], suite) == steps
+def test_all_if_nothing_is_named(suite: Suite[SuiteConfig]) -> None:
+    steps = plan(suite)
+    assert wanted(steps, [], suite.id) == steps

@@ -9,12 +9,15 @@ from evolora_core.engine.stage import StageResult, Suite
 from evolora_core.families.base import Item
 from evolora_core.routing.routes import Routes
 from evolora_core.run_index import SuiteId
+from evolora_core.searches.adapters.arms.base import common
+from evolora_core.searches.adapters.arms.evolved import asked
 from evolora_core.searches.adapters.experiment import load_suite
-from tasks.datasets import split_rows
-from tasks.evolve import evolve_config
-from tasks.pack import publish
-from tasks.tune import choose, leaders, trial_request
+from evolora_core.searches.adapters.judging import leaders
+from evolora_core.searches.adapters.stages.datasets import split_rows
+from evolora_core.searches.adapters.stages.tune import choose, request_trial
+from flows._publish import publish
 
+JUDGED = {"arm": "ecology", "trial": 0, "changes": "{}", "holdout_acc": 0.5}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -50,22 +53,25 @@ def test_the_leader_of_a_bucket_answers_though_not_proven_better() -> None:
 def test_the_best_trial_of_each_arm_is_chosen_and_a_tie_goes_to_the_earlier() -> None:
     from types import SimpleNamespace
 
-    def trial(arm: str, number: int, rate: float, acc: float) -> dict[str, Any]:
-        return {
+    def trial(arm: str, number: int, rate: float, acc: float) -> StageResult:
+        facts = {
             "arm": arm,
             "trial": number,
             "changes": f'{{"learning_rate": {rate}}}',
             "holdout_acc": acc,
             "flops": 5,
+            "fixed_flops": 0,
+            "extinct": False,
         }
+        given = {"condition": "tuning", "seed": 0, "folder": "", "identity": "", "seconds": 0.0, "flops": 5}
+        return StageResult(stage="tune", summary=facts, **given)
 
     trials = [
         trial("sft", 0, 0.001, 0.5), trial("sft", 1, 0.002, 0.5), trial("ecology", 0, 0.001, 0.1),
         trial("ecology", 1, 0.002, 0.3),
     ]  # fmt: skip
-    work: Any = SimpleNamespace(summaries={str(i): row for i, row in enumerate(trials)})
-    made = choose(work)
-    assert made.summary == {"sft": 0, "ecology": 1}
+    work: Any = SimpleNamespace(results={str(i): row for i, row in enumerate(trials)})
+    assert choose(work).facts.trials == {"sft": 0, "ecology": 1}
 
 
 @pytest.mark.parametrize(
@@ -78,43 +84,49 @@ def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(
     arm: Any, fraction: Any, fixed: Any, flops: Any
 ) -> None:
     config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
-    suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
+    suite = Suite(config, SuiteId("curves", "0"))
 
     def result(stage: str, flops: int) -> StageResult:
         facts = {"condition": "tuning", "seed": 1000, "folder": stage, "identity": stage, "seconds": 1.0}
         died = stage == "try-ecology-2"
-        summary = {"flops": flops, "fixed_flops": fixed, "extinct": died}
+        summary = {"flops": flops, "fixed_flops": fixed, "extinct": died} | JUDGED
         return StageResult(stage=stage, flops=flops, summary=summary, **facts)
 
     data = result("datasets", 0)
     tried = [result("try-ecology-0", 100), result("try-ecology-1", 140), result("try-ecology-2", 60)]
-    request = trial_request(suite, arm, 0, 1000, datasets=data, prices=data, ecology_trials=tried)
-    assert request.config["budget_flops"] == flops
+    request: Any = request_trial(suite, arm, 0, 1000, datasets=data, prices=data, lead_trials=tried)
+    assert request.config.training.budget_flops == flops
 
 
 @pytest.mark.parametrize("fraction, generations", [(0.25, 3), (0.5, 5), (1, 10)])
 def test_a_trial_cools_as_far_as_the_whole_run(fraction: float, generations: int) -> None:
     config = load_suite(ROOT / "configs" / "suites" / "curves.yaml", [f"tuning.fraction={fraction}"])
-    suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
+    suite = Suite(config, SuiteId("curves", "0"))
     facts = {"condition": "tuning", "seed": 1000, "folder": "x", "identity": "x", "seconds": 1.0, "flops": 0}
-    data = StageResult(stage="datasets", summary={"flops": 100, "fixed_flops": 0, "extinct": False}, **facts)
+    data = StageResult(stage="datasets", summary={"flops": 100, "fixed_flops": 0, "extinct": False} | JUDGED, **facts)
     for arm, budgets in (("ecology", 1), ("single", 1), ("ecology-fourfold", 4)):
-        given: dict[str, Any] = {"datasets": data, "prices": data, "ecology_trials": [data]}
-        trial = trial_request(suite, arm, 0, 1000, **given).config
-        tried = trial.get("generations", trial.get("budget_flops", 0) / (100 / generations))
-        whole = evolve_config(suite, arm, 0)["ecology"]["plasticity"]["half_life"]
-        share = trial["ecology"]["plasticity"]["half_life"] / whole
+        given: dict[str, Any] = {"datasets": data, "prices": data, "lead_trials": [data]}
+        request: Any = request_trial(suite, arm, 0, 1000, **given)
+        trial = request.config.training
+        tried = trial.generations or trial.budget_flops / (100 / generations)
+        share = trial.ecology.plasticity.half_life / asked(config, arm, 0).ecology.plasticity.half_life
         assert share == pytest.approx(tried / (10 * budgets), abs=1e-6), arm
 
 
 def test_a_run_with_twice_the_budget_cools_half_as_fast() -> None:
     config = load_suite(ROOT / "configs" / "suites" / "curves.yaml")
-    suite = Suite(config, SuiteId("curves", "0"), host={}, host_identity={})
     found = {
-        arm: evolve_config(suite, arm, 0)["ecology"]["plasticity"]["half_life"]
+        arm: asked(config, arm, 0).ecology.plasticity.half_life
         for arm in ("ecology-quarter", "single-half", "ecology", "ecology-fourfold")
     }
     assert found == {"ecology-quarter": 4, "single-half": 8, "ecology": 16, "ecology-fourfold": 64}
+
+
+def test_families_arrive_by_the_names_that_items_have() -> None:
+    tiny = ROOT / "configs" / "suites" / "tiny.yaml"
+    changes = ["data.train_families=[regex, math]", "data.arrivals=true", "conditions=[frozen, ecology]"]
+    config = load_suite(tiny, [*changes, "evaluation.comparisons=[]"])
+    assert common(config)["arrivals"] == ["regex.synthesis", "math"]
 
 
 def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ ARMS: dict[str, AdapterArm] = {
             evolved.EVOLVE,
             "ecology",
             look=("#E69F00", "^"),
-            leads=True,
             module=evolved.__name__,
             asked=evolved.asked,
             train=evolved.train,
