@@ -68,7 +68,7 @@ def suite_flow(flow_name: str, module: str) -> Flow[..., dict[str, str]]:
                 pack is left as it is. All of them, and the pack, if empty.
             packs: The folder that gets the pack.
         """
-        return run_suite(suite, overrides, host, seeds, only, packs)
+        return make_suite(suite, overrides, host, seeds, only, packs)
 
     run.__name__ = run.__qualname__ = flow_name.replace("-", "_")
     run.__module__ = module
@@ -76,7 +76,7 @@ def suite_flow(flow_name: str, module: str) -> Flow[..., dict[str, str]]:
     return flow(name=flow_name, flow_run_name=run_name, task_runner=runner)(run)
 
 
-def run_suite(
+def make_suite(
     suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
 ) -> dict[str, str]:
     """Run what is not done yet of a suite, in the flow that calls this; returns the suite's id and the folder of its

@@ -27,7 +27,7 @@ BASE = "base"
 
 
 @dataclass(frozen=True)
-class Evolved:
+class TrainedRun:
     """The population of a run: the slot of each organelle, and either its routes (for `learned` with their classifier)
     or the items to choose them on, among `shortlist` (slots; all if empty).
     """
@@ -47,7 +47,7 @@ def evaluate_holdout(
     *,
     decoding: Decoding,
     adapters: Sequence[Path] = (),
-    evolved: Evolved | None = None,
+    evolved: TrainedRun | None = None,
     routing: str = "family",
     organelle: int | None = None,
     progress: Progress | None = None,
@@ -99,7 +99,7 @@ def arm_names(folders: Sequence[Path]) -> list[str]:
 
 
 def _evolved_slots(
-    host: Host, items: Sequence[Item], evolved: Evolved, routing: str, organelle: int | None, decoding: Decoding
+    host: Host, items: Sequence[Item], evolved: TrainedRun, routing: str, organelle: int | None, decoding: Decoding
 ) -> tuple[str, np.ndarray]:
     """(label, slots `[len(items)]`) with which an evolved run answers."""
     if organelle is not None:

@@ -17,9 +17,9 @@ from transformers import PreTrainedModel
 from evolora_core.hosts.layers import adapted_layers
 from evolora_core.population import dense
 from evolora_core.population.low_rank import LowRank, add_low_rank
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Factors, Population
 
-BARE = -1  # slot of rows that the host answers without adapter
 SLICED = 2**17  # numbers that a group reads and writes, from which on copying them costs a CPU more than a call each
 
 
@@ -50,7 +50,7 @@ class Layout:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
         order = np.argsort(slots, kind="stable")
-        bare = int((slots == BARE).sum())
+        bare = int((slots == HOST).sum())
         present, group, counts = np.unique(slots[order[bare:]], return_inverse=True, return_counts=True)
         size, cuts = int(counts.max(initial=0)), np.concatenate([[0], np.cumsum(counts)])
         rows = None if (np.diff(slots) >= 0).all() else tensor(order[bare:])
@@ -119,7 +119,7 @@ class Attachment:
         `weights` `[G, D]` stand in for the population's rows of those slots: the leaf that training differentiates.
         """
         slots = slots.cpu().numpy() if isinstance(slots, Tensor) else np.asarray(slots)
-        if self._population is None and (slots != BARE).any():
+        if self._population is None and (slots != HOST).any():
             raise ValueError(f"slot {int(slots.max())} was asked for, but there is no population")
         layout = Layout.of(slots.astype(np.int64), self._device)
         self._rows = len(slots)

@@ -11,7 +11,7 @@ from evolora_core.searches.adapters.settings.evaluation import Routing
 from flows.cli._app import AnyId, AtLeastOne, Json, show
 
 if TYPE_CHECKING:
-    from evolora_core.evaluation.holdout import Evolved
+    from evolora_core.evaluation.holdout import TrainedRun
     from evolora_core.hosts.host import Host
     from evolora_core.run_index import Entry
 
@@ -93,12 +93,12 @@ def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     return entry, json_text.loads(suite.read_text(encoding="utf-8"))
 
 
-def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved":
+def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "TrainedRun":
     """A run's adapters, who lives in which slot, and its routes, or the items to choose them on and those who were
     asked for its own routes: the best of all that live would be the best by luck.
     """
     from evolora_core.datasets import read_items
-    from evolora_core.evaluation.holdout import Evolved
+    from evolora_core.evaluation.holdout import TrainedRun
     from evolora_core.population.slots import HOST
     from evolora_core.population.trained import load_trained
     from evolora_core.routing.learned import FILE, read_classifier
@@ -110,12 +110,12 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Evolved
     own = folder / f"routes-{routing}.json"
     if own.exists():
         classifier = read_classifier(folder / FILE) if routing == "learned" else None
-        return Evolved(entry.run_id, population, slots, read_routes(own), classifier=classifier)
+        return TrainedRun(entry.run_id, population, slots, read_routes(own), classifier=classifier)
     datasets = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
     splits = folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / datasets
     chosen = [read_routes(path).accuracy for path in sorted(folder.glob("routes-*.json"))]
     asked = {int(slot) for accuracy in chosen for given in accuracy.values() for slot in given} - {HOST}
-    return Evolved(
+    return TrainedRun(
         entry.run_id, population, slots, None, read_items(splits / "selection.jsonl"), shortlist=sorted(asked)
     )
 

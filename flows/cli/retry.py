@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from flows.cli.run import run_suite
+from flows.cli.run import run_and_show
 
 
 def register(app: App) -> None:
@@ -44,4 +44,4 @@ def retry(
         config = asked_suite(str(suite))
         if (now := suite_id(config)) != suite:
             print(f"{suite}: has other settings in this version of evolora; it is made anew as {now}", file=sys.stderr)
-        run_suite(config, packs, only if all(only) else [])
+        run_and_show(config, packs, only if all(only) else [])

@@ -37,7 +37,7 @@ def run(
     config = load_experiment(suite, settings or [])
     if only:
         only = runs_of(config, only)
-    run_suite(config, packs, only or [])
+    run_and_show(config, packs, only or [])
 
 
 def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
@@ -58,7 +58,7 @@ def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
     return found
 
 
-def run_suite(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> None:
+def run_and_show(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> None:
     """Run a suite, or some of its runs and stages, and print what it found."""
     from evolora_core.home import prepare_home
 

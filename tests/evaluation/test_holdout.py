@@ -7,7 +7,7 @@ import pytest
 
 from evolora_core.errors import AdapterError, ConfigError
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.evaluation.holdout import Evolved, arm_names, evaluate_holdout
+from evolora_core.evaluation.holdout import TrainedRun, arm_names, evaluate_holdout
 from evolora_core.evaluation.outcome import evaluation_rows
 from evolora_core.evaluation.statistics import wilson
 from evolora_core.families.base import Item
@@ -57,7 +57,7 @@ def test_host_adapters_and_organelles_are_arms(host: Any, population: Any, answe
         answerable,
         decoding=DECODING,
         adapters=[tmp_path / "zero" / "adapter", tmp_path / "two" / "adapter"],
-        evolved=Evolved("run", population, {7: 2}),
+        evolved=TrainedRun("run", population, {7: 2}),
         organelle=7,
         progress=lambda done, total, text="": seen.append((done, total)),
     )
@@ -71,7 +71,7 @@ def test_host_adapters_and_organelles_are_arms(host: Any, population: Any, answe
 
 def test_a_run_answers_by_its_own_routes_or_by_new_ones(host: Any, population: Any, answerable: Any) -> None:
     given = Routes("family", {"code.format": 0})
-    own = Evolved("run", population, {1: 0, 7: 2}, routes=given, selection_items=answerable)
+    own = TrainedRun("run", population, {1: 0, 7: 2}, routes=given, selection_items=answerable)
     (_, row) = evaluate_holdout(host, answerable, decoding=DECODING, evolved=own, routing="family")
     assert row["arm"] == "run (family)"
     assert row["correct"] == expected(host, population, answerable, [0] * 12)["correct"]
@@ -85,7 +85,7 @@ def test_a_run_answers_by_its_own_routes_or_by_new_ones(host: Any, population: A
 
 
 def test_what_cannot_be_done_is_said(host: Any, population: Any, answerable: Any, tmp_path: Path) -> None:
-    run = Evolved("run", population, {1: 0})
+    run = TrainedRun("run", population, {1: 0})
     with pytest.raises(ConfigError, match="--organelle 9: not alive at the end of run; choose from 1"):
         evaluate_holdout(host, answerable, decoding=DECODING, evolved=run, organelle=9)
     with pytest.raises(ConfigError, match="--routing family: run has no selection items"):

@@ -42,7 +42,7 @@ class Calibrated(BaseModel):
     generation_seconds: float
 
 
-class Evolved(BaseModel):
+class Ended(BaseModel):
     """How an evolution ended."""
 
     generations: int
@@ -182,7 +182,7 @@ def calibrate(work: Work[Evolution]) -> Made[Calibrated]:
     )
 
 
-def evolve(work: Work[Evolution]) -> Made[Evolved]:
+def evolve(work: Work[Evolution]) -> Made[Ended]:
     """Leaves population, routes and the tables of an evolution. It goes on from a shorter run's last commit if there is
     one, else from its calibration's.
     """
@@ -191,14 +191,14 @@ def evolve(work: Work[Evolution]) -> Made[Evolved]:
     return train(work, work.folder)
 
 
-def train(work: Work[Evolution], folder: Path) -> Made[Evolved]:
+def train(work: Work[Evolution], folder: Path) -> Made[Ended]:
     """Evolve into `folder`, for the generations of the horizon or settings, or until the budget is spent."""
     from evolora_core.ecology.evolve import advance, finish
 
     run = begin(work, folder, work.horizon.get("generations", work.config.generations))
     advance(run, work.report)
     evolved = finish(run, work.config.routings)
-    return Made(evolved.meter.total(), Evolved(generations=evolved.generations, extinct=evolved.extinct))
+    return Made(evolved.meter.total(), Ended(generations=evolved.generations, extinct=evolved.extinct))
 
 
 def begin(work: Work[Evolution], folder: Path, generations: int | None) -> "Run":
