@@ -19,9 +19,10 @@ from evolora_core import rng
 from evolora_core.flops import FlopModel
 from evolora_core.hosts.host import Host
 from evolora_core.population.cache import cache_for, has_windows, keep_rows, place
-from evolora_core.population.lora import BARE, Attachment, attached
+from evolora_core.population.lora import Attachment, attached
 from evolora_core.population.passes import pass_tokens, passes
 from evolora_core.population.prefixes import shared_prefixes
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
 
 ABSENT = -1  # in place of a token, left of a prompt
@@ -391,7 +392,7 @@ def _check(
     if lengths.max() + max_new_tokens > host.max_context:
         raise ValueError(f"{lengths.max()} + {max_new_tokens} tokens do not fit the context of {host.max_context}")
     capacity = population.capacity if population is not None else 0
-    if slots.min() < BARE or slots.max() >= capacity:
+    if slots.min() < HOST or slots.max() >= capacity:
         raise ValueError(f"slots {slots.min()} to {slots.max()}, but the population has {capacity}")
     if keys is None and heat.any():
         raise ValueError("rows with a temperature need keys")

@@ -10,8 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from evolora_core.flops import FlopModel
 from evolora_core.population.generate import generate
-from evolora_core.population.lora import BARE
 from evolora_core.population.merge import merge
+from evolora_core.population.slots import HOST
 from evolora_core.population.train import StackedAdamW, build_batch, train_step
 from flows.bench import baselines
 from flows.bench.timing import Row, clocked, row, side_by_side
@@ -83,7 +83,7 @@ def _answer(load: Workload, slots: np.ndarray, new_tokens: int) -> None:
 def _generation(load: Workload, repeats: int, wanted: Sequence[str]) -> Iterator[Row]:
     """Answers per second with adapters, against each other way."""
     count = len(load.prompts)
-    bare = np.full(count, BARE)
+    bare = np.full(count, HOST)
     ways: dict[str, Callable[[], object]] = {"ours": lambda: _answer(load, load.slots, load.new_tokens)}
     answers = dict.fromkeys(["ours", "generate", "transformers", "mixed"], count)
     if "generate" in wanted:
@@ -143,7 +143,7 @@ def with_matmul(
 
 def _prefill(load: Workload, repeats: int) -> Iterator[Row]:
     """FLOP/s of the bare host's prefill against the machine's own matmuls, and what its time goes to."""
-    bare = np.full(len(load.prompts), BARE)
+    bare = np.full(len(load.prompts), HOST)
     flops = FlopModel.from_model(load.host.model).generate_flops([len(prompt) for prompt in load.prompts], 1).sum()
     ways, matmul_rate = with_matmul(load, {"ours": lambda: _answer(load, bare, 1)})
     seconds = side_by_side(ways, repeats, "prefill")
