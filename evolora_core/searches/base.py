@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import Field
 
-from evolora_core.engine.stage import Stage, StageResult, Step, Suite
+from evolora_core.engine.stage import StageResult, Step, Suite
 from evolora_core.engine.strict import LATER, Seed, Strict
 
 DEFAULT = "adapters"  # the search of a file that names none
@@ -64,19 +64,9 @@ class HostChoice:
 
 @dataclass(frozen=True)
 class Arm:
-    """A kind of condition: what makes its candidates, whose settings it has, and how it looks.
-
-    stage      the stage that trains or searches; None: there is nothing to make, such as a host as it is
-    section    the key of the experiment with its settings
-    look       colour and marker in every plot; None: any that is free
-    leads      whether it can be the condition whose compute is the budget of the others: it ends of itself
-    """
+    """A kind of condition. A search may know more of its arms: what makes their candidates, whose settings they have."""
 
     name: str
-    stage: Stage | None
-    section: str
-    look: tuple[str, str] | None = None
-    leads: bool = False
 
 
 Config = TypeVar("Config", bound=Experiment)

@@ -86,10 +86,10 @@ def evaluate(
 def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     """The training stage of a run and its resolved suite."""
     from evolora_core.run_index import find_run
-    from evolora_core.searches.adapters.arms.registry import ARMS
+    from evolora_core.searches.adapters.arms.registry import TRAINED
     from evolora_core.searches.registry import find_suite
 
-    entry = find_run(home, run, sorted({arm.stage.name for arm in ARMS.values() if arm.stage}))
+    entry = find_run(home, run, sorted({arm.stage.name for arm in TRAINED.values()}))
     suite = find_suite(home, entry.suite).index(home) / "suite.json"
     return entry, json_text.loads(suite.read_text(encoding="utf-8"))
 

@@ -137,7 +137,7 @@ arms:
 """
     path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
     suite = load_yaml(path, SuiteConfig)
-    assert suite.arm("lone").name == "ecology" and suite.budget("lone") == 0.5 and suite.budget("sft") == 1
+    assert suite.kind("lone").name == "ecology" and suite.budget("lone") == 0.5 and suite.budget("sft") == 1
     settings: Callable[..., Any] = suite.settings
     lone = settings("lone")
     assert lone.assimilation == suite.ecology.assimilation.model_copy(update={"attempts": 0})
@@ -151,7 +151,7 @@ def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path: Path) -> Non
     arms = "sft, sft-kl]\narms:\n  sft-kl: {like: sft, changes: {kl: 0.1}}\n"
     path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
     suite = load_yaml(path, SuiteConfig)
-    assert suite.arm("sft-kl").name == "sft"
+    assert suite.kind("sft-kl").name == "sft"
     settings: Callable[..., Any] = suite.settings
     assert settings("sft-kl") == suite.sft.model_copy(update={"kl": 0.1}) and suite.sft.kl == 0
     assert [settings("sft-kl", trial).kl for trial in range(suite.trials)] == [0.1] * suite.trials
@@ -160,7 +160,7 @@ def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path: Path) -> Non
 def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose() -> None:
     """`single` has a rate of its own under its own name."""
     suite, tuned = load_suite(SUITES / "quickstart.yaml"), load_suite(SUITES / "evo-vs-sft.yaml")
-    assert suite.trials == 0 and suite.arm("single").name == "single"
+    assert suite.trials == 0 and suite.kind("single").name == "single"
     chosen = SUITES.parents[1] / "docs/paper_packs/evo-vs-sft/tuning.csv"
     table = csv.DictReader(chosen.read_text(encoding="utf-8").splitlines())
     rows = [row for row in table if row["chosen"] == "True"]

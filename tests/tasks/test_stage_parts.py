@@ -11,7 +11,8 @@ from evolora_core.routing.routes import Routes
 from evolora_core.run_index import SuiteId
 from evolora_core.searches.adapters.arms.base import common
 from evolora_core.searches.adapters.arms.evolved import asked
-from evolora_core.searches.adapters.experiment import load_suite
+from evolora_core.searches.adapters.arms.registry import TRAINED, Trained
+from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.judging import leaders
 from evolora_core.searches.adapters.stages.datasets import split_rows
 from evolora_core.searches.adapters.stages.tune import choose, request_trial
@@ -19,6 +20,11 @@ from flows._publish import publish
 
 JUDGED = {"arm": "ecology", "trial": 0, "changes": "{}", "holdout_acc": 0.5}
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def by(config: SuiteConfig, arm: str) -> Trained:
+    """How a condition is trained."""
+    return TRAINED[config.kind(arm).name]
 
 
 def item(family: str, number: int) -> Item:
@@ -94,7 +100,7 @@ def test_a_trial_is_no_shorter_than_the_ecologys_and_never_longer_than_its_arm(
 
     data = result("datasets", 0)
     tried = [result("try-ecology-0", 100), result("try-ecology-1", 140), result("try-ecology-2", 60)]
-    request: Any = request_trial(suite, arm, 0, 1000, datasets=data, prices=data, lead_trials=tried)
+    request: Any = request_trial(suite, arm, 0, 1000, by(config, arm), datasets=data, prices=data, lead_trials=tried)
     assert request.config.training.budget_flops == flops
 
 
@@ -106,7 +112,7 @@ def test_a_trial_cools_as_far_as_the_whole_run(fraction: float, generations: int
     data = StageResult(stage="datasets", summary={"flops": 100, "fixed_flops": 0, "extinct": False} | JUDGED, **facts)
     for arm, budgets in (("ecology", 1), ("single", 1), ("ecology-fourfold", 4)):
         given: dict[str, Any] = {"datasets": data, "prices": data, "lead_trials": [data]}
-        request: Any = request_trial(suite, arm, 0, 1000, **given)
+        request: Any = request_trial(suite, arm, 0, 1000, by(config, arm), **given)
         trial = request.config.training
         tried = trial.generations or trial.budget_flops / (100 / generations)
         share = trial.ecology.plasticity.half_life / asked(config, arm, 0).ecology.plasticity.half_life

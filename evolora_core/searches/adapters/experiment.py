@@ -12,7 +12,7 @@ from evolora_core.engine.stage import SHARED, WHOLE
 from evolora_core.engine.strict import LATER, load_yaml
 from evolora_core.language.data import DataConfig
 from evolora_core.language.decoding import DecodingConfig
-from evolora_core.searches.adapters.arms.registry import ARMS, AdapterArm
+from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
 from evolora_core.searches.adapters.settings.arms import ArmConfig, changed, leaves
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.es import EsConfig
@@ -100,13 +100,13 @@ class SuiteConfig(Experiment):
                     raise ValueError(f"{key}: {value!r} stands twice; keep one")
         if reported := set(self.tuning.seeds) & set(self.seeds):
             raise ValueError(f"tuning.seeds: {min(reported)} is also a reported seed; choose another")
-        known = [*ARMS, *self.arms]
+        known = [*KINDS, *self.arms]
         for condition in self.conditions:
             if condition not in known:
                 raise ValueError(f"conditions: {condition!r} is none of {', '.join(known)}; define it in `arms`")
         # A kind may have settings of its own under its own name, but for the one whose section says what it spends.
         own = {name for name, arm in self.arms.items() if name == arm.like != self.budget_of}
-        if taken := (set(self.arms) & {*ARMS, SHARED, WHOLE, TUNING}) - own:
+        if taken := (set(self.arms) & {*KINDS, SHARED, WHOLE, TUNING}) - own:
             raise ValueError(f"arms: {min(taken)!r} is taken; choose another name")
         if idle := [name for name in self.arms if name not in self.conditions]:
             raise ValueError(f"arms.{idle[0]}: not among the conditions; add it there or take it out here")
@@ -121,7 +121,7 @@ class SuiteConfig(Experiment):
                 self._check_asked_alike(name, trial)
             self._check_peopled(name)
             self._check_heard(name)
-        deaf = [condition for condition in self.conditions if not self.arm(condition).verifier_may_err]
+        deaf = [condition for condition in self.conditions if not self.kind(condition).verifier_may_err]
         if self.ecology.verifier_error and deaf:
             raise ValueError(
                 f"ecology.verifier_error: the verifier of {deaf[0]!r} would not err; take it out, or let only "
@@ -144,7 +144,7 @@ class SuiteConfig(Experiment):
                     f"evaluation.comparisons: {pair.a} with {pair.b} on {pair.split} stands twice; keep one"
                 )
             declared.add(asked)
-            a, b = self.arm(pair.a), self.arm(pair.b)
+            a, b = self.kind(pair.a), self.kind(pair.b)
             if pair.regime and b.name not in a.mapped_against and a.name not in b.mapped_against:
                 raise ValueError(
                     f"evaluation.comparisons: the regime {pair.regime!r} compares {pair.a} with {pair.b}; the map asks "
@@ -161,15 +161,15 @@ class SuiteConfig(Experiment):
             return
         if self.budget_of not in self.conditions:
             raise ValueError(f"conditions: all others spend the {self.budget_of}'s budget; add {self.budget_of}")
-        if not self.arm(self.budget_of).leads:
-            leaders = ", ".join(name for name, arm in ARMS.items() if arm.leads)
+        if not self.kind(self.budget_of).leads:
+            leaders = ", ".join(name for name, kind in KINDS.items() if kind.leads)
             raise ValueError(f"budget_of: {self.budget_of!r} ends with its budget; name a condition like {leaders}")
         if not self.data.arrivals:
             return
         if self.lead.generations < len(self.data.train_families):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
         for condition in self.conditions:
-            if not self.arm(condition).follows_arrivals:
+            if not self.kind(condition).follows_arrivals:
                 raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
 
     def _check_asked_alike(self, name: str, trial: int) -> None:
@@ -186,7 +186,7 @@ class SuiteConfig(Experiment):
 
     def _check_peopled(self, name: str) -> None:
         """A population needs a founder for each training family, or a family would never be practised."""
-        if not self.arm(name).peopled:
+        if not self.kind(name).peopled:
             return
         for settings in [self.settings(name), *(self.settings(name, trial) for trial in range(self.trials))]:
             if isinstance(settings, EcologyConfig) and settings.population < len(self.data.train_families):
@@ -196,7 +196,7 @@ class SuiteConfig(Experiment):
         """Refuse settings without effect: what every trial replaces, and the generations of an arm with a budget."""
         own = name in self.arms
         section = self.settings(name)
-        place = f"arms.{name}.changes" if own else self.arm(name).section
+        place = f"arms.{name}.changes" if own else self.kind(name).section
         given = self.arms[name].changes if own else getattr(self, place).model_dump(exclude_defaults=True)
         replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
         if dead := sorted(leaves(given) & replaced):
@@ -219,14 +219,14 @@ class SuiteConfig(Experiment):
         """The routers that a training stage chooses routes for: all but the one that chooses at the evaluation."""
         return [routing for routing in self.evaluation.routings if routing != "reselected"]
 
-    def arm(self, condition: str) -> AdapterArm:
+    def kind(self, condition: str) -> Kind:
         """What a condition is at bottom."""
-        return ARMS[self.arms[condition].like if condition in self.arms else condition]
+        return KINDS[self.arms[condition].like if condition in self.arms else condition]
 
     @property
     def trained(self) -> list[str]:
         """The conditions for which something is made, in the order of the suite."""
-        return [condition for condition in self.conditions if self.arm(condition).stage]
+        return [condition for condition in self.conditions if self.kind(condition).section]
 
     def budget(self, condition: str) -> float:
         """FLOPs that a condition may spend, relative to those of `budget_of`."""
@@ -234,7 +234,7 @@ class SuiteConfig(Experiment):
 
     def settings(self, condition: str, trial: int | None = None) -> Section:
         """The section of a condition with its changes, and those of one of its trials."""
-        section: Section = getattr(self, self.arm(condition).section)
+        section: Section = getattr(self, self.kind(condition).section)
         if condition in self.arms:
             section = changed(section, self.arms[condition].changes, f"arms.{condition}.changes")
         if trial is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite, step_name, unique
 from evolora_core.searches.adapters.arms.evolved import CALIBRATE
-from evolora_core.searches.adapters.arms.registry import SLOWEST_FIRST
+from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
 from evolora_core.searches.adapters.stages import price
 from evolora_core.searches.adapters.stages.datasets import DATASETS
@@ -59,6 +59,7 @@ def tuning(suite: Suite[SuiteConfig], arms: Sequence[str]) -> tuple[list[Step], 
     tried: dict[tuple[str, int], list[Step]] = {}
     for arm in arms:
         for seed in data:
+            by = TRAINED[suite.config.kind(arm).name]
             needs: Needs = {"datasets": data[seed], "prices": prices[arm, seed]}
             if arm != lead:
                 needs["lead_trials"] = tried[lead, seed]
@@ -66,7 +67,7 @@ def tuning(suite: Suite[SuiteConfig], arms: Sequence[str]) -> tuple[list[Step], 
                 Step(
                     step_name(TUNING, seed, f"try-{arm}-{trial}"),
                     TRY,
-                    {"suite": suite, "arm": arm, "trial": trial, "seed": seed},
+                    {"suite": suite, "arm": arm, "trial": trial, "seed": seed, "by": by},
                     needs,
                 )
                 for trial in range(suite.config.trials)
@@ -95,8 +96,7 @@ def step_calibrate(suite: Suite[SuiteConfig], arm: str, seed: int, needs: Needs)
 
 def step_train(suite: Suite[SuiteConfig], arm: str, seed: int, needs: Needs) -> Step:
     """Evolution or fine-tuning of an arm."""
-    stage = suite.config.arm(arm).stage
-    assert stage is not None
+    stage = TRAINED[suite.config.kind(arm).name].stage
     return Step(step_name(arm, seed, stage.name), stage, {"suite": suite, "arm": arm, "seed": seed}, needs)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel
 
-from evolora_core.ecology.rules import module_of
+from evolora_core.ecology.rules import RULES
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.families.registry import modules_of
 from evolora_core.searches.adapters.arms.base import Training, budget_from, chosen_trial, common
@@ -56,12 +56,12 @@ def asked(config: "SuiteConfig", arm: str, trial: int | None) -> Evolution:
     """
     settings = config.settings(arm, trial)
     ecology = EcologySettings.model_validate(settings.model_dump(exclude={"generations", "trials"}))
-    return Evolution(regime=config.arm(arm).name, ecology=_slower(ecology, config.budget(arm)), **common(config))
+    return Evolution(regime=config.kind(arm).name, ecology=_slower(ecology, config.budget(arm)), **common(config))
 
 
 def uses(run: Evolution) -> list[str]:
     """The module of its learning rule, which is loaded by name."""
-    return [module_of(run.ecology.plasticity.rule)]
+    return [RULES[run.ecology.plasticity.rule]]
 
 
 def _slower(ecology: EcologySettings, factor: float) -> EcologySettings:

@@ -5,14 +5,14 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from evolora_core.engine.strict import Changes, Strict, explain_fault
-from evolora_core.searches.adapters.arms.registry import ARMS
+from evolora_core.searches.adapters.arms.kinds import KINDS
 
 Section = TypeVar("Section", bound=BaseModel)
 
 
 def _kind(name: str) -> str:
     """The name of a kind of arm for which something is made."""
-    kinds = [own for own, arm in ARMS.items() if arm.stage]
+    kinds = [own for own, kind in KINDS.items() if kind.section]
     if name not in kinds:
         raise ValueError(f"is no kind of condition; choose from {', '.join(kinds)}")
     return name

@@ -19,6 +19,7 @@ from evolora_core.families.registry import modules_of
 from evolora_core.searches.adapters.arms.base import Choice, Training
 
 if TYPE_CHECKING:
+    from evolora_core.searches.adapters.arms.registry import Trained
     from evolora_core.searches.adapters.experiment import SuiteConfig
 
 
@@ -55,15 +56,16 @@ def request_trial(
     arm: str,
     trial: int,
     seed: int,
+    by: "Trained",
     *,
     datasets: StageResult,
     prices: StageResult,
     lead_trials: Sequence[StageResult] = (),
 ) -> StageRequest:
-    """Make trial number `trial` of an arm on a seed; `lead_trials` are those of the arm whose compute is the budget."""
-    kind = suite.config.arm(arm)
-    assert kind.asked is not None
-    training, share = _budgeted(suite, arm, kind.asked(suite.config, arm, trial), lead_trials)
+    """Make trial number `trial` of a condition on a seed. `by` says how it is trained; `lead_trials` are those of the
+    condition whose compute is the budget.
+    """
+    training, share = _budgeted(suite, arm, by.asked(suite.config, arm, trial), lead_trials)
     training = training.shortened(share)
     return stage_request(
         suite,
@@ -71,12 +73,12 @@ def request_trial(
         "tuning",
         seed,
         entry=__name__,
-        also=[kind.module, *kind.uses(training), *modules_of(suite.config.data.train_families)],
+        also=[by.module, *by.uses(training), *modules_of(suite.config.data.train_families)],
         config=Trial(
             arm=arm,
             trial=trial,
             changes=suite.config.settings(arm).trials[trial],
-            module=kind.module,
+            module=by.module,
             training=training,
         ),
         inputs={"datasets": datasets, "prices": prices},
