@@ -64,7 +64,7 @@ class HostChoice:
 
 @dataclass(frozen=True)
 class Arm:
-    """A kind of condition. A search may know more of its arms: what makes their candidates, whose settings they have."""
+    """A kind of condition. A search may know more of its own: what makes their candidates, where their settings are."""
 
     name: str
 

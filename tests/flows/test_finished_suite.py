@@ -16,6 +16,7 @@ from evolora_core import identity
 from evolora_core.artifacts import read_manifest
 from evolora_core.errors import ConfigError
 from evolora_core.run_index import entries
+from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.registry import find_suite
 from evolora_core.store import query
 from flows.cli import main
@@ -218,8 +219,12 @@ def test_a_plot_s_code_changes_the_pack_alone(finished: SimpleNamespace, monkeyp
 def test_a_verifier_s_code_counts_wherever_answers_are_made(finished: SimpleNamespace) -> None:
     made = {entry.stage: entry.folder for entry in entries(finished.home, find_suite(finished.home, finished.suite))}
     counted = {stage: _identity_document(finished.home / folder)["also"] for stage, folder in made.items()}
-    families = [f"evolora_core.families.{name}" for name in ("code_format", "math", "string_sort", "word_count")]
-    assert {stage for stage, modules in counted.items() if modules != families} == {"choose", "compare", "pack"}
+    trained = {f"evolora_core.families.{name}" for name in ("math", "string_sort")}
+    every = trained | {f"evolora_core.families.{name}" for name in ("code_format", "word_count")}
+    families = {stage: {name for name in modules if ".families." in name} for stage, modules in counted.items()}
+    assert {stage for stage, own in families.items() if not own} == {"choose", "compare", "pack"}
+    assert families["datasets"] == families["evaluate"] == every
+    assert families["price"] == families["evolve"] == families["sft"] == families["try-sft-0"] == trained
 
 
 def _identity_document(folder: Path) -> dict[str, Any]:
@@ -229,10 +234,10 @@ def _identity_document(folder: Path) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("stage", ["evolve", "sft", "es", "grpo", "tune"])
-def test_whatever_chooses_routes_is_part_of_every_training_stage(stage: str) -> None:
-    decides = {f"evolora_core.{name}" for name in ("routing.candidates", "routing.routes", "ecology.calibration")}
-    assert decides <= identity.import_closure(f"tasks.{stage}")
+@pytest.mark.parametrize("arm", TRAINED)
+def test_whatever_chooses_routes_is_part_of_every_training_stage(arm: str) -> None:
+    decides = {"evolora_core.routing.candidates", "evolora_core.routing.routes", "evolora_core.pricing"}
+    assert decides <= identity.import_closure(TRAINED[arm].module)
 
 
 def test_an_artefact_has_nothing_that_only_a_killed_stage_needs(finished: SimpleNamespace) -> None:

@@ -9,7 +9,7 @@ from evolora_core.hosts import arithmetic
 from evolora_core.hosts.arithmetic import settled_dtype
 from evolora_core.hosts.host import load_host
 from evolora_core.searches.adapters.experiment import load_suite
-from flows._preflight import identify_host
+from flows._preflight import use_host
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def test_the_answer_is_measured_once_and_stays(home: Path, monkeypatch: pytest.M
 
 def test_suites_and_hosts_name_what_was_settled(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arithmetic, "_gigaflops", lambda kind, device: {"bfloat16": 9.0, "float32": 1.0}[kind])
-    loading, identity = identify_host(load_suite("configs/suites/tiny.yaml", ["dtype=auto"]))
-    assert loading["dtype"] == identity["dtype"] == "bfloat16"
+    use = use_host(load_suite("configs/suites/tiny.yaml", ["dtype=auto"]))
+    assert use is not None and use.dtype == use.identity["dtype"] == "bfloat16"
     assert load_host("nano", dtype="auto").identity["dtype"] == "bfloat16"
 
 

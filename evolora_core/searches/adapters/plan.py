@@ -45,7 +45,8 @@ def plan(suite: Suite[SuiteConfig]) -> list[Step]:
 
 def by_urgency(config: SuiteConfig) -> list[str]:
     """The conditions for which something is made: the one whose budget the others wait for, then the slowest."""
-    return sorted(config.trained, key=lambda arm: (arm != config.budget_of, SLOWEST_FIRST.index(config.arm(arm).name)))
+    order = list(TRAINED)
+    return sorted(config.trained, key=lambda arm: (arm != config.budget_of, order.index(config.kind(arm).name)))
 
 
 def tuning(suite: Suite[SuiteConfig], arms: Sequence[str]) -> tuple[list[Step], Step]:
