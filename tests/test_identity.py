@@ -16,7 +16,7 @@ from evolora_core.families.names import MODULES
 from evolora_core.families.registry import modules_of
 
 ROOT = Path(__file__).parents[1]
-Write = Callable[[str, str], None]
+Write = Callable[..., None]
 
 
 @pytest.fixture
