@@ -24,10 +24,11 @@ from typing import Any
 from evolora_core.errors import HostError
 from evolora_core.plugins import OURS, source
 
-# With the modules below them. They decide when and where a stage runs, and never what it computes.
+# They, and the modules below them, decide when and where a stage runs, and never what it computes.
 ORCHESTRATION = ("evolora_core.engine.stage", "evolora_core.searches.base", "evolora_core.searches.registry", "tasks")
-# What these do is in an identity by itself: the files that are fetched, and the families that a stage names in `also`.
-COUNTED_OTHERWISE = ("evolora_core.hosts.fetch", "evolora_core.families.names")
+# What these do is in an identity by itself: the files that are fetched, and the families and rules that a stage names in
+# `also`.
+COUNTED_OTHERWISE = ("evolora_core.hosts.fetch", "evolora_core.families.names", "evolora_core.ecology.rules")
 DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its code computes
 DIGITS = 16
 # Libraries that compute for another one without being imported by our code.
@@ -91,8 +92,8 @@ def import_closure(*modules: str) -> frozenset[str]:
 
 
 def _left_out(module: str) -> bool:
-    names = (*ORCHESTRATION, *COUNTED_OTHERWISE)
-    return any(module == name or module.startswith(f"{name}.") for name in names)
+    below = any(module.startswith(f"{name}.") for name in ORCHESTRATION)
+    return below or module in (*ORCHESTRATION, *COUNTED_OTHERWISE)
 
 
 def library_versions(modules: frozenset[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ as entry points of the group `evolora.searches`. Finding one imports nothing, so
 
 from functools import cache
 from importlib import metadata
-from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 
 GROUP = "evolora.searches"
@@ -27,7 +27,10 @@ def source(module: str) -> Path | None:
     if top in OURS:
         base = ROOT.joinpath(top, *rest)
     else:
-        spec = PathFinder.find_spec(top)
+        try:
+            spec = find_spec(top)  # of a name without dots: nothing is imported
+        except ValueError:  # a module without a file
+            return None
         if spec is None or spec.origin is None:
             return None
         origin = Path(spec.origin)

@@ -140,8 +140,11 @@ def test_looking_at_a_module_twice_finds_the_same(project: Write) -> None:
 def test_what_decides_when_a_stage_runs_is_left_out_and_what_it_computes_is_not() -> None:
     for name in (*identity.ORCHESTRATION, *identity.COUNTED_OTHERWISE):
         assert plugins.source(name), f"{name}: there is no such module"
-    closure = identity.import_closure("tasks.price")
-    assert closure >= {"tasks._tables", "evolora_core.hosts.host"}  # it writes the results; it loads the host
+    closure = identity.import_closure("evolora_core.searches.adapters.stages.price")
+    assert closure >= {
+        "evolora_core.engine.tables",
+        "evolora_core.hosts.host",
+    }  # it writes the results; it loads the host
     assert not closure & {*identity.ORCHESTRATION, *identity.COUNTED_OTHERWISE}
 
 
