@@ -125,9 +125,9 @@ def routers(
 def load_adapters(host: "Host", folder: Path) -> tuple["Population", dict[int, int]]:
     """What a training stage left, and the organelle in each slot: an evolved population, or a rival's adapters."""
     if (folder / "population.json").exists():
-        from evolora_core.ecology.evolve import load_evolved
+        from evolora_core.population.saved import load_population
 
-        population, organelles = load_evolved(host, folder)
+        population, organelles = load_population(host, folder)
         return population, {row["slot"]: row["organelle"] for row in organelles}
     from evolora_core.rivals.candidates import load_candidates
 

@@ -8,7 +8,7 @@ from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_req
 from tasks.matched import arrivals
 
 if TYPE_CHECKING:
-    from evolora_core.ecology.evolve import Run
+    from evolora_core.ecology.run import Run
 
 
 def request(
@@ -91,13 +91,11 @@ def make(work: Work) -> Made:
 
 def run(work: Work, folder: Path, generations: int | None, budget_flops: int | None) -> Made:
     """Evolve into `folder`, for so many generations or until the budget is spent."""
-    from evolora_core.datasets import read_items
     from evolora_core.ecology.evolve import advance, finish
 
     begun = begin(work, folder, generations, budget_flops)
     advance(begun, work.report)
-    selection = read_items(work.inputs["datasets"] / "selection.jsonl")
-    evolved = finish(begun, selection, work.config["routings"])
+    evolved = finish(begun, work.config["routings"])
     return Made(evolved.meter.total(), {"generations": evolved.generations, "extinct": evolved.extinct})
 
 
@@ -106,23 +104,23 @@ def begin(work: Work, folder: Path, generations: int | None, budget_flops: int |
     from evolora_core.config import DecodingConfig, EcologyConfig
     from evolora_core.datasets import read_items
     from evolora_core.ecology import evolve
-    from evolora_core.ecology.calibration import Calibration
+    from evolora_core.ecology.horizon import Horizon
+    from evolora_core.ecology.regime import REGIMES
+    from evolora_core.ecology.task import Task
+    from evolora_core.pricing import Prices
     from tasks._worker import load_stage_host
 
-    ecology = dict(work.config["ecology"]) | ({"generations": generations} if generations else {})
-    return evolve.begin(
+    config = EcologyConfig.model_validate(work.config["ecology"])
+    task = Task(
         load_stage_host(work.host),
         read_items(work.inputs["datasets"] / "train.jsonl"),
         read_items(work.inputs["datasets"] / "selection.jsonl"),
-        EcologyConfig.model_validate(ecology),
         DecodingConfig.model_validate(work.config["decoding"]),
         work.seed,
-        Calibration.load(work.inputs["prices"] / "calibration.json"),
-        folder,
-        mode=work.config["mode"],
-        budget_flops=budget_flops,
-        arrivals=work.config["arrivals"],
+        Prices.load(work.inputs["prices"] / "calibration.json"),
     )
+    horizon = Horizon(generations or config.generations, budget_flops, tuple(work.config["arrivals"]))
+    return evolve.begin(task, config, horizon, REGIMES[work.config["mode"]], folder)
 
 
 def extend_shorter_run(work: Work) -> None:

@@ -43,14 +43,14 @@ def matched_inputs(work: Work) -> dict[str, Any]:
     """Arguments of the function that trains a rival and chooses its routes, without its settings, budget and folder."""
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
-    from evolora_core.ecology.calibration import Calibration
+    from evolora_core.pricing import Prices
     from tasks._worker import load_stage_host
 
     return {
         "host": load_stage_host(work.host),
         "items": read_items(work.inputs["datasets"] / "train.jsonl"),
         "selection": read_items(work.inputs["datasets"] / "selection.jsonl"),
-        "calibration": Calibration.load(work.inputs["prices"] / "calibration.json"),
+        "calibration": Prices.load(work.inputs["prices"] / "calibration.json"),
         "decoding": DecodingConfig.model_validate(work.config["decoding"]),
         "routings": work.config["routings"],
         "seed": work.seed,

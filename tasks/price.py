@@ -29,15 +29,16 @@ def make(work: Work) -> Made:
     """Leaves calibration.json and the tables `calibration` and `compute`."""
     from evolora_core.config import DecodingConfig
     from evolora_core.datasets import read_items
-    from evolora_core.ecology.calibration import calibrate
+    from evolora_core.ecology.practice import practice_of
     from evolora_core.meter import Meter
+    from evolora_core.pricing import price as ask_prices
     from tasks._tables import write_table
     from tasks._worker import load_stage_host
 
-    calibration = calibrate(
+    calibration = ask_prices(
         load_stage_host(work.host),
         read_items(work.inputs["datasets"] / "train.jsonl"),
-        EcologyConfig.model_validate(work.config["ecology"]),
+        practice_of(EcologyConfig.model_validate(work.config["ecology"])),
         DecodingConfig.model_validate(work.config["decoding"]),
         work.seed,
     )

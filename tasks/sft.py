@@ -41,10 +41,10 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
     """
     from evolora_core import rng
     from evolora_core.config import SftConfig
-    from evolora_core.ecology.calibration import Calibration
     from evolora_core.flops import FlopModel
     from evolora_core.meter import Meter
     from evolora_core.population.merge import summed_rank
+    from evolora_core.pricing import Prices
     from evolora_core.rivals.candidates import add_candidate, load_candidates, write_candidates
     from evolora_core.rivals.labels import labelled, parts
     from evolora_core.rivals.sft import SftResult, train_sft
@@ -52,7 +52,7 @@ def run(work: Work, folder: Path, budget_flops: int) -> Made:
 
     given = matched_inputs(work)
     host, selection, decoding = given["host"], given["selection"], given["decoding"]
-    calibration: Calibration = given["calibration"]
+    calibration: Prices = given["calibration"]
     config = SftConfig.model_validate(work.config["sft"])
     items = labelled(given["items"], config, work.seed)
     arrivals = work.config["arrivals"]

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from evolora_core.ecology.calibration import Calibration
 from evolora_core.evaluation.outcome import Decoding
 from evolora_core.families import Item
 from evolora_core.flops import FlopModel
 from evolora_core.hosts import Host
 from evolora_core.meter import Meter
+from evolora_core.pricing import Prices
 from evolora_core.progress import Progress
 from evolora_core.rivals.candidates import load_candidates, write_candidates
 from evolora_core.routing import choose_among
@@ -33,7 +33,7 @@ def train_and_route(
     items: Sequence[Item],
     selection: Sequence[Item],
     config: Any,
-    calibration: Calibration,
+    calibration: Prices,
     *,
     budget_flops: int,
     seed: int,

@@ -7,11 +7,13 @@ import torch
 
 from evolora_core.config import DecodingConfig, EcologyConfig
 from evolora_core.datasets import build_splits
-from evolora_core.ecology.calibration import calibrate
+from evolora_core.ecology.practice import practice_of
+from evolora_core.ecology.task import Task
 from evolora_core.families import gold
 from evolora_core.hosts import load_host
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW, build_batch, train_step
+from evolora_core.pricing import price
 
 torch.set_num_threads(1)
 
@@ -42,7 +44,7 @@ def nano() -> Any:
 
 @pytest.fixture(scope="session")
 def small(nano: Any) -> SimpleNamespace:
-    """A little ecology on the shipped host: everything that `evolve` needs but the folder."""
+    """A little ecology on the shipped host: its task, settings and prices."""
     data = SimpleNamespace(
         train_families=["json_repair", "math"],
         ood_families=["string.sort"],
@@ -56,12 +58,12 @@ def small(nano: Any) -> SimpleNamespace:
     splits = build_splits(data, 0)
     items = splits["train"]
     decoding = DecodingConfig(max_new_tokens=20, batch_rows=128)
-    calibration = calibrate(nano, items, SMALL, decoding, seed=0)
+    prices = price(nano, items, practice_of(SMALL), decoding, seed=0)
     return SimpleNamespace(
-        args=(nano, items, splits["selection"]),
+        task=Task(nano, items, splits["selection"], decoding, 0, prices),
         config=SMALL,
         decoding=decoding,
-        calibration=calibration,
+        prices=prices,
         host=nano,
         items=items,
     )
