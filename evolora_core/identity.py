@@ -26,7 +26,7 @@ from evolora_core.plugins import OURS, source
 
 # They, and the modules below them, decide when and where a stage runs, and never what it computes.
 ORCHESTRATION = ("evolora_core.engine.stage", "evolora_core.searches.base", "evolora_core.searches.registry", "tasks")
-# What these do is in an identity by itself: the files that are fetched, and the families and rules that a stage names in
+# What these do is in an identity by itself: the files that are fetched, the families and rules that a stage names in
 # `also`.
 COUNTED_OTHERWISE = ("evolora_core.hosts.fetch", "evolora_core.families.names", "evolora_core.ecology.rules")
 DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its code computes

@@ -4,18 +4,18 @@ The candidate that answers everything is made here: the sum of the learners that
 their families.
 """
 
-from pathlib import Path
+from collections.abc import Sequence
 
-from evolora_core.ecology.state import Organelle, State, incumbents
-from evolora_core.ecology.world import World
-from evolora_core.families.base import Item
+from evolora_core.ecology.merit import skill_of
+from evolora_core.ecology.organelle import incumbents
+from evolora_core.ecology.run import Run
 from evolora_core.meter import Meter
 from evolora_core.population.merge import add_up
 from evolora_core.population.stack import Population
 from evolora_core.routing.candidates import choose_among, no_ops
 
 
-def shortlist(world: World, state: State) -> dict[str, list[int]]:
+def shortlist(run: Run) -> dict[str, list[int]]:
     """One candidate slot for each family, and under "" one for all families; no slot where every adapter still is the
     host's.
 
@@ -24,13 +24,11 @@ def shortlist(world: World, state: State) -> dict[str, list[int]]:
     candidate each because asking costs as much as learning, and because the best of many on the selection split is
     often the best by luck.
     """
-    still = no_ops(state.population)
-    able = [organelle for organelle in state.living if organelle.slot not in still]
-    skill = world.skill(state)
-
-    taught = incumbents(able)
+    still = no_ops(run.state.population)
+    able = [organelle for organelle in run.state.living if organelle.slot not in still]
+    skill, taught = skill_of(run), incumbents(able)
     listed = {}
-    for family, column in zip(world.families, world.inside, strict=True):
+    for family, column in zip(run.task.families, run.task.inside, strict=True):
         by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
         best = [taught[family]] if family in taught else by_skill[:1]
         listed[family] = [organelle.slot for organelle in best]
@@ -39,45 +37,29 @@ def shortlist(world: World, state: State) -> dict[str, list[int]]:
     return listed
 
 
-def sum_of(world: World, state: State, slots: list[int]) -> Population:
+def sum_of(run: Run, slots: Sequence[int]) -> Population:
     """Add up the learners in these slots; the sum is entered as a merge, born after the last generation, and lives in a
     slot of its own at the end of the population.
     """
-    weight = world.config.assimilation.sum_weight
+    state, weight = run.state, run.config.assimilation.sum_weight
     parents = [organelle for slot in slots for organelle in state.living if organelle.slot == slot]
     adapter = add_up([state.population.get(slot) for slot in slots], weight)
-    state.population = state.population.joined_by(world.host, adapter)
-    child = Organelle(
-        id=len(state.organelles),
-        slot=state.population.capacity - 1,
-        rank=adapter.rank,
-        origin="merge",
-        born=state.generation,
-        niche="",
-        learning_rate=parents[0].learning_rate,
-        temperature=parents[0].temperature,
-        parents=tuple(parent.id for parent in parents),
-    )
-    state.organelles.append(child)
-    state.events["lineage"] += [
-        {"child": child.id, "parent": parent.id, "role": "parent", "generation": state.generation, "weight": weight}
-        for parent in parents
-    ]
+    state.add_sum(run.task.host, adapter, parents, weight)
     return state.population
 
 
-def choose(world: World, state: State, selection: list[Item], routings: list[str], folder: Path) -> Meter:
-    """Write `routes-ROUTING.json` for each router into `folder`; return the run's meter plus the cost of choosing."""
-    meter = Meter.from_state(state.meter.state())
+def choose(run: Run, routings: Sequence[str]) -> Meter:
+    """Write `routes-ROUTING.json` for each router into the run's folder; return its meter plus the cost of choosing."""
+    meter = Meter.from_state(run.state.meter.state())
     choose_among(
-        world.host,
-        state.population,
-        selection,
-        shortlist(world, state),
+        run.task.host,
+        run.state.population,
+        run.task.selection,
+        shortlist(run),
         routings,
-        folder,
+        run.folder,
         meter,
-        decoding=world.decoding,
-        add_up=(lambda slots: sum_of(world, state, slots)) if world.config.assimilation.sum_weight else None,
+        decoding=run.task.decoding,
+        add_up=(lambda slots: sum_of(run, slots)) if run.config.assimilation.sum_weight else None,
     )
     return meter

@@ -1,12 +1,14 @@
 """The tables that an ecology leaves. Column types are fixed here, so an empty table has them too."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+Row = dict[str, Any]  # column -> JSON value; the schemas say which
 _INT, _FLOAT, _TEXT, _BOOL = pa.int64(), pa.float64(), pa.string(), pa.bool_()
 
 
@@ -39,19 +41,52 @@ TABLES: dict[str, pa.Schema] = {
         generation=_INT, family=_TEXT, depth=_TEXT, cost_bin=_INT, organelle=_INT, objective=_FLOAT
     ),
 }  # fmt: skip
+# The fields of the organelles that died, as they were then.
+DEAD = _schema(
+    id=_INT, slot=_INT, rank=_INT, origin=_TEXT, born=_INT, niche=_TEXT, learning_rate=_FLOAT, temperature=_FLOAT,
+    parents=pa.list_(_INT), strikes=_INT, learned=_INT, lessons=_INT, died=_INT, cause=_TEXT,
+)  # fmt: skip
+# What is known while a run lasts; who lived is told at its end.
+LOGGED = {name: schema for name, schema in TABLES.items() if name != "organelles"} | {"dead": DEAD}
+SEGMENT = "events.parquet"
 
 
-def empty_events() -> dict[str, list[dict[str, Any]]]:
-    """No rows in every table."""
-    return {name: [] for name in TABLES}
+@dataclass
+class Events:
+    """All rows of a run until now, and how many of each table a commit has already."""
+
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in LOGGED})
+    committed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LOGGED, 0))
+
+    def __getitem__(self, table: str) -> list[Row]:
+        return self.rows[table]
+
+    def add(self, table: str, rows: Iterable[Row]) -> None:
+        """Append rows to a table."""
+        self.rows[table] += rows
+
+    def append(self, folder: Path) -> None:
+        """Write the rows since the last commit as one file: a row of it, with a list of structs for each table."""
+        fresh = {name: rows[self.committed[name] :] for name, rows in self.rows.items()}
+        columns = [pa.array([fresh[name]], pa.list_(pa.struct(list(schema)))) for name, schema in LOGGED.items()]
+        pq.write_table(pa.table(columns, names=list(LOGGED)), folder / SEGMENT)
+
+    def mark(self) -> None:
+        """All rows until now are committed."""
+        self.committed = {name: len(rows) for name, rows in self.rows.items()}
+
+    @classmethod
+    def read(cls, segments: Iterable[Path]) -> "Events":
+        """The rows that `append` wrote into these folders, in their order."""
+        events = cls()
+        for folder in segments:
+            for name, (rows,) in pq.read_table(folder / SEGMENT).to_pydict().items():
+                events.add(name, rows)
+        events.mark()
+        return events
 
 
-def write_events(events: dict[str, list[dict[str, Any]]], folder: Path, names: Iterable[str] = TABLES) -> None:
-    """Write each table to `folder/NAME.parquet`."""
-    for name in names:
-        pq.write_table(pa.Table.from_pylist(events[name], schema=TABLES[name]), folder / f"{name}.parquet")
-
-
-def read_events(folder: Path, names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Rows of the tables in a folder."""
-    return {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in names}
+def write_tables(tables: dict[str, list[Row]], folder: Path) -> None:
+    """Write each of `TABLES` to `folder/NAME.parquet`."""
+    for name, schema in TABLES.items():
+        pq.write_table(pa.Table.from_pylist(tables[name], schema=schema), folder / f"{name}.parquet")

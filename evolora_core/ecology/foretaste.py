@@ -6,14 +6,13 @@ The generations are the run's own: it is resumed from their commit.
 import resource
 import sys
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
-from evolora_core.ecology.evolve import Run
+from evolora_core.ecology.events import Row
+from evolora_core.ecology.run import Run
 from evolora_core.errors import StageError
-from evolora_core.meter import Meter
 
 HOUR = 3600.0  # seconds
 
@@ -29,7 +28,7 @@ class Foretaste:
     rewarded: float  # share of the first answers to an item that were right
     practised: float  # share of the items for which practice found a right answer, the first answer included
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """Rows of the table `calibration`."""
         notes = {
             "generations": "first generations of the run, from which it was resumed",
@@ -58,14 +57,13 @@ def measure(run: Run) -> Foretaste:
         key = row["generation"], row["organelle"], row["task_id"]
         items[key] = items.get(key, False) or row["correct"]
     solved = np.array(list(items.values()))
-    if not run.world.arrivals:  # families that have not come yet may be easier, or harder
-        _check_that_rewards_vary(solved, right, len(done), run.world.rule.sees_gold)
-    priced = Meter.from_state(run.world.calibration.meter).total()
+    if not run.horizon.arrivals:  # families that have not come yet may be easier, or harder
+        _check_that_rewards_vary(solved, right, len(done), run.rule.sees_gold)
     return Foretaste(
         generations=len(done),
         generation_seconds=done[-1]["seconds"],
-        generation_flops=(state.meter.total() - priced) / len(done),
-        peak_bytes=_peak_bytes(run.world.host.model.device),
+        generation_flops=(state.meter.total() - run.task.prices.spent) / len(done),
+        peak_bytes=_peak_bytes(run.task.host.model.device),
         rewarded=float(right.mean()),
         practised=float(solved.mean()),
     )

@@ -7,7 +7,8 @@ text). Every entry moves an amount from one account to another, so all accounts 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from evolora_core.ecology.events import Row
 
 SUN, SINK = "sun", "sink"
 MICRO = 1_000_000  # micro-energy in one unit of energy
@@ -20,10 +21,10 @@ def micro(units: float) -> int:
 
 @dataclass
 class Ledger:
-    """Balances of all accounts, and the postings since they were last drained."""
+    """Balances of all accounts that are not empty, and the postings since they were last drained."""
 
     balances: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    postings: list[dict[str, Any]] = field(default_factory=list)
+    postings: list[Row] = field(default_factory=list)
 
     def post(self, generation: int, entry: str, payer: str, payee: str, amount: int) -> None:
         """Move `amount` micro-energy from `payer` to `payee`. Two rows are written, which sum to zero."""
@@ -31,8 +32,10 @@ class Ledger:
             raise ValueError(f"ledger: a posting of {amount} is negative; swap payer and payee")
         if amount == 0:
             return
-        self.balances[payer] -= amount
-        self.balances[payee] += amount
+        for account, change in ((payer, -amount), (payee, amount)):
+            self.balances[account] += change
+            if self.balances[account] == 0:  # the accounts of the dead stay empty
+                del self.balances[account]
         self.postings += [
             {"generation": generation, "entry": entry, "account": payer, "amount": -amount},
             {"generation": generation, "entry": entry, "account": payee, "amount": amount},
@@ -49,7 +52,7 @@ class Ledger:
         """Micro-energy of one account (0 for one never used)."""
         return self.balances.get(str(account), 0)
 
-    def drain(self) -> list[dict[str, Any]]:
+    def drain(self) -> list[Row]:
         """The postings since the last call."""
         rows, self.postings = self.postings, []
         return rows

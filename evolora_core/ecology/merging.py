@@ -1,20 +1,22 @@
 """Assimilate: merge two organelles in ΔW space, and let the child live if it passes the paired test."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
 
-from evolora_core.ecology import assimilation
-from evolora_core.ecology.information import fisher_flops, fishers
-from evolora_core.ecology.learning import affords
+from evolora_core.ecology import trial
+from evolora_core.ecology.asking import ask
+from evolora_core.ecology.horizon import affords
 from evolora_core.ecology.ledger import SINK, micro
-from evolora_core.ecology.selection import bear
-from evolora_core.ecology.state import Organelle, State
-from evolora_core.ecology.verdict import observed
-from evolora_core.ecology.world import World
-from evolora_core.evaluation.grading import answer_items, charge
+from evolora_core.ecology.merit import appraise
+from evolora_core.ecology.organelle import Birth, Organelle, Traits
+from evolora_core.ecology.rehearsal import batch_of
+from evolora_core.ecology.run import Run
+from evolora_core.evaluation.grading import charge
+from evolora_core.population.fisher import Fisher, fishers_of
 from evolora_core.population.merge import merge
 from evolora_core.population.slots import HOST
 from evolora_core.searches.adapters.settings.ecology import AssimilationConfig
@@ -33,25 +35,25 @@ class Proposal:
     gain: float
 
 
-def assimilate(world: World, state: State) -> None:
+def assimilate(run: Run) -> None:
     """Try the generation's merges. The parents share the cost of the tests and of the child's endowment."""
-    config = world.config.assimilation
-    if world.mode == "single" or (state.generation + 1) % config.every:
+    config, attempts = run.config.assimilation, run.regime.attempts(run.config)
+    if not attempts or (run.state.generation + 1) % config.every:
         return
     # In a test four answer up to the largest sample, and child and one parent as many again. Before it, each parent's
     # information may be asked for.
-    worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * world.calibration.unit_flops + 2 * fisher_flops(world)
+    worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * run.task.prices.unit_flops + 2 * fisher_flops(run)
     tried: set[frozenset[int]] = set()
-    for attempt in range(config.attempts):
-        draw = world.stream(state.generation, attempt, "assimilate")
-        proposal = propose(world, state, draw, tried)
-        if proposal is None or not affords(world, state, worst):
+    for attempt in range(attempts):
+        draw = run.stream(attempt, "assimilate")
+        proposal = propose(run, draw, tried)
+        if proposal is None or not affords(run, worst):
             return
         tried.add(frozenset((proposal.first.id, proposal.second.id)))
-        _test_pair(world, state, proposal, draw)
+        try_pair(run, proposal, draw)
 
 
-def propose(world: World, state: State, draw: np.random.Generator, tried: set[frozenset[int]]) -> Proposal | None:
+def propose(run: Run, draw: np.random.Generator, tried: set[frozenset[int]]) -> Proposal | None:
     """The two learners of different niches that would bring most to a child: each its lead over the other in the family
     of its niche.
 
@@ -60,15 +62,16 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
     for the longest test, with its information, and half an endowment: a parent that is poor after a test has a child
     that cannot learn. Two with a living child are not tried again.
     """
-    config = world.config.assimilation
-    price = micro(world.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
-    price += world.energy(fisher_flops(world))
-    learners = [o for o in world.awake(state) if o.learned == state.generation and state.ledger.balance(o.id) >= price]
-    gain, ahead = world.gain(state), world.gain(state) - world.doubt(state) / 2
+    config, state, families = run.config.assimilation, run.state, run.task.families
+    price = micro(run.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
+    price += run.task.energy(fisher_flops(run))
+    learners = [o for o in run.awake() if o.learned == state.generation and state.ledger.balance(o.id) >= price]
+    merit = appraise(run)
+    gain, ahead = merit.gain, merit.gain - merit.doubt / 2
     known = tried | {frozenset(o.parents) for o in state.living if o.origin == "merge"}
     pairs = []
     for first, second in permutations(learners, 2):
-        own, other = world.families.index(first.niche), world.families.index(second.niche)
+        own, other = families.index(first.niche), families.index(second.niche)
         leads = (
             ahead[first.slot, own] - max(gain[second.slot, own], 0.0),
             ahead[second.slot, other] - max(gain[first.slot, other], 0.0),
@@ -82,73 +85,73 @@ def propose(world: World, state: State, draw: np.random.Generator, tried: set[fr
     return Proposal(first, second, (first.niche, second.niche), method, float(draw.choice(config.gains)))
 
 
-def _test_pair(world: World, state: State, proposal: Proposal, draw: np.random.Generator) -> None:
+def try_pair(run: Run, proposal: Proposal, draw: np.random.Generator) -> None:
     """Make the child in a free slot, test it, and keep it or clear the slot."""
-    config = world.config.assimilation
+    state, config = run.state, run.config.assimilation
     first, second = proposal.first, proposal.second
-    slot = state.free_slots()[0]
-    rank = max(first.rank, second.rank)
-    weights = (proposal.gain / 2, proposal.gain / 2)
+    weight = proposal.gain / 2
     parents = [state.population.get(first.slot), state.population.get(second.slot)]
     seed = int(draw.integers(2**31))
-    known = fishers(world, state, [first, second]) if proposal.method == "fisher" else []
-    state.population.put(slot, merge(parents, weights, rank, method=proposal.method, seed=seed, fishers=known))
+    known = fishers(run, [first, second]) if proposal.method == "fisher" else []
+    rank = max(first.rank, second.rank)
+    slot = state.seat(merge(parents, (weight, weight), rank, method=proposal.method, seed=seed, fishers=known))
+    verdict, looks, answered = _superiority(run, proposal, slot, draw)
+    accepted, reason = bool(verdict.accepted), verdict.reason
+    drop = _worst_drop(run, proposal, slot, draw) if accepted else None
+    if drop is not None and drop > config.margin:
+        accepted, reason = False, "worse elsewhere"
+    child = _bear(run, proposal, slot, draw) if accepted else None
+    if child is None:
+        state.vacate(slot)
     row = {
         "generation": state.generation,
-        "child": None,
+        "child": child and child.id,
         "parent_a": first.id,
         "parent_b": second.id,
         "family": " + ".join(dict.fromkeys(proposal.families)),
         "depth": "all",
         "method": proposal.method,
         "gain": proposal.gain,
+        "n": answered,
+        "looks": looks,
+        "uplift": verdict.uplift,
+        "p": verdict.p,
+        "accepted": accepted,
+        "worst_drop": drop,
+        "reason": reason,
     }
-    verdict, looks, answered = _superiority(world, state, proposal, slot, draw)
-    accepted, reason = bool(verdict.accepted), verdict.reason
-    drop = _worst_drop(world, state, proposal, slot, draw) if accepted else None
-    if drop is not None and drop > config.margin:
-        accepted, reason = False, "worse elsewhere"
-    if accepted:
-        # A learner's updates cost more than a founder's endowment: each parent gives a third of what the poorer has.
-        share = min(state.ledger.balance(first.id), state.ledger.balance(second.id)) // 3
-        parts = [(first, weights[0]), (second, weights[1])]
-        child = bear(world, state, slot, rank, "merge", parts, draw, endowment=2 * share)
-        # It has proved to be more than a noisy skill says: it takes the elder's place as learner.
-        state.change(child, learned=state.generation, lessons=max(first.lessons, second.lessons))
-        row["child"] = child.id
-    else:
-        state.population.clear(slot)
-    state.events["assimilations"].append(
-        row
-        | {
-            "n": answered,
-            "looks": looks,
-            "uplift": verdict.uplift,
-            "p": verdict.p,
-            "accepted": accepted,
-            "worst_drop": drop,
-            "reason": reason,
-        }
-    )
+    state.events.add("assimilations", [row])
 
 
-def _superiority(
-    world: World, state: State, proposal: Proposal, slot: int, draw: np.random.Generator
-) -> tuple[assimilation.Verdict, int, int]:
+def _bear(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) -> Organelle:
+    """Let the child that stands in a slot live. It has proved to be more than a noisy skill says: it takes the elder's
+    place as learner.
+    """
+    state, parents = run.state, (proposal.first, proposal.second)
+    # A learner's updates cost more than a founder's endowment: each parent gives a third of what the poorer has.
+    share = min(state.ledger.balance(parent.id) for parent in parents) // 3
+    endowment = max(2 * share, micro(run.config.economy.endowment))
+    traits = Traits(proposal.first.learning_rate, proposal.first.temperature)
+    traits = traits.varied(run.config.variation.trait_sigma, draw)
+    weighted = tuple((parent, proposal.gain / 2) for parent in parents)
+    child = state.bear(slot, Birth("merge", weighted, parents, endowment, traits), run.config.plasticity.buffer)
+    return state.succeed(child, parents)
+
+
+def _superiority(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) -> tuple[trial.Verdict, int, int]:
     """Is the child better than both parents and the host, on the parents' two families in equal parts?
 
     Returns (verdict, looks, items answered).
     """
-    config = world.config.assimilation
-    design = _design(config)
-    pools = [draw.permutation(world.members_of(family)) for family in dict.fromkeys(proposal.families)]
+    design = _design(run.config.assimilation)
+    pools = [draw.permutation(run.task.members_of(family)) for family in dict.fromkeys(proposal.families)]
     sample = np.stack([pool[: min(map(len, pools))] for pool in pools], axis=1).ravel()[: design.sizes[-1]]
-    test = assimilation.PairedTest(design)
+    test = trial.PairedTest(design)
     outcomes = {arm: np.zeros(0, dtype=bool) for arm in (slot, proposal.first.slot, proposal.second.slot, HOST)}
     for index, size in enumerate(design.sizes):
         fresh = sample[len(outcomes[slot]) : size]
         arms = [arm for arm in outcomes if arm not in test.beaten]
-        for arm, right in zip(arms, _answers(world, state, proposal, fresh, arms), strict=True):
+        for arm, right in zip(arms, answers_of(run, proposal, fresh, arms), strict=True):
             outcomes[arm] = np.concatenate([outcomes[arm], right])
         verdict = test.look(index, outcomes[slot], {arm: outcomes[arm] for arm in arms if arm != slot})
         if verdict.accepted is not None:
@@ -156,39 +159,72 @@ def _superiority(
     raise AssertionError("the last look decides")
 
 
-def _worst_drop(world: World, state: State, proposal: Proposal, slot: int, draw: np.random.Generator) -> float:
+def _worst_drop(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) -> float:
     """Bound of the accuracy lost on the union of the parents' cells, each against the parent that knows it better."""
-    config = world.config.assimilation
+    config = run.config.assimilation
     design = _design(config)
-    practice = state.practice[[proposal.first.slot, proposal.second.slot], :, 0]
-    union = np.flatnonzero(practice.max(axis=0) >= world.config.samples)
+    practice = run.state.practice[[proposal.first.slot, proposal.second.slot], :, 0]
+    union = np.flatnonzero(practice.max(axis=0) >= run.config.samples)
     if not len(union):  # what they have practised has faded, or is little
         union = np.flatnonzero(practice.max(axis=0) >= practice.max())
     per_cell = max(1, design.sizes[-1] // len(union))
     child, reference = [], []
     for cell in union:
         keeper = (proposal.first, proposal.second)[int(practice[:, cell].argmax())]
-        members = world.members[cell]
-        sample = draw.permutation(members)[:per_cell]
-        answers = _answers(world, state, proposal, sample, [slot, keeper.slot])
+        sample = draw.permutation(run.task.members[cell])[:per_cell]
+        answers = answers_of(run, proposal, sample, [slot, keeper.slot])
         child.append(answers[0])
         reference.append(answers[1])
-    return assimilation.worst_drop(np.concatenate(child), np.concatenate(reference), config.alpha)
+    return trial.worst_drop(np.concatenate(child), np.concatenate(reference), config.alpha)
 
 
-def _design(config: AssimilationConfig) -> assimilation.Design:
-    return assimilation.design_test(config.alpha, config.power, config.uplift, config.looks, config.discordance)
+def _design(config: AssimilationConfig) -> trial.Design:
+    return trial.design_test(config.alpha, config.power, config.uplift, config.looks, config.discordance)
 
 
-def _answers(world: World, state: State, proposal: Proposal, sample: np.ndarray, arms: list[int]) -> np.ndarray:
+def answers_of(run: Run, proposal: Proposal, sample: np.ndarray, arms: Sequence[int]) -> np.ndarray:
     """Greedy answers of every arm to the same items, `[arms, items]` right or wrong; charged to both parents."""
     started = time.perf_counter()
-    items = [world.items[i] for i in sample]
-    outcomes = answer_items(
-        world.host, state.population, items * len(arms), np.repeat(arms, len(items)), decoding=world.decoding
-    )
-    outcomes = observed(outcomes, world.config.verifier_error, world.seed)
+    state = run.state
+    outcomes = ask(run, state.population, np.tile(sample, len(arms)), np.repeat(arms, len(sample)))
     charge(state.meter, "assimilation", outcomes, time.perf_counter() - started)
-    cost = world.energy(sum(outcome.flops for outcome in outcomes))
+    cost = run.task.energy(sum(outcome.flops for outcome in outcomes))
     state.ledger.split(state.generation, "test", [str(proposal.first.id), str(proposal.second.id)], SINK, cost)
-    return np.array([outcome.grade.correct for outcome in outcomes], dtype=bool).reshape(len(arms), len(items))
+    return np.array([outcome.grade.correct for outcome in outcomes], dtype=bool).reshape(len(arms), len(sample))
+
+
+def fishers(run: Run, parents: Sequence[Organelle]) -> list[Fisher]:
+    """The Fisher information of each parent, on verified answers drawn from its own memories; one forward and backward
+    for all. The parents are charged for it.
+
+    ValueError: a parent remembers nothing.
+    """
+    started = time.perf_counter()
+    state = run.state
+    flat = []
+    for parent in parents:
+        memories = state.buffers[parent.id].sample(run.config.assimilation.fisher_rows, run.stream(parent.id, "fisher"))
+        if not memories:
+            raise ValueError(f"organelle {parent.id} remembers no answer that could say what it knows")
+        flat += [(parent, memory) for memory in memories]
+    batch = batch_of(run, flat)
+    slots = batch.slots.numpy(force=True)
+    ranks = state.population.ranks.numpy(force=True)[slots]
+    flops = run.task.flops.train_flops(batch.lengths, batch.answer_lengths, ranks)
+    informed = fishers_of(run.task.host, state.population, batch)
+    found = dict(zip(sorted({parent.slot for parent in parents}), informed, strict=True))
+    state.meter.add("assimilation", int(flops.sum()), int(batch.lengths.sum()), time.perf_counter() - started)
+    for parent in parents:
+        own = int(flops[slots == parent.slot].sum())
+        state.ledger.post(state.generation, "test", str(parent.id), SINK, run.task.energy(own))
+    return [found[parent.slot] for parent in parents]
+
+
+def fisher_flops(run: Run) -> int:
+    """FLOPs of one parent's Fisher at most: every row as long as item and answer can be. 0 if none is asked for."""
+    config = run.config.assimilation
+    if "fisher" not in config.methods:
+        return 0
+    answer = run.rule.longest(run.task) + 1
+    row = run.task.flops.train_flops(max(map(len, run.task.prompts)) + answer, answer, max(run.config.ranks))
+    return config.fisher_rows * int(row)

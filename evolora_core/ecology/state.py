@@ -1,52 +1,26 @@
-"""The state of an ecology between two generations. All of it is committed, so that a resumed run is the same run.
+"""The state of an ecology between two generations, and every way in which it changes.
 
-
-Random streams need no state (rng.py derives them), and wall-clock time is not part of it.
+All of it is committed, so that a resumed run is the same run. Random streams need no state (rng.py derives them), and
+wall-clock time is not part of it. The engine's learning steps write the weights of `population` in place; everything
+else is changed by the methods here alone.
 """
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from safetensors.torch import load_file, save_file
+import torch
 
-from evolora_core.archive import Archive
-from evolora_core.ecology.events import TABLES, empty_events, read_events, write_events
+from evolora_core.archive import Archive, Elite
+from evolora_core.ecology.events import Events, Row
 from evolora_core.ecology.ledger import Ledger
-from evolora_core.families.base import Item
+from evolora_core.ecology.memories import Buffer, Memory
+from evolora_core.ecology.organelle import Birth, Organelle
+from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
-from evolora_core.plasticity.buffer import Buffer
+from evolora_core.population.adapter import Adapter
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
-
-
-@dataclass(frozen=True)
-class Organelle:
-    """One adapter with its traits, account (in the ledger, under its id) and lineage."""
-
-    id: int
-    slot: int
-    rank: int
-    origin: str  # founder, mutation, merge
-    born: int
-    niche: str  # family that it mostly practises; "" = all families alike
-    learning_rate: float  # relative to the run's
-    temperature: float
-    parents: tuple[int, ...] = ()
-    strikes: int = 0
-    learned: int = -1  # generation in which it last learned
-    lessons: int = 0  # generations in which it learned; of a merged child, its parents' too
-    died: int | None = None
-    cause: str = ""
-
-    @property
-    def alive(self) -> bool:
-        """Whether it takes part."""
-        return self.died is None
 
 
 @dataclass
@@ -54,18 +28,18 @@ class State:
     """One ecology. `practice[slot, cell]` holds the organelle's (answers, correct), decayed once a generation."""
 
     generation: int
-    organelles: list[Organelle]
+    organelles: list[Organelle]  # by id, the dead too
     population: Population
     optimizer: StackedAdamW
     elites: Population
     archive: Archive
     ledger: Ledger
-    buffers: dict[int, Buffer]
+    buffers: dict[int, Buffer]  # of the living
     practice: np.ndarray  # [slots, cells, 2]
     curriculum: np.ndarray  # [cells, 2] fast and slow success averages
     baselines: np.ndarray  # [families] running mean reward, which the rule `hebbian` compares with
     meter: Meter
-    events: dict[str, list[dict[str, Any]]] = field(default_factory=empty_events)
+    events: Events = field(default_factory=Events)
     extinct: bool = False
     phase: int = 0  # how many families have come and gone, if they arrive one after another
     phase_start: int = 0  # generation in which the phase began
@@ -74,6 +48,8 @@ class State:
     last_flops: int = (
         0  # FLOPs of the last generation without tests of pairs, which are made only if the budget pays for them
     )
+
+    # Who lives
 
     @property
     def living(self) -> list[Organelle]:
@@ -85,15 +61,71 @@ class State:
         used = {organelle.slot for organelle in self.living}
         return [slot for slot in range(len(self.practice)) if slot not in used]
 
-    def change(self, organelle: Organelle, **changes: object) -> Organelle:
-        """Replace fields of one organelle."""
-        changed = replace(organelle, **changes)  # type: ignore[arg-type]
-        self.organelles[organelle.id] = changed
-        return changed
+    def moved(self) -> np.ndarray:
+        """Which slots hold weights that are not the bare host's any more: bool `[slots]`."""
+        moved: np.ndarray = self.population.delta_norms().numpy(force=True) > 0
+        return moved
 
-    def teach(self, organelle: Organelle) -> Organelle:
-        """Record that an organelle takes learning steps in this generation."""
-        return self.change(organelle, learned=self.generation, lessons=organelle.lessons + 1)
+    def seat(self, adapter: Adapter) -> int:
+        """Put an adapter into a free slot, from where it may be born; returns the slot."""
+        slot = self.free_slots()[0]
+        self.population.put(slot, adapter)
+        return slot
+
+    def vacate(self, slot: int) -> None:
+        """Empty the slot of an adapter that is not born."""
+        self.population.clear(slot)
+
+    def bear(self, slot: int, birth: Birth, memories: int) -> Organelle:
+        """Enter the adapter that stands in `slot` as a new organelle: endowed by its payers, heir of its parents'
+        memories, `memories` of them at most.
+        """
+        parents = [parent for parent, _ in birth.parents]
+        child = Organelle(
+            id=len(self.organelles),
+            slot=slot,
+            rank=int(self.population.ranks[slot]),
+            origin=birth.origin,
+            born=self.generation,
+            niche=parents[0].niche,
+            learning_rate=birth.traits.learning_rate,
+            temperature=birth.traits.temperature,
+            parents=tuple(parent.id for parent in parents),
+        )
+        self.organelles.append(child)
+        payers = [str(payer.id) for payer in birth.payers]
+        self.ledger.split(self.generation, "birth", payers, str(child.id), birth.endowment)
+        inherited = Buffer()
+        for parent in parents:
+            inherited = inherited.merged(self.buffers.get(parent.id, Buffer()), memories)
+        self.buffers[child.id] = inherited
+        # A child's skill is not known yet: it starts from half the evidence of its living parents.
+        living = [self.practice[parent.slot] for parent in parents if self.organelles[parent.id].alive]
+        self.practice[slot] = 0.5 * np.mean(living, axis=0) if living else 0.0
+        self.optimizer.reset(slot)
+        self._descend(child, [("parent", parent, weight) for parent, weight in birth.parents])
+        self._descend(child, [("sponsor", payer, 0.0) for payer in birth.payers if payer.id not in child.parents])
+        return child
+
+    def add_sum(self, host: Host, adapter: Adapter, parents: Sequence[Organelle], weight: float) -> Organelle:
+        """Enter an adapter that was made of `parents` after the last generation, whatever its rank, in a slot of its
+        own at the end of the population. It has all niches, and no account.
+        """
+        self.population = self.population.joined_by(host, adapter)
+        child = Organelle(
+            id=len(self.organelles),
+            slot=self.population.capacity - 1,
+            rank=adapter.rank,
+            origin="merge",
+            born=self.generation,
+            niche="",
+            learning_rate=parents[0].learning_rate,
+            temperature=parents[0].temperature,
+            parents=tuple(parent.id for parent in parents),
+        )
+        self.organelles.append(child)
+        self._descend(child, [("parent", parent, weight) for parent in parents])
+        return child
 
     def retire(self, organelle: Organelle, cause: str) -> None:
         """End an organelle. The sink takes what is left on its account, or pays what is missing."""
@@ -103,80 +135,115 @@ class State:
             self.ledger.post(self.generation, "estate", name, "sink", left)
         elif left < 0:
             self.ledger.post(self.generation, "default", "sink", name, -left)
-        self.change(organelle, died=self.generation, cause=cause)
+        dead = self._change(organelle, died=self.generation, cause=cause)
+        self.events.add("dead", [asdict(dead)])
         self.buffers.pop(organelle.id, None)
         self.population.clear(organelle.slot)
         self.practice[organelle.slot] = 0
 
+    def drop_broken(self) -> None:
+        """Retire every organelle whose weights are not finite."""
+        norms = self.population.delta_norms()
+        for organelle in self.living:
+            if not torch.isfinite(norms[organelle.slot]):
+                self.retire(organelle, "not finite")
 
-def incumbents(organelles: Iterable[Organelle]) -> dict[str, Organelle]:
-    """The learner of each niche that has one: the organelle that has learned in most generations. Of equals, a merged
-    child comes before its parent.
+    # What becomes of them
 
-    No evidence of skill is asked for, so that a child by mutation, which was born later, never takes its place.
-    """
-    taught = [organelle for organelle in organelles if organelle.lessons]
-    return {o.niche: o for o in sorted(taught, key=lambda o: (o.lessons, o.origin == "merge", -o.id))}
+    def admit(self, organelle: Organelle, ticket: int) -> Organelle:
+        """Let an organelle take part in the generation: it pays, and its strikes are forgotten."""
+        self.ledger.post(self.generation, "ticket", str(organelle.id), "sink", ticket)
+        return self._change(organelle, strikes=0)
 
+    def strike(self, organelle: Organelle, most: int) -> None:
+        """Note that an organelle could not pay for its ticket; with `most` strikes in a row it retires."""
+        if organelle.strikes + 1 >= most:
+            self.retire(organelle, "bankrupt")
+        else:
+            self._change(organelle, strikes=organelle.strikes + 1)
 
-def cells_of(items: Sequence[Item]) -> list[tuple[str, str]]:
-    """The (family, depth) cells that occur, sorted."""
-    return sorted({(item.family, item.depth) for item in items})
+    def teach(self, organelle: Organelle) -> Organelle:
+        """Record that an organelle takes learning steps in this generation."""
+        return self._change(organelle, learned=self.generation, lessons=organelle.lessons + 1)
 
+    def succeed(self, child: Organelle, elders: Sequence[Organelle]) -> Organelle:
+        """Let a child take the place of the elder of its parents that learns for its niche."""
+        return self._change(child, learned=self.generation, lessons=max(elder.lessons for elder in elders))
 
-def slots_needed(config: EcologyConfig) -> int:
-    """Slots for the living, one generation's newborns, and the candidate of a merge."""
-    return config.population + config.variation.births + config.assimilation.attempts + 1
+    def elect(self, cell: int, cost: float, organelle: Organelle, objective: float) -> None:
+        """Enter an organelle in the archive, with its weights, if it is the best of its (family, depth) cell among
+        those whose answers cost about as much, relative to the bare host's.
+        """
+        index = self.archive.index(cell, cost)
+        if self.archive.add(index, Elite(organelle.id, objective, self.generation)):
+            self.elites.put(index, self.population.get(organelle.slot))
 
+    # What they remember
 
-def save_state(state: State, folder: Path) -> None:
-    """Write a state into an existing empty folder: safetensors for weights, JSON for the rest, Parquet for events."""
-    tensors = {f"population.{k}": v for k, v in state.population.state_dict().items()}
-    tensors |= {f"optimizer.{k}": v for k, v in state.optimizer.state_dict().items()}
-    tensors |= {f"elites.{k}": v for k, v in state.elites.state_dict().items()}
-    save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "state.safetensors")
-    document = {
-        "generation": state.generation,
-        "organelles": [asdict(organelle) for organelle in state.organelles],
-        "archive": state.archive.state(),
-        "ledger": state.ledger.state(),
-        "buffers": {str(i): buffer.state() for i, buffer in sorted(state.buffers.items())},
-        "practice": state.practice.tolist(),
-        "curriculum": state.curriculum.tolist(),
-        "baselines": state.baselines.tolist(),
-        "meter": state.meter.state(),
-        "extinct": state.extinct,
-        "phase": [state.phase, state.phase_start, state.phase_updates, state.steps],
-        "last_flops": state.last_flops,
-    }
-    (folder / "state.json").write_text(json.dumps(document), encoding="utf-8")
-    write_events(state.events, folder)
+    def remember(self, organelle: Organelle, memory: Memory, limit: int) -> None:
+        """Let an organelle remember an answer; it forgets the oldest beyond `limit`."""
+        self.buffers[organelle.id].add(memory, limit)
 
+    def sell(self, seller: Organelle, memory: Memory, price: int, limit: int) -> None:
+        """Let every living organelle of the seller's niche that lacks a memory, and can pay, buy it."""
+        for buyer in self.living:
+            wanted = buyer.niche == seller.niche and buyer.id != seller.id and memory not in self.buffers[buyer.id]
+            if wanted and self.ledger.balance(buyer.id) >= price:
+                self.ledger.post(self.generation, "sale", str(buyer.id), str(seller.id), price)
+                self.remember(buyer, memory, limit)
 
-def load_state(state: State, folder: Path) -> State:
-    """Fill a freshly founded `state` (same host and config) with what `save_state` wrote."""
-    tensors = load_file(folder / "state.safetensors")
-    for name, part in (("population", state.population), ("optimizer", state.optimizer), ("elites", state.elites)):
-        prefix = name + "."
-        part.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
-    document = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    state.archive.restore(document["archive"])
-    phase, phase_start, phase_updates, steps = document["phase"]
-    return replace(
-        state,
-        generation=document["generation"],
-        organelles=[Organelle(**{**row, "parents": tuple(row["parents"])}) for row in document["organelles"]],
-        ledger=Ledger.from_state(document["ledger"]),
-        buffers={int(i): Buffer.from_state(rows) for i, rows in document["buffers"].items()},
-        practice=np.array(document["practice"]),
-        curriculum=np.array(document["curriculum"]),
-        baselines=np.array(document["baselines"]),
-        meter=Meter.from_state(document["meter"]),
-        events=read_events(folder, TABLES),
-        extinct=document["extinct"],
-        phase=phase,
-        phase_start=phase_start,
-        phase_updates=phase_updates,
-        steps=steps,
-        last_flops=document["last_flops"],
-    )
+    # What is observed of them
+
+    def fade(self, cells: np.ndarray, share: float) -> None:
+        """Let the evidence of skill in some cells (bool `[cells]`) lose a share of its weight."""
+        self.practice[:, cells] *= 1 - share
+
+    def observe(self, organelle: Organelle, cell: int, correct: Sequence[bool]) -> None:
+        """Count answers of an organelle as evidence of its skill."""
+        self.practice[organelle.slot, cell] += (len(correct), sum(correct))
+
+    def follow(self, success: Mapping[int, Sequence[bool]], fast: float) -> None:
+        """Move the success averages of cells towards a generation's answers there, the slow one by a quarter."""
+        step = np.array([fast, fast / 4])
+        for cell, results in success.items():
+            self.curriculum[cell] += step * (np.mean(results) - self.curriculum[cell])
+
+    def expect(self, asked: np.ndarray, means: np.ndarray, step: float) -> None:
+        """Move the running mean rewards of the families in `asked` (bool `[families]`) towards `means` `[asked]`."""
+        self.baselines[asked] += step * (means - self.baselines[asked])
+
+    def settle(self) -> list[Row]:
+        """Enter the postings since the last call in the table `ledger`; returns them."""
+        postings = self.ledger.drain()
+        self.events.add("ledger", postings)
+        return postings
+
+    # How time passes
+
+    def arrive(self) -> None:
+        """Begin the phase of the next family, and drop all memories of the one before: nothing is replayed."""
+        self.phase += 1
+        self.phase_start, self.phase_updates, self.steps = self.generation, self.meter.flops("update"), 0
+        self.buffers = {number: Buffer() for number in self.buffers}
+
+    def pass_generation(self, flops: int) -> None:
+        """End a generation that cost so much without its tests of pairs."""
+        self.last_flops = flops
+        self.extinct = not self.living
+        self.generation += 1
+
+    def _change(self, organelle: Organelle, **changes: object) -> Organelle:
+        """Replace fields of one organelle."""
+        changed = replace(organelle, **changes)  # type: ignore[arg-type]
+        self.organelles[organelle.id] = changed
+        return changed
+
+    def _descend(self, child: Organelle, roles: Sequence[tuple[str, Organelle, float]]) -> None:
+        """Log where a child comes from: (role, who, weight in its ΔW)."""
+        self.events.add(
+            "lineage",
+            [
+                {"child": child.id, "parent": other.id, "role": role, "generation": self.generation, "weight": weight}
+                for role, other, weight in roles
+            ],
+        )

@@ -3,7 +3,7 @@
 A family knows nothing of hosts, tokens or splits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -24,6 +24,11 @@ class Item:
     family: str
     depth: str
     task_id: str
+
+
+def cells_of(items: Iterable[Item]) -> list[tuple[str, str]]:
+    """The (family, depth) cells that occur, sorted."""
+    return sorted({(item.family, item.depth) for item in items})
 
 
 @dataclass(frozen=True)

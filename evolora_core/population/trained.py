@@ -4,13 +4,13 @@ from pathlib import Path
 
 from evolora_core.hosts.host import Host
 from evolora_core.population.candidates import load_candidates
-from evolora_core.population.saved import POPULATION, load_population
+from evolora_core.population.saved import DOCUMENT, load_population
 from evolora_core.population.stack import Population
 
 
 def load_trained(host: Host, folder: Path) -> tuple[Population, dict[int, int]]:
     """The adapters in a training stage's folder, and the number of the organelle in each slot."""
-    if (folder / POPULATION).exists():
+    if (folder / DOCUMENT).exists():
         population, organelles = load_population(host, folder)
         return population, {row["slot"]: row["organelle"] for row in organelles}
     population = load_candidates(host, folder)

@@ -8,10 +8,10 @@ generation of them is one population of the engine.
 
 import json
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from evolora_core import artifacts, rng
+from evolora_core import artifacts, commits, rng
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import answer_items, charge
 from evolora_core.evaluation.outcome import Decoding
@@ -27,7 +27,7 @@ from evolora_core.families.base import Item
 from evolora_core.flops import FlopModel
 from evolora_core.hosts.host import Host
 from evolora_core.meter import Meter
-from evolora_core.plasticity.es import slope
+from evolora_core.population.mirrored import slope
 from evolora_core.population.peft_io import export_peft
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW
@@ -74,7 +74,7 @@ def train_es(
     tried.ranks[:] = config.rank
     work = folder / "work"
     meter, steps = _resume(base, optimizer, work)
-    saved = time.monotonic()
+    saved, committed = time.monotonic(), len(steps)
     while meter.total() + _dearest(host, _asked(items, config, seed, len(steps)), config, decoding) <= budget_flops:
         step = len(steps)
         started, before = time.perf_counter(), meter.total()
@@ -93,8 +93,13 @@ def train_es(
         if progress:
             progress(min(meter.total(), budget_flops), budget_flops)
         if time.monotonic() - saved > artifacts.commit_seconds():
-            _save(base, optimizer, meter, steps, work)
-            saved = time.monotonic()
+            commits.commit(
+                work,
+                len(steps),
+                partial(_save, base, optimizer, meter),
+                partial(_append, steps[committed:]),
+            )
+            saved, committed = time.monotonic(), len(steps)
     export_peft(base.get(0), host, folder / "adapter")
     return EsResult(folder / "adapter", meter, steps)
 
@@ -148,28 +153,28 @@ def _scores(
     return scores, float(correct.mean())
 
 
-def _save(base: Population, optimizer: StackedAdamW, meter: Meter, steps: list[dict[str, float]], work: Path) -> None:
-    """Commit the state beside the last one, then forget that."""
-    target = work / f"s{len(steps):06d}"
-    partial = artifacts.partial_folder(target)
+def _save(base: Population, optimizer: StackedAdamW, meter: Meter, folder: Path) -> None:
+    """Write what the next step needs."""
     tensors = base.state_dict() | {f"optimizer.{name}": value for name, value in optimizer.state_dict().items()}
-    save_file(tensors, partial / "state.safetensors")
-    (partial / "steps.json").write_text(json.dumps({"steps": steps, "meter": meter.state()}), encoding="utf-8")
-    artifacts.commit(target, {"step": len(steps)})
-    for old in sorted(work.glob("s*")):
-        if old != target and old.suffix != ".partial":
-            shutil.rmtree(old)
+    save_file(tensors, folder / "state.safetensors")
+    (folder / "meter.json").write_text(json.dumps(meter.state()), encoding="utf-8")
+
+
+def _append(steps: list[dict[str, float]], folder: Path) -> None:
+    """Write the rows of the steps since the last commit."""
+    (folder / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
 
 
 def _resume(base: Population, optimizer: StackedAdamW, work: Path) -> tuple[Meter, list[dict[str, float]]]:
     """Load the last whole commit, if there is one; what it had spent, and the rows of its steps."""
-    for folder in sorted((path for path in work.glob("s*") if path.suffix != ".partial"), reverse=True):
-        if artifacts.damage(folder) is None:
-            tensors = load_file(folder / "state.safetensors")
-            prefix = "optimizer."
-            optimizer.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
-            base.load_state_dict({k: v for k, v in tensors.items() if not k.startswith(prefix)})
-            kept = json.loads((folder / "steps.json").read_text(encoding="utf-8"))
-            log.info("resumed at step %d", len(kept["steps"]))
-            return Meter.from_state(kept["meter"]), kept["steps"]
-    return Meter(), []
+    found = commits.latest(work)
+    if found is None:
+        return Meter(), []
+    tensors = load_file(found.folder / "state.safetensors")
+    prefix = "optimizer."
+    optimizer.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+    base.load_state_dict({k: v for k, v in tensors.items() if not k.startswith(prefix)})
+    log.info("resumed at step %d", found.number)
+    parts = [json.loads((segment / "steps.json").read_text(encoding="utf-8")) for segment in found.segments]
+    meter = json.loads((found.folder / "meter.json").read_text(encoding="utf-8"))
+    return Meter.from_state(meter), [row for part in parts for row in part]

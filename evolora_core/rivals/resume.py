@@ -1,16 +1,14 @@
 """What a killed Trainer goes on from: checkpoints of this very run, with the hashes of all that they need."""
 
 import json
-import logging
 import shutil
 from pathlib import Path
 from typing import Any
 
 from evolora_core.artifacts import sha256
+from evolora_core.commits import newest_whole
 from evolora_core.meter import Meter
 from evolora_core.rivals.checkpoints import tidy_adapter
-
-log = logging.getLogger(__name__)
 
 MARKER = "evolora.json"  # written last into a Trainer checkpoint: without it the checkpoint is incomplete
 
@@ -53,19 +51,27 @@ def last_checkpoint(work: Path, run: str, meter: Meter) -> str | None:
     whole one the kept adapters too.
     """
     found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
-    for path in found:
-        marker = _marker(path)
-        if marker and marker["run"] == run:
-            now = _hashes(work, path)
-            damaged = [name for name, digest in marker["files"].items() if now.get(name) != digest]
-            if not damaged:
-                meter.merge(Meter.from_state(marker["meter"]))
-                return str(path)
-            log.warning("%s is damaged; going on from before it", damaged[0])
-        shutil.rmtree(path)
-    for path in work.glob("adapter-*"):  # of another run, or without a checkpoint to go on from
-        shutil.rmtree(path)
-    return None
+    whole = newest_whole(found, lambda checkpoint: _damage(work, checkpoint, run))
+    if whole is None:
+        for path in work.glob("adapter-*"):  # of another run, or without a checkpoint to go on from
+            shutil.rmtree(path)
+        return None
+    marker = _marker(whole)
+    assert marker
+    meter.merge(Meter.from_state(marker["meter"]))
+    return str(whole)
+
+
+def _damage(work: Path, checkpoint: Path, run: str) -> str | None:
+    """What is wrong with a checkpoint, or None if it is this run's and all that it needs is as hashed."""
+    marker = _marker(checkpoint)
+    if marker is None:
+        return "it is incomplete"
+    if marker["run"] != run:
+        return "it is of another run"
+    now = _hashes(work, checkpoint)
+    damaged = [name for name, digest in marker["files"].items() if now.get(name) != digest]
+    return f"{damaged[0]} is damaged" if damaged else None
 
 
 def _marker(checkpoint: Path) -> dict[str, Any] | None:

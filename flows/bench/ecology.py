@@ -1,4 +1,6 @@
-"""What a generation of an ecology costs: seconds by phase, and how they grow with its size and its host."""
+"""What a generation of an ecology costs: seconds by phase, and how they grow with its size and its host; and what a
+commit costs, after few generations and after many.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +19,14 @@ from tqdm import tqdm
 
 from evolora_core.datasets import build_splits
 from evolora_core.ecology import evolve
-from evolora_core.ecology.calibration import Calibration, calibrate
-from evolora_core.ecology.world import World, found
+from evolora_core.ecology.horizon import Horizon
+from evolora_core.ecology.regime import REGIMES
+from evolora_core.ecology.run import Run
+from evolora_core.ecology.task import Task
 from evolora_core.families.base import Item
 from evolora_core.hosts.host import Host, load_host
-from evolora_core.probes import watch
+from evolora_core.pricing import Prices, price
+from evolora_core.probes import probe, watch
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -29,6 +34,9 @@ from flows.bench.timing import Row, row
 
 STANDARD = {"population": 16, "episodes": 256, "rank": 8}
 GRID = {"population": (4, 16, 64), "episodes": (64, 256, 1024), "rank": (2, 8, 32)}
+# A run of many short generations, whose memories are full before the first of them that is looked at.
+LONG_RUN = {"population": 4, "episodes": 16, "samples": 1, "ranks": [4]}
+MEMORIES = 8
 PHASES = ("generate", "grade", "learn", "merge", "record")
 
 
@@ -51,6 +59,18 @@ class Stopwatch:
             self.seconds[name] += whole - self._inner.pop()
             if self._inner:
                 self._inner[-1] += whole
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a run has written by a commit: milliseconds that it took (median of the commits around), bytes of its state
+    and of the rows since the one before.
+    """
+
+    generation: int
+    milliseconds: float
+    state_bytes: int
+    row_bytes: int
 
 
 @dataclass(frozen=True)
@@ -81,37 +101,88 @@ def measure(
         (hosts[0], {**standard, key: own}) for key, values in grid.items() for own in values if own != standard[key]
     ]
     points: list[Point] = []
-    loaded: dict[str, tuple[Host, Calibration]] = {}
+    loaded: dict[str, tuple[Host, Prices]] = {}
     for word, size in tqdm(sizes, desc="ecologies", unit="run"):
         if word not in loaded:
             host = load_host(word)
-            loaded[word] = host, calibrate(host, items, config.ecology, config.decoding, 0)
+            loaded[word] = host, price(host, items, config.ecology.practice, config.decoding, 0)
         points.append(_point(config, *loaded[word], items, size, generations))
     return points
 
 
 def _point(
-    config: SuiteConfig,
-    host: Host,
-    calibration: Calibration,
-    items: list[Item],
-    size: Mapping[str, int],
-    generations: int,
+    config: SuiteConfig, host: Host, prices: Prices, items: list[Item], size: Mapping[str, int], generations: int
 ) -> Point:
-    changes = {"population": size["population"], "episodes": size["episodes"], "ranks": [size["rank"]]}
-    ecology = EcologyConfig.model_validate(config.ecology.model_dump() | changes)
-    world = World(host, items, ecology, config.decoding, 0, calibration, "ecology")
-    state = found(world)
-    evolve.generation(world, state)
+    changes: dict[str, object] = {
+        "population": size["population"],
+        "episodes": size["episodes"],
+        "ranks": [size["rank"]],
+    }
     clock, seconds = Stopwatch(), []
-    with TemporaryDirectory(prefix="evolora-bench-") as folder, watch(clock.phase):
-        for _ in range(generations):
-            started = time.perf_counter()
-            evolve.generation(world, state)
-            evolve.commit(state, Path(folder))  # a run commits once a minute at most
-            seconds.append(time.perf_counter() - started)
+    with TemporaryDirectory(prefix="evolora-bench-") as folder:
+        run = _begun(config, Task(host, items, [], config.decoding, 0, prices), changes, Path(folder))
+        evolve.generation(run)
+        with watch(clock.phase):
+            for _ in range(generations):
+                started = time.perf_counter()
+                evolve.generation(run)
+                evolve.commit(run.state, run.checkpoints)  # a run commits once a minute at most
+                seconds.append(time.perf_counter() - started)
     rest = sum(seconds) - sum(clock.seconds.values())
     return Point(host.name, host.identity["parameters"], size, median(seconds), clock.seconds | {"rest": rest})
+
+
+def _begun(config: SuiteConfig, task: Task, changes: dict[str, object], folder: Path) -> Run:
+    """An ecology with some settings changed, before its first generation."""
+    ecology = EcologyConfig.model_validate(config.ecology.model_dump() | changes)
+    return evolve.begin(task, ecology, Horizon(ecology.generations), REGIMES["ecology"], folder)
+
+
+def measure_commits(config: SuiteConfig, host: Host, at: Sequence[int] = (20, 400), around: int = 5) -> list[Commit]:
+    """What a commit takes at some generations of one run that commits after each. The time is the median of so many
+    commits on either side.
+    """
+    torch.set_num_threads(config.threads)
+    items = build_splits(config.data, 0)["train"]
+    prices = price(host, items, config.ecology.practice, config.decoding, 0)
+    plasticity = config.ecology.plasticity.model_dump() | {"steps": 1, "batch_rows": 4, "buffer": MEMORIES}
+    economy = config.ecology.economy.model_dump() | {"ticket": 0.0}  # so that nobody goes bankrupt
+    changes: dict[str, object] = {**LONG_RUN, "plasticity": plasticity, "economy": economy, "trials": []}
+    taken: dict[int, float] = {}
+    written: dict[int, tuple[int, int]] = {}
+
+    def weigh(generation: int, folder: Path) -> None:
+        rows = folder.with_name(f"rows-{generation:06d}")
+        written[generation] = (_bytes(folder), _bytes(rows))
+
+    task = Task(host, items, [], config.decoding, 0, prices)
+    with TemporaryDirectory(prefix="evolora-bench-") as folder, probe("committed", weigh):
+        run = _begun(config, task, changes, Path(folder))
+        for generation in tqdm(range(1, max(at) + around + 1), desc="commits", unit="generation"):
+            evolve.generation(run)
+            started = time.perf_counter()
+            evolve.commit(run.state, run.checkpoints)
+            taken[generation] = 1000 * (time.perf_counter() - started)
+    near = {g: [taken[n] for n in range(g - around, g + around + 1) if n in taken] for g in at}
+    return [Commit(generation, median(near[generation]), *written[generation]) for generation in at]
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def commit_rows(commits: Sequence[Commit]) -> list[Row]:
+    """Time and bytes of each commit, beside those of the first."""
+    first, note = commits[0], f"beside it after {commits[0].generation} generations"
+    rows = []
+    for commit in commits:
+        name = f"a commit after {commit.generation} generations"
+        rows += [
+            row(f"{name}: time", commit.milliseconds, first.milliseconds, "ms", note),
+            row(f"{name}: state", commit.state_bytes / 1024, first.state_bytes / 1024, "KiB", note),
+            row(f"{name}: new rows", commit.row_bytes / 1024, first.row_bytes / 1024, "KiB", note),
+        ]
+    return rows
 
 
 def table(points: Sequence[Point]) -> list[Row]:

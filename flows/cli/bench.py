@@ -58,13 +58,18 @@ def ecology(
     generations: Annotated[int, Parameter(help="Generations of each; the medians are compared."), AtLeastOne] = 3,
     json: Json = False,
 ) -> None:
-    """Seconds of a generation by phase, and how they grow with population, episodes, rank and host."""
+    """Seconds of a generation by phase, and how they grow with population, episodes, rank and host; and time and bytes
+    of a commit, early and late in a long run.
+    """
+    from evolora_core.hosts.host import load_host
     from evolora_core.report.plots import save
     from evolora_core.searches.adapters.experiment import load_suite
-    from flows.bench.ecology import measure, plot, table
+    from flows.bench.ecology import commit_rows, measure, measure_commits, plot, table
 
-    points = measure(load_suite(suite, settings or []), host, generations)
-    kept = _keep("ecology", table(points), json)
+    config = load_suite(suite, settings or [])
+    points = measure(config, host, generations)
+    commits = measure_commits(config, load_host(host[0]))
+    kept = _keep("ecology", table(points) + commit_rows(commits), json)
     print(f"plot: {save(plot(points), kept.parent, kept.stem)}", file=sys.stderr)
 
 

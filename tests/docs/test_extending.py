@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from evolora_core.ecology.rules import RULES
 from evolora_core.evaluation.statistics import Comparison
 from evolora_core.families.names import MODULES
-from evolora_core.plasticity import RULES
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 SECTIONS = ["A task family", "A learning rule", "A rival", "A search"]

@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from evolora_core.datasets import build_splits
-from evolora_core.ecology.calibration import calibrate
+from evolora_core.ecology.task import Task
 from evolora_core.families.registry import gold
 from evolora_core.hosts.host import load_host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.population.stack import Population
 from evolora_core.population.train import StackedAdamW, build_batch, train_step
+from evolora_core.pricing import price
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 torch.set_num_threads(1)
@@ -43,7 +44,7 @@ def nano() -> Any:
 
 @pytest.fixture(scope="session")
 def small(nano: Any) -> SimpleNamespace:
-    """A little ecology on the shipped host: everything that `evolve` needs but the folder."""
+    """A little ecology on the shipped host: its task, settings and prices."""
     data = SimpleNamespace(
         train_families=["json_repair", "math"],
         ood_families=["string.sort"],
@@ -57,12 +58,12 @@ def small(nano: Any) -> SimpleNamespace:
     splits = build_splits(data, 0)
     items = splits["train"]
     decoding = DecodingConfig(max_new_tokens=20, batch_rows=128)
-    calibration = calibrate(nano, items, SMALL, decoding, seed=0)
+    prices = price(nano, items, SMALL.practice, decoding, seed=0)
     return SimpleNamespace(
-        args=(nano, items, splits["selection"]),
+        task=Task(nano, items, splits["selection"], decoding, 0, prices),
         config=SMALL,
         decoding=decoding,
-        calibration=calibration,
+        prices=prices,
         host=nano,
         items=items,
     )

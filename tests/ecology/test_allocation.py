@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_ecologies import founded
 
+from evolora_core.ecology.episodes import act, admit, allocate, cell_chances, settle
 from evolora_core.ecology.ledger import SUN, micro
-from evolora_core.ecology.rollout import allocate, cell_chances
-from evolora_core.ecology.world import FLOOR, World, found
+from evolora_core.ecology.merit import FLOOR, appraise
 
 
 def move(state: Any, slot: int) -> None:
@@ -24,25 +25,28 @@ def shares(small: Any, allocation: Any) -> Any:
     """Items of each organelle, credit and cell chances where the first organelle is rich and knows its niche."""
     economy = small.config.economy.model_copy(update={"allocation": allocation})
     config = small.config.model_copy(update={"economy": economy, "episodes": 2400})
-    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
-    state = found(world)
+    run = founded(small, config)
+    state = run.state
     state.ledger.post(0, "reward", SUN, "0", micro(50_000))
     move(state, 0)
-    own = world.cells.index((state.organelles[0].niche, "short"))
+    own = run.task.cells.index((state.organelles[0].niche, "short"))
     state.practice[0, own] = (200, 200)
-    groups = allocate(world, state, state.living)
+    groups = allocate(run, state.living)
     counts = Counter(group.organelle.id for group in groups)
-    return [counts[i] for i in range(4)], world.credit(state)[:4], cell_chances(world, state, "")
+    merit = appraise(run)
+    return [counts[i] for i in range(4)], merit.credit[:4], cell_chances(run, merit, "")
 
 
 def test_an_ecology_pays_by_its_own_economy_whatever_others_pay(small: Any) -> None:
     economy = small.config.economy.model_copy(update={"break_even_accuracy": 0.25})
     config = small.config.model_copy(update={"economy": economy})
-    paid = [
-        World(small.host, small.items, own, small.decoding, 0, small.calibration, "ecology").reward
-        for own in (small.config, config)
-    ]
-    assert paid == [micro(100), micro(4)]
+    paid = []
+    for own in (small.config, config):
+        run = founded(small, own)
+        groups = allocate(run, admit(run))
+        settle(run, groups, act(run, groups))
+        paid.append({row["amount"] for row in run.state.settle() if row["entry"] == "reward" and row["amount"] > 0})
+    assert paid == [{micro(100)}, {micro(4)}]
 
 
 def test_by_merit_the_rich_and_able_get_more(small: Any) -> None:
@@ -54,16 +58,16 @@ def test_by_merit_the_rich_and_able_get_more(small: Any) -> None:
 
 def test_a_learner_that_fell_behind_the_host_is_not_starved(small: Any) -> None:
     """One unlucky generation took a family's rows for the rest of a run: with few rows it never came back."""
-    world = World(small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology")
-    state = found(world)
+    run = founded(small)
+    state = run.state
     move(state, 0)
-    family = world.families.index(state.organelles[0].niche)
+    family = run.task.families.index(state.organelles[0].niche)
 
     def promise(answers: Any, gain: Any) -> Any:
-        state.practice[0, world.inside[family]] = [(answers, answers * (p + gain)) for p in bare]
-        return world.promise(state)[0, family]
+        state.practice[0, run.task.inside[family]] = [(answers, answers * (p + gain)) for p in bare]
+        return appraise(run).promise[0, family]
 
-    bare = world.host_accuracy[world.inside[family]]
+    bare = run.host_accuracy[run.task.inside[family]]
     assert promise(1000, -0.3) == FLOOR  # one that is no learner will not go the way back
     state.teach(state.organelles[0])
     assert promise(1000, -0.3) == pytest.approx(0.3, abs=0.05)
@@ -80,17 +84,17 @@ def test_alike_means_alike(small: Any) -> None:
 def test_learners_are_asked_more_often_whatever_the_allocation(small: Any, allocation: str) -> None:
     economy = small.config.economy.model_copy(update={"allocation": allocation})
     config = small.config.model_copy(update={"economy": economy, "episodes": 2400})
-    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
-    state = found(world)
+    run = founded(small, config)
+    state = run.state
+    state.generation = 2
+    state.teach(state.organelles[1])
     state.generation = 3
-    state.change(state.organelles[1], learned=2)
-    counts = Counter(group.organelle.id for group in allocate(world, state, state.living))
+    counts = Counter(group.organelle.id for group in allocate(run, state.living))
     assert counts[1] / sum(counts.values()) == pytest.approx(12 / 15, abs=0.05)
 
 
 def test_every_family_gets_every_rank(small: Any) -> None:
     """As many ranks as families: dealt over all founders, each family would have one."""
     config = small.config.model_copy(update={"ranks": [1, 4]})
-    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
-    founders = {(organelle.niche, organelle.rank) for organelle in found(world).living}
+    founders = {(organelle.niche, organelle.rank) for organelle in founded(small, config).state.living}
     assert founders == {(family, rank) for family in ("json_repair", "math") for rank in (1, 4)}

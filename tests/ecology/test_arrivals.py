@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_evolve import rows, run, without_clock
+from small_ecologies import evolve, rows, without_clock
 
 from evolora_core.ecology import evolve as loop
 from evolora_core.probes import probe
@@ -14,7 +14,7 @@ ORDER = ["math", "json_repair"]  # not the alphabet's
 
 @pytest.fixture(scope="module")
 def passing(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return run(small, tmp_path_factory.mktemp("passing"), arrivals=ORDER)
+    return evolve(small, tmp_path_factory.mktemp("passing"), arrivals=ORDER)
 
 
 def test_everyone_practises_what_is_there(small: Any, passing: Any) -> None:
@@ -58,14 +58,14 @@ def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(
     """Nobody else may practise it, so that its generations would cost nothing and never end."""
     made = loop.generation
 
-    def fatal(world: Any, state: Any) -> None:
-        made(world, state)
-        if state.phase == 0:
-            for organelle in world.awake(state):
-                state.retire(organelle, "bankrupt")
+    def fatal(run: Any) -> None:
+        made(run)
+        if run.state.phase == 0:
+            for organelle in run.awake():
+                run.state.retire(organelle, "bankrupt")
 
     monkeypatch.setattr(loop, "generation", fatal)
-    done = run(small, tmp_path, budget_flops=round(2 * passing.meter.total()), arrivals=ORDER)
+    done = evolve(small, tmp_path, budget=round(2 * passing.meter.total()), arrivals=ORDER)
     seen = [row["family"] for row in rows(done.folder, "episodes") if row["generation"] > 0]
     assert set(seen) == {"json_repair"} and not done.extinct
 
@@ -79,9 +79,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     caplog: pytest.LogCaptureFixture,
     mode: str,
 ) -> None:
-    budget = {"budget_flops": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
-    whole = run(small, tmp_path / "whole", **budget)
-    assert whole.meter.total() <= budget["budget_flops"]
+    budget = {"budget": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
+    whole = evolve(small, tmp_path / "whole", **budget)
+    assert whole.meter.total() <= budget["budget"]
     seen = [row["family"] for row in rows(whole.folder, "episodes")]
     assert list(dict.fromkeys(seen)) == ORDER and seen == sorted(seen, reverse=True)
 
@@ -93,9 +93,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
             raise KeyboardInterrupt
 
     with probe("generation", kill), pytest.raises(KeyboardInterrupt):
-        run(small, tmp_path / "killed", **budget)
+        evolve(small, tmp_path / "killed", **budget)
     with caplog.at_level("INFO"):
-        resumed = run(small, tmp_path / "killed", **budget)
+        resumed = evolve(small, tmp_path / "killed", **budget)
     assert f"resumed at generation {last}" in caplog.text
     assert without_clock(resumed.folder) == without_clock(whole.folder)
     for name in ("population.safetensors", "routes-family.json"):

@@ -7,31 +7,30 @@ from typing import Any
 
 import pytest
 import torch
+from small_ecologies import founded
 
 from evolora_core.ecology.choosing import choose, shortlist, sum_of
-from evolora_core.ecology.evolve import _publish, load_evolved
-from evolora_core.ecology.world import World, found
+from evolora_core.ecology.evolve import publish
+from evolora_core.ecology.run import Run
 from evolora_core.population.merge import resize
+from evolora_core.population.saved import load_population
 
 
 @pytest.fixture
-def world(small: Any) -> World:
-    config = small.config.model_copy(update={"ranks": [2, 4]})
-    return World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
+def run(small: Any, tmp_path: Path) -> Run:
+    return founded(small, small.config.model_copy(update={"ranks": [2, 4]}), folder=tmp_path)
 
 
-def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(
-    small: Any, world: World, skill: Any, tmp_path: Path
-) -> None:
-    state = found(world)
+def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(small: Any, run: Run, skill: Any, tmp_path: Path) -> None:
+    state = run.state
     state.population.put(0, resize(skill, 4))
     state.population.put(1, skill.scaled(-0.5))
     before = [state.population.get(slot) for slot in range(state.population.capacity)]
-    population = sum_of(world, state, [1, 0])
+    population = sum_of(run, [1, 0])
     child = state.organelles[-1]
     assert (child.origin, child.niche, child.parents, child.rank) == ("merge", "", (1, 0), 6)
     assert child.slot == population.capacity - 1 == len(before) and population is state.population
-    weight = world.config.assimilation.sum_weight
+    weight = run.config.assimilation.sum_weight
     whole = population.get(child.slot)
     for name in skill.A:
         torch.testing.assert_close(whole.delta(name), skill.delta(name) * weight * 0.5, atol=1e-5, rtol=1e-4)
@@ -43,19 +42,19 @@ def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(
     ]
     assert sum(state.ledger.balances.values()) == 0
 
-    _publish(world, state, state.meter, tmp_path)
-    again, organelles = load_evolved(small.host, tmp_path)
+    publish(run, state.meter)
+    again, organelles = load_population(small.host, tmp_path)
     assert torch.equal(again.get(child.slot).A[name], whole.A[name]) and int(again.ranks[child.slot]) == 6
     assert organelles[-1]["organelle"] == child.id and organelles[-1]["slot"] == child.slot
 
 
-def test_one_that_leads_alone_answers_everything(small: Any, world: World, skill: Any, tmp_path: Path) -> None:
-    state = found(world)
+def test_one_that_leads_alone_answers_everything(run: Run, skill: Any, tmp_path: Path) -> None:
+    state = run.state
     state.population.put(0, skill)
     state.organelles[0] = replace(state.organelles[0], learned=0)
-    assert shortlist(world, state) == {"json_repair": [0], "math": [0], "": []}
-    choose(world, state, small.args[2], ["family", "single"], tmp_path)
+    assert shortlist(run) == {"json_repair": [0], "math": [0], "": []}
+    choose(run, ["family", "single"])
     routes = {name: json.loads((tmp_path / f"routes-{name}.json").read_text()) for name in ("family", "single")}
     assert routes["family"]["table"]["json_repair"] == 0
     assert set(routes["single"]["accuracy"][""]) == {"-1", "0"}, routes  # the host and the one were asked
-    assert len(state.organelles) == world.config.population  # nothing to add up
+    assert len(state.organelles) == run.config.population  # nothing to add up

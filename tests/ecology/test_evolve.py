@@ -8,60 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
+from small_ecologies import evolve, rows, without_clock
 
 from evolora_core import artifacts
 from evolora_core.ecology import evolve as loop
-from evolora_core.ecology.events import TABLES
-from evolora_core.ecology.evolve import evolve, load_evolved
-from evolora_core.ecology.world import World
+from evolora_core.ecology import merit
 from evolora_core.errors import StageError
 from evolora_core.flops import FlopModel
 from evolora_core.population.merge import summed_rank
+from evolora_core.population.saved import load_population
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
-
-
-def run(small: Any, folder: Path, *, seed: int = 0, config: Any = None, **more: Any) -> Any:
-    config = config or small.config
-    host, items, selection = small.args
-    return evolve(
-        host,
-        items,
-        selection,
-        config,
-        small.decoding,
-        seed,
-        small.calibration,
-        folder,
-        routings=["family", "single"],
-        **more,
-    )
-
-
-def rows(folder: Path, table: str) -> Any:
-    return pq.read_table(folder / f"{table}.parquet").to_pylist()
-
-
-def without_clock(folder: Path) -> Any:
-    return {
-        name: [{k: v for k, v in row.items() if k != "seconds"} for row in rows(folder, name)]
-        for name in [*TABLES, "compute"]
-    }
 
 
 @pytest.fixture(scope="module")
 def straight(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("straight")
-    return run(small, folder)
+    return evolve(small, folder)
 
 
 def test_a_resumed_run_is_the_same_run(small: Any, straight: Any, tmp_path: Path) -> None:
     """Also extends a finished run: the horizon is no part of it."""
     first = small.config.model_copy(update={"generations": 2})
-    run(small, tmp_path, config=first)
-    resumed = run(small, tmp_path)
+    evolve(small, tmp_path, config=first)
+    resumed = evolve(small, tmp_path)
     assert without_clock(tmp_path) == without_clock(straight.folder)
     for name in ("population.safetensors", "population.json", "routes-family.json", "routes-single.json"):
         assert (tmp_path / name).read_bytes() == (straight.folder / name).read_bytes()
@@ -71,11 +42,11 @@ def test_a_resumed_run_is_the_same_run(small: Any, straight: Any, tmp_path: Path
 def test_a_damaged_checkpoint_is_not_gone_on_from(
     small: Any, straight: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
-    run(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
+    evolve(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
+    evolve(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
     os.truncate(tmp_path / "checkpoints" / "g000002" / "state.safetensors", 1000)
     with caplog.at_level(logging.INFO):
-        run(small, tmp_path)
+        evolve(small, tmp_path)
     assert "checkpoint g000002: state.safetensors was changed; going on from before it" in caplog.text
     assert "resumed at generation 1" in caplog.text
     assert without_clock(tmp_path) == without_clock(straight.folder)
@@ -98,7 +69,7 @@ def test_the_ledger_has_every_balance_and_all_that_was_metered(small: Any, strai
     for row in rows(straight.folder, "compute"):
         flops[row["purpose"]] = flops.get(row["purpose"], 0) + row["flops"]
     for entry, purpose in (("answer", "rollout"), ("update", "update")):
-        assert spent[entry] == pytest.approx(flops[purpose] / small.calibration.unit_flops * 1e6, rel=1e-6)
+        assert spent[entry] == pytest.approx(flops[purpose] / small.prices.unit_flops * 1e6, rel=1e-6)
 
 
 def test_births_are_paid_by_the_living(straight: Any) -> None:
@@ -129,7 +100,7 @@ def test_tables_agree_with_one_another(straight: Any) -> None:
 
 
 def test_the_population_can_be_loaded_again(small: Any, straight: Any) -> None:
-    population, organelles = load_evolved(small.host, straight.folder)
+    population, organelles = load_population(small.host, straight.folder)
     norms = population.delta_norms()
     for organelle in organelles:
         assert int(population.ranks[organelle["slot"]]) == organelle["rank"]
@@ -138,24 +109,24 @@ def test_the_population_can_be_loaded_again(small: Any, straight: Any) -> None:
 
 def test_an_unfinished_folder_is_refused(small: Any, tmp_path: Path) -> None:
     with pytest.raises(StageError, match="no finished run"):
-        load_evolved(small.host, tmp_path)
+        load_population(small.host, tmp_path)
 
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
 def test_a_run_that_died_after_its_last_commit_makes_no_further_generation(
     small: Any, straight: Any, tmp_path: Path, mode: str
 ) -> None:
-    budget = {"mode": mode, "budget_flops": round(1.5 * straight.meter.total())}
-    whole = run(small, tmp_path, **budget)
-    assert whole.generations > 1 and whole.meter.total() <= budget["budget_flops"]
+    budget = {"mode": mode, "budget": round(1.5 * straight.meter.total())}
+    whole = evolve(small, tmp_path, **budget)
+    assert whole.generations > 1 and whole.meter.total() <= budget["budget"]
     tables = without_clock(tmp_path)
-    resumed = run(small, tmp_path, **budget)
+    resumed = evolve(small, tmp_path, **budget)
     assert resumed.generations == whole.generations
     assert without_clock(tmp_path) == tables
 
 
 def test_single_spends_its_budget_and_not_more(small: Any, straight: Any, tmp_path: Path) -> None:
-    single = run(small, tmp_path, mode="single", budget_flops=straight.meter.total())
+    single = evolve(small, tmp_path, mode="single", budget=straight.meter.total())
     assert straight.meter.total() * 0.5 < single.meter.total() <= straight.meter.total()
     assert len(rows(tmp_path, "organelles")) == 1
 
@@ -163,20 +134,20 @@ def test_single_spends_its_budget_and_not_more(small: Any, straight: Any, tmp_pa
 def test_a_population_that_dies_out_ends_the_run(small: Any, tmp_path: Path) -> None:
     data = small.config.model_dump()
     data["economy"] |= {"ticket": 1e6, "strikes": 1}
-    done = run(small, tmp_path, config=EcologyConfig.model_validate(data))
+    done = evolve(small, tmp_path, config=EcologyConfig.model_validate(data))
     assert done.extinct and done.generations == 1
-    assert load_evolved(small.host, tmp_path)[1] == []
+    assert load_population(small.host, tmp_path)[1] == []
 
 
 def test_a_cooldown_that_leaves_nobody_is_an_extinction(
     small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def spoil(world: Any, state: Any) -> None:
-        for organelle in state.living:
-            state.retire(organelle, "not finite")
+    def spoil(run: Any) -> None:
+        for organelle in run.state.living:
+            run.state.retire(organelle, "not finite")
 
     monkeypatch.setattr(loop, "cool", spoil)
-    done = run(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
+    done = evolve(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
     assert done.extinct and done.generations == 1
 
 
@@ -217,20 +188,20 @@ def varied(small: Any) -> Any:
 def test_merges_by_fisher_are_resumed_and_paid_for(
     small: Any, varied: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def each_leads_in_its_niche(world: Any, state: Any) -> Any:
-        gain = np.zeros((len(state.practice), len(world.families)))
-        for organelle in state.living:
-            gain[organelle.slot, world.families.index(organelle.niche)] = 0.1
+    def each_leads_in_its_niche(run: Any, skill: Any, bare: Any) -> Any:
+        gain = np.zeros((len(run.state.practice), len(run.task.families)))
+        for organelle in run.state.living:
+            gain[organelle.slot, run.task.families.index(organelle.niche)] = 0.1
         return gain
 
-    monkeypatch.setattr(World, "gain", each_leads_in_its_niche)  # every pair of learners may be merged
+    monkeypatch.setattr(merit, "gain_of", each_leads_in_its_niche)  # every pair of learners may be merged
     quick = {"learning_rate": 5e-3, "steps": 6, "batch_rows": 16}
     plasticity = varied.plasticity.model_copy(update=quick)
     config = varied.model_copy(update={"episodes": 144, "plasticity": plasticity})
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    done = run(small, whole, config=config)
-    run(small, parts, config=config.model_copy(update={"generations": 2}))
-    run(small, parts, config=config)
+    done = evolve(small, whole, config=config)
+    evolve(small, parts, config=config.model_copy(update={"generations": 2}))
+    evolve(small, parts, config=config)
     assert without_clock(parts) == without_clock(whole)
     for name in ("population.safetensors", "population.json", "routes-single.json"):
         assert (parts / name).read_bytes() == (whole / name).read_bytes()
@@ -240,7 +211,7 @@ def test_merges_by_fisher_are_resumed_and_paid_for(
     assert sum(row["amount"] for row in ledger) == 0
     # The parents pay for the trials and for their Fishers, one posting each, all that was metered.
     spent = sum(row["amount"] for row in ledger if row["entry"] == "test" and row["account"] == "sink")
-    metered = done.meter.flops("assimilation") / small.calibration.unit_flops * 1e6
+    metered = done.meter.flops("assimilation") / small.prices.unit_flops * 1e6
     assert metered > 0 and spent == pytest.approx(metered, rel=1e-6)
 
 
@@ -252,7 +223,7 @@ def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(
     for threshold in (0.0, 1.0):
         monkeypatch.setattr("evolora_core.ecology.selection.WELL_USED", threshold)
         folder = tmp_path / str(threshold)
-        run(small, folder, config=varied)
+        evolve(small, folder, config=varied)
         known = {row["organelle"]: row for row in rows(folder, "organelles")}
         parents = {row["child"]: row["parent"] for row in rows(folder, "lineage") if row["role"] == "parent"}
         children = [row for row in known.values() if row["origin"] == "mutation"]
@@ -267,28 +238,28 @@ def test_other_rules(small: Any, tmp_path: Path, rule: str) -> None:
     data["plasticity"] |= {"rule": rule, "sigma": 0.1}
     data["generations"] = 1
     data["variation"]["births"] = 0
-    run(small, tmp_path, config=EcologyConfig.model_validate(data))
-    population, _ = load_evolved(small.host, tmp_path)
+    evolve(small, tmp_path, config=EcologyConfig.model_validate(data))
+    population, _ = load_population(small.host, tmp_path)
     assert (float(population.delta_norms().max()) > 0) == (rule != "none")
 
 
 def test_a_family_of_which_nobody_learned_anything_leaves_nothing_to_cool(small: Any, tmp_path: Path) -> None:
     data = small.config.model_dump()
     data["plasticity"]["rule"] = "none"
-    budget = 4 * sum(row["flops"] for row in small.calibration.meter["rows"])
+    budget = 4 * sum(row["flops"] for row in small.prices.meter["rows"])
     config = EcologyConfig.model_validate(data)
-    done = run(small, tmp_path, config=config, budget_flops=budget, arrivals=("json_repair", "math"))
+    done = evolve(small, tmp_path, config=config, budget=budget, arrivals=("json_repair", "math"))
     assert done.generations > 1 and done.meter.total() <= budget
 
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
 def test_a_budget_that_pays_for_no_generation_is_refused(small: Any, tmp_path: Path, mode: str) -> None:
-    calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
-    answers = small.config.episodes * small.calibration.unit_flops
-    reserved = small.calibration.routing_reserve(FlopModel.from_model(small.host.model), len(small.args[2]), [4])
+    calibrated = sum(row["flops"] for row in small.prices.meter["rows"])
+    answers = small.config.episodes * small.prices.unit_flops
+    reserved = small.prices.routing_reserve(FlopModel.from_model(small.host.model), len(small.task.selection), [4])
     for budget in (calibrated, calibrated + reserved + answers):  # of a generation the answers alone could be paid
         with pytest.raises(StageError, match=f"{mode}: the budget does not pay for a generation: .*raise ecology"):
-            run(small, tmp_path, mode=mode, budget_flops=round(budget))
+            evolve(small, tmp_path, mode=mode, budget=round(budget))
 
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
@@ -298,28 +269,26 @@ def test_a_budget_of_its_answers_and_twice_its_rows_pays_for_a_generation(
     learning = small.config.plasticity
     answers = small.config.episodes + 2 * learning.steps * learning.batch_rows  # a row costs what two answers do
     model, ranks = FlopModel.from_model(small.host.model), [4] if mode == "single" else [4, summed_rank(4)]
-    budget = (
-        sum(row["flops"] for row in small.calibration.meter["rows"]) + 1.01 * answers * small.calibration.unit_flops
-    )
-    budget += small.calibration.routing_reserve(model, len(small.args[2]), ranks)
-    done = run(small, tmp_path, mode=mode, budget_flops=round(budget))
+    budget = sum(row["flops"] for row in small.prices.meter["rows"]) + 1.01 * answers * small.prices.unit_flops
+    budget += small.prices.routing_reserve(model, len(small.task.selection), ranks)
+    done = evolve(small, tmp_path, mode=mode, budget=round(budget))
     assert done.generations >= 1 and done.meter.total() <= budget
 
 
 def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small: Any, tmp_path: Path) -> None:
     first = small.config.model_copy(update={"generations": 1})
-    run(small, tmp_path, config=first)
+    evolve(small, tmp_path, config=first)
     from safetensors.torch import load_file, save_file
 
-    commit = sorted((tmp_path / "checkpoints").iterdir())[-1]
+    commit = sorted((tmp_path / "checkpoints").glob("g*"))[-1]
     checkpoint = artifacts.partial_folder(commit) / "state.safetensors"
     shutil.copytree(commit, checkpoint.parent, dirs_exist_ok=True)
     tensors = load_file(checkpoint)
     name = next(k for k in tensors if k.startswith("population.") and "A" in k and tensors[k].dim() == 3)
     tensors[name][0] = torch.nan
     save_file(tensors, checkpoint)
-    artifacts.commit(commit, {})
-    done = run(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
+    artifacts.commit(commit, {"before": (artifacts.read_manifest(commit) or {})["before"]})
+    done = evolve(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
     fates = {row["organelle"]: row["cause"] for row in rows(tmp_path, "organelles")}
     assert fates[0] == "not finite"
     assert not done.extinct

@@ -5,24 +5,25 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_ecologies import change, founded
 
 from evolora_core.ecology import merging
-from evolora_core.ecology.information import fisher_flops, fishers
-from evolora_core.ecology.learning import LONGER
+from evolora_core.ecology.horizon import LONGER
 from evolora_core.ecology.ledger import micro
-from evolora_core.ecology.world import World, found
+from evolora_core.ecology.memories import Memory
+from evolora_core.ecology.merging import fisher_flops, fishers
+from evolora_core.ecology.run import Run
 from evolora_core.families.registry import gold
-from evolora_core.plasticity import Memory
 from evolora_core.population.adapter import Adapter
 from evolora_core.population.merge import merge
 
 
-def world_of(small: Any) -> World:
+def run_of(small: Any) -> Run:
     """The small ecology with a test that is large enough to see the skill."""
     config = small.config.model_copy(
         update={"assimilation": small.config.assimilation.model_copy(update={"uplift": 0.1, "alpha": 0.2})}
     )
-    return World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
+    return founded(small, config)
 
 
 def with_fault(skill: Adapter, sign: float) -> Adapter:
@@ -38,15 +39,15 @@ def with_fault(skill: Adapter, sign: float) -> Adapter:
 
 
 def test_an_accepted_child_lives_and_is_paid_for(small: Any, skill: Any) -> None:
-    world = world_of(small)
-    state = found(world)
-    cell = world.cells.index(("json_repair", "short"))
+    run = run_of(small)
+    state = run.state
+    cell = run.task.cells.index(("json_repair", "short"))
     for slot, sign in ((0, 1.0), (1, -1.0)):
         state.population.put(slot, with_fault(skill, sign))
-        state.change(state.organelles[slot], rank=4)
+        change(state, state.organelles[slot], rank=4)
         state.practice[slot, cell] = (12, 6)
     before = {name: state.ledger.balance(name) for name in ("0", "1")}
-    try_first_two(world, state)
+    try_first_two(run)
 
     (row,) = state.events["assimilations"]
     assert row["accepted"] and row["uplift"] > 0 and row["p"] < 0.4, row
@@ -65,33 +66,33 @@ def test_an_accepted_child_lives_and_is_paid_for(small: Any, skill: Any) -> None
 
 def test_a_copy_of_a_parent_is_refused(small: Any, skill: Any) -> None:
     """Merging an adapter with itself gives itself, which is no better."""
-    world = world_of(small)
-    state = found(world)
-    cell = world.cells.index(("json_repair", "short"))
+    run = run_of(small)
+    state = run.state
+    cell = run.task.cells.index(("json_repair", "short"))
     for slot in (0, 1):
         state.population.put(slot, skill)
-        state.change(state.organelles[slot], rank=2)
+        change(state, state.organelles[slot], rank=2)
         state.practice[slot, cell] = (12, 6)
-    try_first_two(world, state)
+    try_first_two(run)
     (row,) = state.events["assimilations"]
     assert not row["accepted"] and row["reason"] == "not ahead" and row["child"] is None
     assert len(state.organelles) == small.config.population
 
 
 def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longest_trial(small: Any, skill: Any) -> None:
-    world = world_of(small)
-    state = found(world)
+    run = run_of(small)
+    state = run.state
     for slot in range(4):
         state.population.put(slot, skill)
-        niche = world.families.index(state.change(state.organelles[slot], learned=0).niche)
-        state.practice[slot, world.inside[niche]] = (100, 99)
+        niche = run.task.families.index(change(state, state.organelles[slot], learned=0).niche)
+        state.practice[slot, run.task.inside[niche]] = (100, 99)
         state.ledger.post(0, "reward", "sun", str(slot), 10**12)
     json, math = [[o.id for o in state.organelles if o.niche == niche] for niche in ("json_repair", "math")]
     state.practice[json[1], :] -= (0, 1)  # the weaker one
     draw = np.random.default_rng(0)
 
     def mates() -> Any:
-        proposal = merging.propose(world, state, draw, set())
+        proposal = merging.propose(run, draw, set())
         return proposal and {proposal.first.id, proposal.second.id}
 
     assert mates() in ({json[0], math[0]}, {json[0], math[1]})
@@ -99,58 +100,58 @@ def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longes
         0, "answer", str(json[0]), "sink", state.ledger.balance(json[0]) - micro(200)
     )  # a newborn's purse
     assert mates() in ({json[1], math[0]}, {json[1], math[1]})
-    state.change(state.organelles[json[1]], learned=-1)
+    change(state, state.organelles[json[1]], learned=-1)
     assert mates() is None
 
 
-def by_fisher(small: Any, rows: int = 8, **more: Any) -> World:
+def by_fisher(small: Any, rows: int = 8, **more: Any) -> Run:
     """The small ecology, merging by Fisher."""
     changes = {"methods": ["fisher"], "fisher_rows": rows}
     config = small.config.model_copy(update={"assimilation": small.config.assimilation.model_copy(update=changes)})
-    return World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology", **more)
+    return founded(small, config, **more)
 
 
-def remember(world: Any, state: Any, organelle: Any, family: str, count: int) -> None:
+def remember(run: Run, organelle: Any, family: str, count: int) -> None:
     """Gold answers of the first items of a family, as if found."""
-    for item in world.members_of(family)[:count].tolist():
-        tokens = tuple(world.host.encode_answers([gold(world.items[item])])[0][:-1])
-        state.buffers[organelle.id].add(Memory(item, tokens, 1.0), 100)
+    for item in run.task.members_of(family)[:count].tolist():
+        tokens = tuple(run.task.host.encode_answers([gold(run.task.items[item])])[0][:-1])
+        run.state.remember(organelle, Memory(item, tokens, 1.0), 100)
 
 
 def test_each_parent_pays_for_its_own_information_at_most_the_bound(small: Any, skill: Any) -> None:
-    world = by_fisher(small)
-    state = found(world)
+    run = by_fisher(small)
+    state = run.state
     first, second = state.organelles[:2]
     for organelle, family, count in ((first, "json_repair", 30), (second, "math", 3)):
         state.population.put(organelle.slot, skill)
-        state.change(organelle, rank=2)
-        remember(world, state, organelle, family, count)
+        change(state, organelle, rank=2)
+        remember(run, organelle, family, count)
     first, second = state.organelles[:2]
     before = [state.ledger.balance(o.id) for o in (first, second)]
-    known = fishers(world, state, [second, first])  # in the order asked for
+    known = fishers(run, [second, first])  # in the order asked for
     paid = [held - state.ledger.balance(o.id) for held, o in zip(before, (first, second), strict=True)]
     assert all(row["entry"] == "test" for row in state.ledger.postings[-4:])
     assert sum(state.ledger.balances.values()) == 0
 
     expected = []
     for memories in (
-        state.buffers[first.id].sample(8, world.stream(0, first.id, "fisher")),
+        state.buffers[first.id].sample(8, run.stream(first.id, "fisher")),
         state.buffers[second.id].memories.values(),  # fewer than asked for: all of them
     ):
         answers = np.array([len(memory.tokens) + 1 for memory in memories])
-        lengths = answers + [len(world.prompts[memory.item]) for memory in memories]
-        expected.append(int(world.flops.train_flops(lengths, answers, 2).sum()))
-    assert len(memories) == 3 and paid == [world.energy(flops) for flops in expected]
+        lengths = answers + [len(run.task.prompts[memory.item]) for memory in memories]
+        expected.append(int(run.task.flops.train_flops(lengths, answers, 2).sum()))
+    assert len(memories) == 3 and paid == [run.task.energy(flops) for flops in expected]
     assert state.meter.flops("assimilation") == sum(expected)
-    assert max(expected) <= fisher_flops(world)
+    assert max(expected) <= fisher_flops(run)
 
-    again = fishers(world, state, [first, second])
+    again = fishers(run, [first, second])
     for name in known[0].outputs:
         assert torch.equal(known[0].outputs[name], again[1].outputs[name])
         assert torch.equal(known[1].inputs[name], again[0].inputs[name])
     assert not torch.equal(again[0].inputs[name], again[1].inputs[name])
     with pytest.raises(ValueError, match="organelle 2 remembers no answer"):
-        fishers(world, state, [first, state.organelles[2]])
+        fishers(run, [first, state.organelles[2]])
 
 
 @pytest.mark.parametrize("method", ["weighted", "fisher"])
@@ -159,52 +160,49 @@ def test_a_budget_that_leaves_no_room_for_the_information_tries_no_merge_by_it(
 ) -> None:
     """Just enough for a trial of the weighted merge."""
     worst = 1.25 * (merging.ARMS + 2) * merging._design(small.config.assimilation).sizes[-1]
-    worst *= small.calibration.unit_flops
-    state = found(by_fisher(small))
+    worst *= small.prices.unit_flops
+    state = by_fisher(small).state
     cooling = LONGER * small.config.plasticity.cooldown * (state.meter.flops("update") + worst)
     budget = round(state.meter.total() + worst + cooling) + 1
-    world = by_fisher(small, budget_flops=budget)
-    if method == "weighted":
-        world = World(
-            small.host, small.items, small.config, small.decoding, 0, small.calibration, "ecology", budget_flops=budget
-        )
+    run = by_fisher(small, budget=budget) if method == "fisher" else founded(small, budget=budget)
+    state = run.state
     for organelle in state.organelles:
         state.population.put(organelle.slot, skill)
-        state.change(organelle, learned=0, rank=2)
-        remember(world, state, organelle, organelle.niche, 10)
-        state.practice[organelle.slot, world.inside[world.families.index(organelle.niche)]] = (100, 99)
+        change(state, organelle, learned=0, rank=2)
+        remember(run, organelle, organelle.niche, 10)
+        state.practice[organelle.slot, run.task.inside[run.task.families.index(organelle.niche)]] = (100, 99)
         state.ledger.post(0, "reward", "sun", str(organelle.id), 10**12)
-    assert merging.propose(world, state, np.random.default_rng(0), set())
-    merging.assimilate(world, state)
+    assert merging.propose(run, np.random.default_rng(0), set())
+    merging.assimilate(run)
     assert len(state.events["assimilations"]) == (1 if method == "weighted" else 0)
     assert state.meter.total() <= budget
 
 
 def test_who_cannot_pay_for_its_information_is_no_mate(small: Any, skill: Any) -> None:
-    world, plain = by_fisher(small, rows=64), world_of(small)
-    state = found(world)
+    run, plain = by_fisher(small, rows=64), run_of(small)
+    state = run.state
     for organelle in state.organelles:
         state.population.put(organelle.slot, skill)
-        state.change(organelle, learned=0)
-        state.practice[organelle.slot, world.inside[world.families.index(organelle.niche)]] = (100, 99)
-        sizes = merging._design(world.config.assimilation).sizes
+        change(state, organelle, learned=0)
+        state.practice[organelle.slot, run.task.inside[run.task.families.index(organelle.niche)]] = (100, 99)
+        sizes = merging._design(run.config.assimilation).sizes
         price = micro(small.config.economy.endowment / 2 + merging.ARMS / 2 * sizes[-1])
-        state.ledger.post(0, "reward", "sun", str(organelle.id), price + world.energy(fisher_flops(world)) - 1)
+        state.ledger.post(0, "reward", "sun", str(organelle.id), price + run.task.energy(fisher_flops(run)) - 1)
         state.ledger.post(0, "reward", str(organelle.id), "sun", micro(small.config.economy.endowment))
     draw = np.random.default_rng(0)
-    assert fisher_flops(plain) == 0 and merging.propose(world, state, draw, set()) is None
+    assert fisher_flops(plain) == 0 and merging.propose(run, draw, set()) is None
     for organelle in state.organelles:
         state.ledger.post(0, "reward", "sun", str(organelle.id), 1)
-    proposal = merging.propose(world, state, draw, set())
+    proposal = merging.propose(run, draw, set())
     assert proposal is not None and proposal.method == "fisher"
 
 
-def try_first_two(world: Any, state: Any) -> None:
+def try_first_two(run: Run) -> None:
     """One trial of the average of the first two organelles, on JSON."""
     families = ("json_repair", "json_repair")
-    first, second = state.organelles[:2]
+    first, second = run.state.organelles[:2]
     proposal = merging.Proposal(first, second, families, "weighted", 1.0)
-    merging._test_pair(world, state, proposal, np.random.default_rng(2))
+    merging.try_pair(run, proposal, np.random.default_rng(2))
 
 
 def norm(adapter: Adapter) -> float:

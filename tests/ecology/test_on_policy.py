@@ -9,19 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
+from small_ecologies import evolve, founded, without_clock
 
-from evolora_core.ecology import perturbation
-from evolora_core.ecology.events import TABLES
-from evolora_core.ecology.evolve import evolve, load_evolved
-from evolora_core.ecology.learning import _first, learn
-from evolora_core.ecology.rollout import act, admit, allocate, settle
-from evolora_core.ecology.world import World, found
+from evolora_core.ecology import asking
+from evolora_core.ecology.episodes import act, admit, allocate, settle
+from evolora_core.ecology.horizon import first_generation
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families.base import Grade
-from evolora_core.meter import Meter
+from evolora_core.population.saved import load_population
 from evolora_core.probes import watch
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
@@ -34,30 +31,12 @@ def with_rule(small: Any, rule: Any, **plasticity: Any) -> Any:
     return EcologyConfig.model_validate(data)
 
 
-def run(small: Any, folder: Path, rule: Any, **more: Any) -> Any:
-    config = with_rule(small, rule)
-    args = (*small.args, config, small.decoding, 0, small.calibration, folder)
-    return evolve(*args, routings=["family"], **more)
-
-
-def tables(folder: Path) -> Any:
-    return {
-        name: [
-            {key: value for key, value in row.items() if key != "seconds"}
-            for row in pq.read_table(folder / f"{name}.parquet").to_pylist()
-        ]
-        for name in [*TABLES, "compute"]
-    }
-
-
 def one_generation(small: Any, rule: Any, mode: str = "single", **plasticity: Any) -> Any:
-    """World and state after the answers of a first generation, and what `learn` is given."""
-    config = with_rule(small, rule, **plasticity)
-    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, mode)
-    state = found(world)
-    groups = allocate(world, state, admit(world, state))
-    answers = act(world, state, groups)
-    return world, state, groups, answers
+    """A run and its state after the answers of a first generation, and what its rule's `learn` is given."""
+    run = founded(small, with_rule(small, rule, **plasticity), mode=mode)
+    groups = allocate(run, admit(run))
+    answers = act(run, groups)
+    return run, run.state, groups, answers
 
 
 @pytest.mark.parametrize("mode", ["single", "ecology"])
@@ -66,9 +45,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str, rule: Any
 ) -> None:
     """Killed in the middle of its third generation, after a commit of the second."""
-    calibrated = sum(row["flops"] for row in small.calibration.meter["rows"])
-    budget = {} if mode == "ecology" else {"budget_flops": calibrated + round(720 * small.calibration.unit_flops)}
-    straight = run(small, tmp_path / "straight", rule, mode=mode, **budget)
+    calibrated = sum(row["flops"] for row in small.prices.meter["rows"])
+    budget = {} if mode == "ecology" else {"budget": calibrated + round(720 * small.prices.unit_flops)}
+    straight = evolve(small, tmp_path / "straight", with_rule(small, rule), mode=mode, **budget)
     assert straight.generations >= 3
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     steps = iter(range(3))
@@ -80,120 +59,122 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
             raise KeyboardInterrupt
 
     with watch(kill), pytest.raises(KeyboardInterrupt):
-        run(small, tmp_path / "killed", rule, mode=mode, **budget)
+        evolve(small, tmp_path / "killed", with_rule(small, rule), mode=mode, **budget)
     with caplog.at_level("INFO"):
-        run(small, tmp_path / "killed", rule, mode=mode, **budget)
+        evolve(small, tmp_path / "killed", with_rule(small, rule), mode=mode, **budget)
     assert "resumed at generation 2" in caplog.text
-    assert tables(tmp_path / "killed") == tables(tmp_path / "straight")
+    assert without_clock(tmp_path / "killed") == without_clock(tmp_path / "straight")
     weights = [(tmp_path / name / "population.safetensors").read_bytes() for name in ("killed", "straight")]
     assert weights[0] == weights[1]
-    population, _ = load_evolved(small.host, tmp_path / "straight")
+    population, _ = load_population(small.host, tmp_path / "straight")
     assert float(population.delta_norms().max()) > 0
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_nothing_is_kept_sold_or_rehearsed_in_the_end(small: Any, rule: Any) -> None:
-    world, state, groups, answers = one_generation(small, rule, "ecology")
-    assert settle(world, state, groups, answers) == []
+    run, state, groups, answers = one_generation(small, rule, "ecology")
+    assert settle(run, groups, answers) == []
     assert not any(map(len, state.buffers.values()))
-    assert world.cooldown == 0
+    assert run.cooldown == 0
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_first_generation_costs_about_what_was_foretold(small: Any, rule: Any) -> None:
     """A budget that pays for no generation is refused by it."""
-    world, state, groups, answers = one_generation(small, rule, mode="ecology", steps=4, pairs=8)
-    before = Meter.from_state(world.calibration.meter).total()
-    learn(world, state, groups, answers)
-    assert 0.5 < _first(world) / (state.meter.total() - before) < 2
+    run, state, groups, answers = one_generation(small, rule, mode="ecology", steps=4, pairs=8)
+    before = run.task.prices.spent
+    run.rule.learn(run, groups, answers)
+    assert 0.5 < first_generation(run) / (state.meter.total() - before) < 2
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_learners_pay_for_all_that_the_meter_counts(small: Any, rule: Any) -> None:
-    world, state, groups, answers = one_generation(small, rule, "ecology")
+    run, state, groups, answers = one_generation(small, rule, "ecology")
     before = state.meter.total()  # perturbed copies' answers are rollouts
     state.ledger.drain()
-    learn(world, state, groups, answers)
+    run.rule.learn(run, groups, answers)
     spent = state.meter.total() - before
     paid = [row for row in state.ledger.drain() if row["entry"] == "update" and row["account"] == "sink"]
-    assert spent > 0 and sum(row["amount"] for row in paid) == pytest.approx(world.energy(spent), abs=len(paid))
-    assert sum(organelle.learned == 0 for organelle in state.living) == len(world.families)
+    assert spent > 0 and sum(row["amount"] for row in paid) == pytest.approx(run.task.energy(spent), abs=len(paid))
+    assert sum(organelle.learned == 0 for organelle in state.living) == len(run.task.families)
 
 
 def test_the_hosts_reading_is_metered(small: Any) -> None:
     """With a KL divergence an update costs one pass of the bare host more for every row that is learned from."""
     spent = []
     for kl in (0.0, 0.1):
-        world, state, groups, answers = one_generation(small, "grpo", kl=kl, single_batch_rows=16)
+        run, state, groups, answers = one_generation(small, "grpo", kl=kl, single_batch_rows=16)
         before = state.meter.flops("update")
-        learn(world, state, groups, answers)
+        run.rule.learn(run, groups, answers)
         spent.append(state.meter.flops("update") - before)
     rows = 0
     for group, outcomes in zip(groups, answers, strict=True):
         correct = [outcome.grade.correct for outcome in outcomes]
         if any(correct) and not all(correct):
-            lengths = np.array([len(world.prompts[group.item]) + len(o.sampled.tokens) for o in outcomes])
-            rows += world.flops.score_flops(lengths, np.array([len(o.sampled.tokens) for o in outcomes])).sum()
+            lengths = np.array([len(run.task.prompts[group.item]) + len(o.sampled.tokens) for o in outcomes])
+            rows += run.task.flops.score_flops(lengths, np.array([len(o.sampled.tokens) for o in outcomes])).sum()
     assert 0 < rows == spent[1] - spent[0]
 
 
 def test_where_all_samples_of_an_item_are_alike_nothing_is_learned(small: Any) -> None:
-    world, state, groups, answers = one_generation(small, "grpo")
+    run, state, groups, answers = one_generation(small, "grpo")
     before, spent = state.population.weights.clone(), state.meter.flops("update")
-    learn(world, state, groups, [[outcomes[0]] * len(outcomes) for outcomes in answers])
+    run.rule.learn(run, groups, [[outcomes[0]] * len(outcomes) for outcomes in answers])
     assert torch.equal(state.population.weights, before)
     assert state.meter.flops("update") == spent
 
 
 def test_the_rule_hebbian_compares_with_a_running_mean_of_the_family(small: Any) -> None:
     """As expected, nothing changes; better than expected, weights and expectation do, of the families that were met."""
-    world, state, groups, answers = one_generation(small, "hebbian")
+    run, state, groups, answers = one_generation(small, "hebbian")
     right = [i for i, outcomes in enumerate(answers) if outcomes[0].grade.correct]
     assert right
-    met = {world.families.index(world.items[groups[i].item].family) for i in right}
+    met = {run.task.families.index(run.task.items[groups[i].item].family) for i in right}
     groups, answers = [groups[i] for i in right], [[answers[i][0]] for i in right]
     before = state.population.weights.clone()
     state.baselines[:] = 1.0
-    learn(world, state, groups, answers)
+    run.rule.learn(run, groups, answers)
     assert torch.equal(state.population.weights, before) and (state.baselines == 1).all()
     state.baselines[:] = 0.5
-    learn(world, state, groups, answers)
-    moved = 0.5 + world.config.curriculum.smoothing * 0.5
-    assert state.baselines.tolist() == pytest.approx([moved if i in met else 0.5 for i in range(len(world.families))])
+    run.rule.learn(run, groups, answers)
+    moved = 0.5 + run.config.curriculum.smoothing * 0.5
+    assert state.baselines.tolist() == pytest.approx(
+        [moved if i in met else 0.5 for i in range(len(run.task.families))]
+    )
     assert not torch.equal(state.population.weights, before)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_generation_without_answers_teaches_nothing(small: Any, rule: Any) -> None:
-    world, state, _, _ = one_generation(small, rule, "ecology")
-    groups = allocate(world, state, [])
+    run, state, _, _ = one_generation(small, rule, "ecology")
+    groups = allocate(run, [])
     before = state.population.weights.clone()
-    learn(world, state, groups, act(world, state, groups))
+    run.rule.learn(run, groups, act(run, groups))
     assert torch.equal(state.population.weights, before)
 
 
 def test_wrong_answers_teach_too(small: Any) -> None:
     """Of a group with one right answer, the wrong ones alone change the weights too."""
-    world, state, groups, answers = one_generation(small, "grpo")
+    run, state, groups, answers = one_generation(small, "grpo")
     mixed = next(i for i, own in enumerate(answers) if 0 < sum(o.grade.correct for o in own) < len(own))
     own = [replace(o, sampled=None) if o.grade.correct else o for o in answers[mixed]]
     before = state.population.weights.clone()
-    learn(world, state, [groups[mixed]], [own])
+    run.rule.learn(run, [groups[mixed]], [own])
     assert not torch.equal(state.population.weights, before)
 
 
 def test_perturbed_copies_stay_within_the_rank_and_mirror_each_other(
     small: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, state, groups, answers = one_generation(small, "es", "ecology", pairs=3, sigma=0.1)
+    run, state, groups, answers = one_generation(small, "es", "ecology", pairs=3, sigma=0.1)
     before, asked = state.population.weights.clone(), []
 
     def spied(host: Any, tried: Any, items: Any, slots: Any, **more: Any) -> Any:
         asked.append((tried.weights.clone(), tried.ranks.clone(), np.asarray(slots), [item.family for item in items]))
         return answer_items(host, tried, items, slots, **more)
 
-    monkeypatch.setattr(perturbation, "answer_items", spied)
-    learn(world, state, groups, answers)
+    monkeypatch.setattr(asking, "answer_items", spied)
+    run.rule.learn(run, groups, answers)
     learners = [organelle for organelle in state.living if organelle.learned == 0]
     weights, ranks, slots, families = asked[0]
     assert len(asked) == 3 and len(weights) == 6 * len(learners)
@@ -209,14 +190,14 @@ def test_perturbed_copies_stay_within_the_rank_and_mirror_each_other(
 
 
 def test_perturbed_copies_that_score_alike_teach_nothing(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    world, state, groups, answers = one_generation(small, "es")
+    run, state, groups, answers = one_generation(small, "es")
     before, spent = state.population.weights.clone(), state.meter.flops("rollout")
     wrong = Grade(0.0, False, "wrong")
 
     def failed(*args: Any, **more: Any) -> Any:
         return [replace(outcome, grade=wrong) for outcome in answer_items(*args, **more)]
 
-    monkeypatch.setattr(perturbation, "answer_items", failed)
-    learn(world, state, groups, answers)
+    monkeypatch.setattr(asking, "answer_items", failed)
+    run.rule.learn(run, groups, answers)
     assert torch.equal(state.population.weights, before)
     assert state.meter.flops("rollout") > spent

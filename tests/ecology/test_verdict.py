@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_ecologies import founded
 
-from evolora_core.ecology.merging import Proposal, _answers
-from evolora_core.ecology.perturbation import _ask, _attempt
-from evolora_core.ecology.rollout import act, admit, allocate
-from evolora_core.ecology.verdict import observed
-from evolora_core.ecology.world import World, found
+from evolora_core.ecology.asking import observed
+from evolora_core.ecology.episodes import act, admit, allocate
+from evolora_core.ecology.learners import Share
+from evolora_core.ecology.merging import Proposal, answers_of
+from evolora_core.ecology.merit import appraise
+from evolora_core.ecology.rules import es
 from evolora_core.evaluation.outcome import Outcome
 from evolora_core.families.base import Item
 from evolora_core.families.registry import grade
@@ -41,12 +43,11 @@ def test_it_errs_again_about_the_same_answer_whoever_gives_it() -> None:
     assert verdicts != [o.grade.correct for o in observed(given, 0.3, seed=2)]
 
 
-def world_of(small: Any, error: Any, **plasticity: Any) -> Any:
-    """World and state of an ecology whose verifier errs, and with the truth to hold its verdicts against."""
+def run_of(small: Any, error: Any, **plasticity: Any) -> Any:
+    """An ecology whose verifier errs."""
     own = small.config.plasticity.model_copy(update=plasticity)
     config = small.config.model_copy(update={"verifier_error": error, "plasticity": own, "episodes": 120})
-    world = World(small.host, small.items, config, small.decoding, 0, small.calibration, "ecology")
-    return world, found(world)
+    return founded(small, config)
 
 
 def wrongly(outcomes: Any) -> Any:
@@ -58,37 +59,38 @@ def wrongly(outcomes: Any) -> Any:
 @pytest.mark.parametrize("rule", ["search", "grpo"])
 def test_whoever_practises_hears_the_errors(small: Any, rule: str) -> None:
     for error, least, most in ((0.0, 0.0, 0.0), (0.5, 0.3, 0.7)):
-        world, state = world_of(small, error, rule=rule)
-        groups = allocate(world, state, admit(world, state))
-        answers = [outcome for own in act(world, state, groups) for outcome in own]
+        run = run_of(small, error, rule=rule)
+        groups = allocate(run, admit(run))
+        answers = [outcome for own in act(run, groups) for outcome in own]
         assert least <= wrongly(answers) <= most
 
 
 @pytest.mark.parametrize("error", [0.0, 0.2, 0.5])
 def test_who_answers_like_the_host_gains_nothing_by_errors(small: Any, error: float) -> None:
     """Of an erring verifier the host is right in as many answers more or less as whoever is compared with it."""
-    world, state = world_of(small, error)
+    run = run_of(small, error)
+    state = run.state
     adapter = state.population.get(0)
     torch.nn.init.constant_(next(iter(adapter.B.values())), 0.01)
     state.population.put(0, adapter)
-    truth = np.array([small.calibration.accuracy[f"{family}/{depth}"] for family, depth in world.cells])
+    truth = np.array([small.prices.accuracy[f"{family}/{depth}"] for family, depth in run.task.cells])
     heard = truth * (1 - error) + (1 - truth) * error
     state.practice[0] = np.stack([np.full(len(truth), 1e4), 1e4 * heard], axis=1)
-    np.testing.assert_allclose(world.gain(state)[0], 0, atol=1e-3)
+    np.testing.assert_allclose(appraise(run).gain[0], 0, atol=1e-3)
 
 
 def test_perturbed_copies_hear_the_errors(small: Any) -> None:
-    world, state = world_of(small, 0.5, rule="es", pairs=2)
-    attempt = _attempt(world, state, state.living[0], 40, np.random.default_rng(0))
-    (answers,) = _ask(world, state, [attempt])
+    run = run_of(small, 0.5, rule="es", pairs=2)
+    attempt = es.attempt(run, appraise(run), Share(run.state.living[0], 40), np.random.default_rng(0))
+    (answers,) = es.ask_copies(run, [attempt])
     assert 0.3 < wrongly(answers) < 0.7
 
 
 def test_a_merge_is_judged_by_the_same_verifier(small: Any) -> None:
     verdicts = []
     for error in (0.0, 1.0):
-        world, state = world_of(small, error)
-        first, second = state.living[:2]
+        run = run_of(small, error)
+        first, second = run.state.living[:2]
         pair = Proposal(first, second, ("json_repair", "math"), "weighted", 0.0)
-        verdicts.append(_answers(world, state, pair, np.arange(20), [0, 1]))
+        verdicts.append(answers_of(run, pair, np.arange(20), [0, 1]))
     assert (verdicts[0] == ~verdicts[1]).all()

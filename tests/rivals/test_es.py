@@ -14,7 +14,7 @@ from evolora_core.evaluation.grading import answer_items
 from evolora_core.families.base import Grade
 from evolora_core.hosts.host import load_host
 from evolora_core.language.decoding import DecodingConfig
-from evolora_core.plasticity.es import slope
+from evolora_core.population.mirrored import slope
 from evolora_core.population.peft_io import import_peft
 from evolora_core.rivals import es
 from evolora_core.searches.adapters.settings.es import EsConfig

@@ -18,7 +18,7 @@ from evolora_core.searches.adapters.arms.base import Training, budget_from, chos
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 if TYPE_CHECKING:
-    from evolora_core.ecology.evolve import Run
+    from evolora_core.ecology.run import Run
     from evolora_core.searches.adapters.experiment import SuiteConfig
 
 

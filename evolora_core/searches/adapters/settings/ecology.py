@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import Changes, Strict
+from evolora_core.practice import Practice
+
+ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
 
 
 class PlasticityConfig(Strict):
@@ -271,6 +274,21 @@ class EcologySettings(Strict):
     def slots(self) -> int:
         """Slots for the living, one generation's newborns, and the candidate of a merge."""
         return self.population + self.variation.births + self.assimilation.attempts + 1
+
+    @property
+    def practice(self) -> Practice:
+        """What the prices of an arm with these settings depend on."""
+        fewest, most = ANSWERS
+        return Practice(
+            answers=min(max(self.episodes, fewest), most),
+            temperature=self.practice_temperature,
+            population=self.population,
+            slots=self.slots,
+            rank=max(self.ranks),
+            scale=self.scale,
+            batch_rows=self.plasticity.batch_rows,
+            break_even_accuracy=self.economy.break_even_accuracy,
+        )
 
     @property
     def practice_temperature(self) -> float:

@@ -10,6 +10,7 @@ from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageRe
 from evolora_core.engine.strict import Strict
 from evolora_core.families.registry import modules_of
 from evolora_core.language.decoding import DecodingConfig
+from evolora_core.practice import Practice
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 if TYPE_CHECKING:
@@ -20,14 +21,7 @@ class Pricing(Strict):
     """What prices depend on: how answers are asked for, and how large a population's passes are."""
 
     decoding: DecodingConfig
-    answers: int
-    temperature: float
-    population: int
-    slots: int
-    rank: int
-    scale: float
-    batch_rows: int
-    break_even_accuracy: float
+    practice: Practice
 
 
 class Priced(BaseModel):
@@ -58,17 +52,7 @@ def request(suite: "Suite[SuiteConfig]", arm: str, seed: int, *, datasets: Stage
         seed,
         entry=__name__,
         also=modules_of(suite.config.data.train_families),
-        config=Pricing(
-            decoding=suite.config.decoding,
-            answers=settings.episodes,
-            temperature=settings.practice_temperature,
-            population=settings.population,
-            slots=settings.slots,
-            rank=max(settings.ranks),
-            scale=settings.scale,
-            batch_rows=settings.plasticity.batch_rows,
-            break_even_accuracy=settings.economy.break_even_accuracy,
-        ),
+        config=Pricing(decoding=suite.config.decoding, practice=settings.practice),
         inputs={"datasets": datasets},
     )
 
@@ -79,11 +63,10 @@ def make(work: Work[Pricing]) -> Made[Priced]:
     from evolora_core.engine.tables import write_table
     from evolora_core.hosts.kept import stage_host
     from evolora_core.meter import Meter
-    from evolora_core.pricing import Practice, price
+    from evolora_core.pricing import price
 
-    practice = Practice(**work.config.model_dump(exclude={"decoding"}))
     items = read_items(work.inputs["datasets"] / "train.jsonl")
-    prices = price(stage_host(work), items, practice, work.config.decoding, work.seed)
+    prices = price(stage_host(work), items, work.config.practice, work.config.decoding, work.seed)
     meter = Meter.from_state(prices.meter)
     prices.save(work.folder / "calibration.json")
     write_table(work.folder, "calibration", prices.rows())

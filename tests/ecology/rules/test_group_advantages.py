@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.plasticity.grpo import advantages, step_order
+from evolora_core.ecology.on_policy import step_order
+from evolora_core.ecology.rules.grpo import advantages
 
 
 def test_right_and_wrong_answers_are_worth_what_they_are_over_the_mean() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.plasticity.search import KNOWN, ROOT, Branch, Tree, found_memories, next_branches
+from evolora_core.ecology.rules.search import KNOWN, ROOT, Branch, Tree, found_memories, next_branches
 from evolora_core.population.generate import Alternatives
 
 END = 0

@@ -1,4 +1,4 @@
-"""Calibration: what an answer costs, what the bare host can do, and with both the exchange rate ρ.
+"""Prices: what an answer costs, what the bare host can do, and with both the exchange rate ρ.
 
 One unit of energy is the mean FLOPs of a bare answer; a correct answer pays ρ units, so that the bare host breaks
 even at the stated accuracy: ρ = 1 / break_even_accuracy. Fails early when there is nothing to select on. Batches as
@@ -17,27 +17,26 @@ import numpy as np
 import torch
 
 from evolora_core import rng
-from evolora_core.ecology.state import cells_of, slots_needed
 from evolora_core.errors import StageError
 from evolora_core.evaluation.grading import TOO_LONG, answer_items, charge
-from evolora_core.families.base import Item
+from evolora_core.families.base import Item, cells_of
 from evolora_core.flops import FlopModel
 from evolora_core.hosts.host import Host
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.meter import Meter
 from evolora_core.population.passes import pass_tokens
+from evolora_core.population.slots import HOST
 from evolora_core.population.stack import Population
 from evolora_core.population.train import build_batch, gradients_of
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.practice import Practice
 
 log = logging.getLogger(__name__)
 
-ANSWERS = 256, 1024  # of the bare host, over all cells: as many as a generation may take, within these bounds
 LONGER = 1.05  # answers of adapters may be longer than the host's
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Prices:
     """Measured on the training set, asked as in practice: greedily under the rule `search`, else sampled."""
 
     unit_flops: float  # FLOPs of a mean answer of the bare host = one unit of energy
@@ -49,16 +48,21 @@ class Calibration:
     pass_share: float  # tokens of a pass, relative to what it usually takes,
     recompute: bool  # whether activations are computed twice,
     paged: bool  # and whether adapters and optimizer states lie in CPU memory
-    meter: dict[str, Any] = field(default_factory=dict)  # compute of the calibration itself, which the run starts from
+    meter: dict[str, Any] = field(default_factory=dict)  # compute of the pricing itself, which the run starts from
 
     def save(self, path: Path) -> None:
         """Write as JSON."""
         path.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> "Calibration":
+    def load(cls, path: Path) -> "Prices":
         """Read what `save` wrote."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    @property
+    def spent(self) -> int:
+        """FLOPs of the pricing itself."""
+        return Meter.from_state(self.meter).total()
 
     def routing_reserve(self, model: FlopModel, items: int, ranks: Sequence[int]) -> int:
         """FLOPs to set aside for choosing routes: the host and adapters of these ranks answer every item.
@@ -92,11 +96,11 @@ class Calibration:
         ]
 
 
-def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, seed: int) -> Calibration:
+def price(host: Host, items: Sequence[Item], practice: Practice, decoding: DecodingConfig, seed: int) -> Prices:
     """Let the bare host answer a sample of the training set. Raises StageError when rewards cannot vary."""
     cells = cells_of(items)
     draw = rng.stream(seed, 0, 0, "calibrate")
-    per_cell = max(1, int(np.clip(config.episodes, *ANSWERS)) // len(cells))
+    per_cell = max(1, practice.answers // len(cells))
     chosen: list[Item] = []
     for cell in cells:
         members = [item for item in items if (item.family, item.depth) == cell]
@@ -106,9 +110,9 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
         host,
         None,
         chosen,
-        np.full(len(chosen), -1),
+        np.full(len(chosen), HOST),
         decoding=decoding,
-        temperatures=config.practice_temperature,
+        temperatures=practice.temperature,
         keys=rng.row_keys(rng.key(seed, 0, 0, "calibrate"), len(chosen)),
     )
     seconds = time.perf_counter() - started
@@ -137,10 +141,10 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
     flops = np.array([outcome.flops for outcome in outcomes], dtype=np.float64)
     meter = Meter()
     charge(meter, "calibration", outcomes, seconds)
-    _try_training(host, items, config, decoding, meter)
-    return Calibration(
+    _try_training(host, items, practice, decoding, meter)
+    return Prices(
         unit_flops=float(flops.mean()),
-        rho=config.economy.rho,
+        rho=1 / practice.break_even_accuracy,
         accuracy={f"{family}/{depth}": float(right[i].mean()) for i, (family, depth) in enumerate(cells)},
         per_cell=per_cell,
         answers_per_second=len(outcomes) / seconds,
@@ -152,33 +156,35 @@ def calibrate(host: Host, items: list[Item], config: EcologyConfig, decoding: De
     )
 
 
-def _crowded(host: Host, config: EcologyConfig) -> bool:
+def _crowded(host: Host, practice: Practice) -> bool:
     """Whether a whole population with gradients, both moments and as many elites would take more than half of what an
     accelerator has free.
     """
     device = host.model.device
     if device.type != "cuda":
         return False
-    row = Population.empty(host, 0, max(config.ranks)).weights
-    wanted = 5 * slots_needed(config) * row.shape[1] * row.element_size()
+    row = Population.empty(host, 0, practice.rank).weights
+    wanted = 5 * practice.slots * row.shape[1] * row.element_size()
     return wanted > torch.cuda.mem_get_info(device)[0] / 2
 
 
-def _try_training(host: Host, items: list[Item], config: EcologyConfig, decoding: DecodingConfig, meter: Meter) -> None:
+def _try_training(
+    host: Host, items: Sequence[Item], practice: Practice, decoding: DecodingConfig, meter: Meter
+) -> None:
     """A training pass as large as a run's, over the longest items and with a whole population. A pass that does not fit
     is made smaller, and the host keeps that size. (Answers were tried before: those of the bare host.)
     """
-    host.room.paged = _crowded(host, config)
-    population = Population.empty(host, config.population, max(config.ranks), scale=config.scale)
-    for slot in range(config.population):
+    host.room.paged = _crowded(host, practice)
+    population = Population.empty(host, practice.population, practice.rank, scale=practice.scale)
+    for slot in range(practice.population):
         population.init_slot(slot, population.max_rank, rng.stream(0, 0, slot, "try training"))
     started = time.perf_counter()
     prompts = sorted(host.encode_prompts([item.prompt for item in items]), key=len)
     prompts = [ids for ids in prompts if len(ids) + decoding.max_new_tokens <= host.max_context]
-    rows = min(config.plasticity.batch_rows, pass_tokens(host) // len(prompts[-1]) + 1)
+    rows = min(practice.batch_rows, pass_tokens(host) // len(prompts[-1]) + 1)
     own = prompts[-rows:]
     answers = [[host.pad_id] * decoding.max_new_tokens for _ in own]
-    slots = np.arange(len(own)) % config.population
+    slots = np.arange(len(own)) % practice.population
     gradients_of(host, population, build_batch(host, own, answers, slots, np.ones(len(own))))
     new = np.full(len(own), decoding.max_new_tokens)
     lengths = new + [len(prompt) for prompt in own]

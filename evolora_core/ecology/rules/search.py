@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evolora_core.plasticity.buffer import Memory
+from evolora_core.ecology.asking import Group, Manner, ask
+from evolora_core.ecology.memories import Memory
+from evolora_core.ecology.rehearsal import cool, cooldown, rehearse
+from evolora_core.ecology.rules.base import Answers, Rule
+from evolora_core.ecology.run import Run
 from evolora_core.population.generate import Alternatives
 
 ALTERNATIVES = 3  # tokens followed at each position, besides the taken one
@@ -91,11 +95,56 @@ def next_branches(trees: Sequence[Tree], stage: int, calls: int, budget: int) ->
 
 
 def found_memories(
-    item: int, samples: Sequence[tuple[int, ...]], correct: Sequence[bool], gold: tuple[int, ...]
+    item: int, answers: Sequence[tuple[int, ...]], correct: Sequence[bool], gold: tuple[int, ...]
 ) -> list[Memory]:
     """The accepted answer; at a small weight where greedy decoding gave it. `gold` is not looked at.
 
     What the organelle can do already teaches little, but rehearsing it keeps it.
     """
-    accepted = dict.fromkeys(sample for sample, right in zip(samples, correct, strict=True) if right)
-    return [Memory(item, sample, KNOWN if correct[0] else 1.0) for sample in accepted]
+    accepted = dict.fromkeys(answer for answer, right in zip(answers, correct, strict=True) if right)
+    return [Memory(item, answer, KNOWN if correct[0] else 1.0) for answer in accepted]
+
+
+def search(run: Run, groups: Sequence[Group]) -> Answers:
+    """A greedy answer of every group, then alternatives for the unsolved ones until the episodes are used up."""
+    plasticity = run.config.plasticity
+    trees = [Tree() for _ in groups]
+    answers: Answers = [[] for _ in groups]
+    following = [(number, ROOT) for number in range(len(groups))]
+    left = run.config.episodes - len(groups)
+    stage = 0
+    while following:
+        outcomes = ask(
+            run,
+            run.state.population,
+            [groups[number].item for number, _ in following],
+            np.array([groups[number].organelle.slot for number, _ in following]),
+            Manner(prefixes=[branch.prefix for _, branch in following], alternatives=ALTERNATIVES),
+        )
+        for (number, branch), outcome in zip(following, outcomes, strict=True):
+            answers[number].append(outcome)
+            trees[number].solved |= outcome.grade.correct
+            if outcome.alternatives is not None:
+                credit = plasticity.partial_credit * outcome.grade.score
+                ends, cap = run.task.host.eos_ids, run.task.decoding.max_new_tokens
+                trees[number].expand(outcome.tokens, branch, credit, outcome.alternatives, ends, cap)
+        following = next_branches(trees, stage, plasticity.calls, left)
+        left -= len(following)
+        stage += 1
+    return answers
+
+
+def unaided(correct: Sequence[bool]) -> Sequence[bool]:
+    """The greedy answer: what a search finds after it is no evidence of what the organelle can do by itself."""
+    return correct[:1]
+
+
+RULE = Rule(
+    "best-first search over token alternatives, then as reinforce",
+    act=search,
+    learn=rehearse,
+    remember=found_memories,
+    evidence=unaided,
+    cooldown=cooldown,
+    cool=cool,
+)

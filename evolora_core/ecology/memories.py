@@ -1,7 +1,6 @@
 """What an organelle remembers: answers worth learning, each with the weight at which it is rehearsed."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -53,12 +52,12 @@ class Buffer:
             child.add(memory, limit)
         return child
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[list[object]]:
         """JSON rows."""
         return [[m.item, list(m.tokens), m.weight] for m in self.memories.values()]
 
     @classmethod
-    def from_state(cls, rows: list[Any]) -> "Buffer":
+    def from_state(cls, rows: list[tuple[int, list[int], float]]) -> "Buffer":
         """The buffer whose rows `state()` gave."""
         buffer = cls()
         for item, tokens, weight in rows:
