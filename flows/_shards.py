@@ -16,11 +16,11 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     may be none yet.
     """
     from evolora_core.evaluation.comparisons import write_tables
-    from evolora_core.report.contents import Contents
+    from evolora_core.report.stored import StoredSuite
     from evolora_core.store import Slice, query, record
 
-    contents = Contents(home, suite)
-    if not contents.seeds:
+    stored = StoredSuite(home, suite)
+    if not stored.seeds:
         return []
     config = asked_suite(suite)
     name, _, hashed = suite.rpartition("-")
@@ -31,10 +31,10 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     )
     rows = [row | {"summary": json.loads(row["manifest"])["summary"]} for row in query(home, sql, [suite]).records()]
     results = {(row["condition"], row["seed"]): StageResult.model_validate(row) for row in rows}
-    order = [(condition, seed) for condition in config.conditions for seed in contents.seeds]
+    order = [(condition, seed) for condition in config.conditions for seed in stored.seeds]
     request = compare.request(made, evaluations=[results[run] for run in order])
     clock, started = time.perf_counter(), now()
-    tables = contents.counted()
+    tables = stored.counted()
     write_tables(tables, partial_folder(home / request.folder))
     verdicts = {f"{row['a']} vs {row['b']} on {row['split']}": row["verdict"] for row in tables["comparisons"]}
     seconds = round(time.perf_counter() - clock, 3)
@@ -45,4 +45,4 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     write_entry(home, request.suite_id, request.entry("done", **times))
     run_id = request.suite_id.run_id(request.condition, request.seed)
     record(home, Slice(suite, run_id, request.condition, request.seed, request.stage, Path(request.folder)))
-    return contents.seeds
+    return stored.seeds

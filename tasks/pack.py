@@ -2,11 +2,11 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from evolora_core.home import home_path
-from evolora_core.pack_folder import OWN, put
+from evolora_core.pack_folder import put
 from tasks._stage import Made, StageRequest, StageResult, Suite, Work, stage_request, stage_task
 
 
@@ -25,24 +25,27 @@ def request(
 def make(work: Work) -> Made:
     """Leaves the pack in pack/."""
     from evolora_core.report.pack import build
+    from evolora_core.searches.adapters.pack.sections import SECTIONS
 
-    build(home_path(), work.config["suite"], work.folder / "pack")
+    build(home_path(), work.config["suite"], work.folder / "pack", SECTIONS)
     return Made()
 
 
 def publish(result: StageResult, out: Path) -> Path:
     """Put a copy of a finished pack in the place of `out`, unless an equal one is there; returns `out`."""
+    from evolora_core.searches.adapters.pack.sections import SECTIONS
+
     source = result.path / "pack"
-    if out.exists() and _contents(out) == _contents(source):
+    if out.exists() and _contents(out, SECTIONS.files) == _contents(source, SECTIONS.files):
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
-        put(Path(shutil.copytree(source, Path(work) / "new")), out)
+        put(Path(shutil.copytree(source, Path(work) / "new")), out, SECTIONS.files)
     return out
 
 
-def _contents(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in sorted(OWN) if (folder / name).is_file()}
+def _contents(folder: Path, own: Collection[str]) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in sorted(own) if (folder / name).is_file()}
 
 
 pack = stage_task("pack", request, make)

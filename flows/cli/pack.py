@@ -28,10 +28,11 @@ def build(
     from evolora_core.home import prepare_home
     from evolora_core.report import build as build_pack
     from evolora_core.run_index import find_suite
+    from evolora_core.searches.adapters.pack.sections import SECTIONS
 
     home = prepare_home()
     found = find_suite(home, suite)
-    print(build_pack(home, str(found), out or Path("packs") / found.name))
+    print(build_pack(home, str(found), out or Path("packs") / found.name, SECTIONS))
 
 
 def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) -> int:
@@ -40,9 +41,10 @@ def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) 
     """
     from evolora_core.home import prepare_home
     from evolora_core.report import verify as verify_pack
+    from evolora_core.searches.adapters.pack.sections import SECTIONS
 
     home = prepare_home()
-    differences = verify_pack(home, folder)
+    differences = verify_pack(home, folder, SECTIONS)
     for difference in differences:
         print(printable(difference))
     if not differences:
@@ -62,7 +64,8 @@ def export(
     """Write the tables of a pack as LaTeX and Markdown, and its plots as SVG. Needs the pack alone."""
     from evolora_core.home import prepare_home
     from evolora_core.report import export as export_pack
+    from evolora_core.searches.adapters.pack.sections import SECTIONS
 
     prepare_home()  # matplotlib keeps its cache there
-    for file in export_pack(folder, to or ("latex", "md", "svg"), out or folder):
+    for file in export_pack(folder, to or ("latex", "md", "svg"), out or folder, SECTIONS):
         print(file)
