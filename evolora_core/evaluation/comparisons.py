@@ -160,7 +160,11 @@ _SCHEMAS = {
 
 
 def _read_items(folder: Path, condition: str, seed: int) -> pd.DataFrame:
-    table = pq.read_table(folder / "evaluations.parquet", columns=ITEM_COLUMNS).to_pandas()
+    file = folder / "evaluations.parquet"
+    there = [column for column in ITEM_COLUMNS if column in pq.read_schema(file).names]
+    table = pq.read_table(file, columns=there).to_pandas()
+    if "family" not in table:  # a search whose items have none
+        table["family"] = None
     result: pd.DataFrame = table.assign(condition=condition, seed=seed)
     return result
 

@@ -123,7 +123,7 @@ def trained_splits(rows: pd.DataFrame, config: Config) -> tuple[pd.DataFrame, st
     if headline(config) not in BY_FAMILY:
         return rows, ""
     trained = {get(family).name for family in config["data"]["train_families"]}
-    left_out = [split for split, own in rows.groupby("split") if trained.isdisjoint(own["family"])]
+    left_out = [str(split) for split, own in rows.groupby("split") if trained.isdisjoint(own["family"])]
     words = " and ".join(words for split, words in TITLES.items() if split in left_out)
     return _without(rows, "split", left_out, f"; {words}: the host's, as no arm has these families")
 

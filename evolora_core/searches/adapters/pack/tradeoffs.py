@@ -122,7 +122,7 @@ def pareto_front(points: np.ndarray) -> np.ndarray:
 
 def _flops_axis(panel: Axes, flops: pd.Series) -> None:
     """A logarithmic axis with ticks at 1, 2 and 5 of the power of a thousand that suits the FLOPs."""
-    power = 3 * int(np.log10(flops.min() * flops.max()) / 2 // 3)
+    power = 3 * int(np.log10(float(flops.min()) * float(flops.max())) / 2 // 3)
     panel.set_xscale("log")
     panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 10.0**power:g}"))

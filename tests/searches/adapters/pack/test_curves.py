@@ -97,3 +97,5 @@ def test_lines_rise_by_budget_on_a_logarithmic_axis_and_the_host_is_a_level(home
     levels = [line for line in figure.axes[0].lines if len(set(line.get_ydata())) == 1]
     assert [line.get_ydata()[0] for line in levels] == [pytest.approx(100 * points["id_acc"][0])]
     assert len(curve(points.assign(retention_acc=np.nan)).axes) == 1
+    whole = curve(points.assign(total_flops=points["total_flops"].fillna(0).astype(int)))  # as a CSV may be read
+    assert whole.axes[0].get_xlabel() == figure.axes[0].get_xlabel()

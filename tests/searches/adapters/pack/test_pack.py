@@ -39,8 +39,8 @@ def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
     )
     expected = {f"{table}.csv" for table in tables}
     expected |= {f"plots/{plot}.{form}" for plot in plots for form in ("png", "csv")}
-    rows = ("suite", "items", "stages", "answers", "charges", "practice", "ledger", "compute", "splits", "leaks")
-    rows += ("calibration", "generations", "organelles", "lineage", "assimilations", "frontier")
+    rows = ["suite", "items", "stages", "answers", "charges", "practice", "ledger", "compute", "splits", "leaks"]
+    rows += ["calibration", "generations", "organelles", "lineage", "assimilations", "frontier"]
     expected |= {f"data/{name}.parquet" for name in (*rows, "accuracies", "comparisons")}
     assert names == expected | {"README.md", "summary.json", "provenance.json"} and names <= SECTIONS.files
     assert "data/tuning.parquet" in SECTIONS.files and "data/episodes.parquet" not in SECTIONS.files
