@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,59 +17,7 @@ from evolora_core.foreign.files import read_text
 log = logging.getLogger(__name__)
 
 STAMP = "provenance.json"  # a folder with this file is a pack
-TABLES = (
-    "paper_table",
-    "comparisons",
-    "by_family",
-    "by_routing",
-    "compute",
-    "prices",
-    "origins",
-    "found",
-    "tuning",
-    "curve",
-)
-PLOTS = (
-    "accuracy_by_family",
-    "gain_and_retention",
-    "comparisons",
-    "curve",
-    "frontier",
-    "net_and_roi",
-    "energy_and_population",
-    "lineage",
-)
 DATA = "data"  # the folder with the rows that its numbers are computed from
-EXPORTED = frozenset(
-    [f"{table}.{form}" for table in TABLES for form in ("md", "tex")] + [f"plots/{plot}.svg" for plot in PLOTS]
-)  # files that `evolora pack export` adds
-ROWS = (
-    "suite",
-    "items",
-    "stages",
-    "answers",
-    "charges",
-    "practice",
-    "ledger",
-    "compute",
-    "splits",
-    "leaks",
-    "calibration",
-    "generations",
-    "organelles",
-    "lineage",
-    "assimilations",
-    "tuning",
-    "frontier",
-    "accuracies",
-    "comparisons",
-)  # as the store names them
-OWN = EXPORTED | frozenset(
-    ["README.md", "summary.json", STAMP]
-    + [f"{table}.csv" for table in TABLES]
-    + [f"plots/{plot}.{form}" for plot in PLOTS for form in ("png", "csv")]
-    + [f"{DATA}/{file}.parquet" for file in ROWS]
-)  # every file that a pack may have
 
 
 def check_place(out: Path) -> None:
@@ -83,20 +31,21 @@ def check_place(out: Path) -> None:
         raise PackError(f"{out}: holds something that is not a pack; choose another folder, or move what is there")
 
 
-def put(new: Path, out: Path) -> None:
+def put(new: Path, out: Path, own: Collection[str]) -> None:
     """Let the finished pack `new`, which is moved, take the place of `out`, whole or not at all.
 
-    Files in `out` that no pack has are kept. That it was another suite's is logged, with the command that brings it
-    back. Another process that puts a pack there waits. What a kill left half done is repaired first.
+    Files in `out` that are none of `own`, which are those that such a pack may have, are kept. That it was another
+    suite's is logged, with the command that brings it back. Another process that puts a pack there waits. What a kill
+    left half done is repaired first.
     """
     with _alone(out.parent):
         for left in sorted(out.parent.glob(f".{out.name}.*/old")):
             if not out.exists():
                 os.replace(left, out)
-        _replace(new, out)
+        _replace(new, out, own)
 
 
-def _replace(new: Path, out: Path) -> None:
+def _replace(new: Path, out: Path, own: Collection[str]) -> None:
     check_place(out)
     if out.exists():
         before, now = suite_of(out), suite_of(new)
@@ -104,7 +53,7 @@ def _replace(new: Path, out: Path) -> None:
             log.warning("%s had %s, now %s; `evolora pack %s --out FOLDER` makes it anew", out, before, now, before)
         for file in sorted(path for path in out.rglob("*") if path.is_file()):
             name = file.relative_to(out)
-            if name.as_posix() not in OWN:
+            if name.as_posix() not in own:
                 (new / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, new / name)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:

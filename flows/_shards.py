@@ -17,11 +17,11 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     may be none yet.
     """
     from evolora_core.evaluation.comparisons import write_tables
-    from evolora_core.report.contents import Contents
+    from evolora_core.report.stored import StoredSuite
     from evolora_core.store import Slice, query, record
 
-    contents = Contents(home, suite)
-    if not contents.seeds:
+    stored = StoredSuite(home, suite)
+    if not stored.seeds:
         return []
     config = asked_suite(suite)
     name, _, hashed = suite.rpartition("-")
@@ -32,13 +32,13 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     )
     rows = [row | {"summary": json.loads(row["manifest"])["summary"]} for row in query(home, sql, [suite]).records()]
     results = {step_name(row["condition"], row["seed"], JUDGED): StageResult.model_validate(row) for row in rows}
-    closing = search.closing(made, contents.seeds, search.plan(made), {})
+    closing = search.closing(made, stored.seeds, search.plan(made), {})
     compared = next((step for step in closing if step.name == COMPARISON), None)
     if compared is None:  # a search may have nothing to compare
-        return contents.seeds
+        return stored.seeds
     request = compared.stage.request(**compared.given, evaluations=[results[step.name] for step in compared.needed])
     clock, started = time.perf_counter(), now()
-    tables = contents.counted()
+    tables = stored.counted()
     write_tables(tables, partial_folder(home / request.folder))
     verdicts = in_words(tables["comparisons"])
     seconds = round(time.perf_counter() - clock, 3)
@@ -49,4 +49,4 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     write_entry(home, request.suite, request.entry("done", **times))
     run_id = request.suite.run_id(request.condition, request.seed)
     record(home, Slice(suite, run_id, request.condition, request.seed, request.stage, Path(request.folder)))
-    return contents.seeds
+    return stored.seeds

@@ -19,7 +19,7 @@ from evolora_core.run_index import SuiteId, begin, entries, forget_entry, write_
 from evolora_core.searches.base import Experiment
 from evolora_core.searches.comparing import COMPARISON
 from evolora_core.searches.packing import PACK
-from evolora_core.searches.registry import get_search, suite_id
+from evolora_core.searches.registry import get_search, sections_of, suite_id
 from flows._artifacts import show_pack
 from flows._crashed import name_process, report_killed
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, use_host
@@ -113,8 +113,9 @@ def make_suite(
     if outcome.reused:
         log.info("%d of %d stages were done before and are reused", outcome.reused, outcome.planned)
     if packed := outcome.results.get(PACK):
-        publish(packed, out)
-        show_pack(str(own), out)
+        sections = sections_of(config)
+        publish(packed, out, sections.files)
+        show_pack(str(own), out, sections)
     if outcome.failures:
         raise StageError(why(outcome.failures, config, complete))
     return {"suite": str(own), "pack": str(out) if packed else ""}

@@ -1,6 +1,7 @@
 """The house of the design holds: arrows point one way, heavy imports stay where they belong, files stay small."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,9 +40,19 @@ def test_tasks_do_not_know_flows() -> None:
     assert not {name for name in importers("flows") if name.startswith("tasks/")}
 
 
-def test_only_the_report_is_above_the_report() -> None:
+def test_only_packs_and_maps_of_searches_are_above_the_report() -> None:
     core = {name for name in importers("evolora_core.report") if name.startswith("evolora_core/")}
-    assert not {name for name in core if not name.startswith("evolora_core/report/")}
+    allowed = re.compile(r"evolora_core/(report|searches/\w+/(pack|map))/")
+    assert not {name for name in core if not allowed.match(name)}
+
+
+def test_statistics_store_and_report_know_no_search() -> None:
+    house = ("evolora_core/store/", "evolora_core/report/", "evolora_core/evaluation/comparisons.py")
+    assert not {name for name in importers("evolora_core.searches") if name.startswith(house)}
+    words = re.compile(r"organelle|ecology|adapter|\bfrozen\b(?!=)|router|bare host|\bsft\b", re.IGNORECASE)
+    files = [file for name in house[:2] for file in (ROOT / name).rglob("*.*") if file.suffix in (".py", ".sql", ".j2")]
+    assert len(files) > 30
+    assert not [file for file in files if words.search(file.read_text(encoding="utf-8"))]
 
 
 def test_only_the_store_opens_duckdb() -> None:

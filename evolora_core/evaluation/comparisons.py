@@ -21,8 +21,6 @@ from evolora_core.errors import StageError
 from evolora_core.evaluation.statistics import RESAMPLES, accuracy_interval, compare, decide, non_inferior
 from evolora_core.rng import stream
 
-# What must be equal for two conditions of one seed to be comparable.
-FACTS = ("host", "tokenizer", "template", "dtype", "decoding", "dataset", "code")
 ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct"]
 ALL = "*"  # in the column `family`: the whole split
 
@@ -30,23 +28,28 @@ Run = tuple[str, int]  # condition and seed
 
 
 def facts_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What an evaluation was made with, from the manifest of its stage. Raises StageError if it does not say."""
-    facts = dict(manifest.get("summary", {}).get("comparable", {}))
-    facts["code"] = manifest.get("identity_document", {}).get("code")
-    if missing := [name for name in FACTS if facts.get(name) is None]:
+    """What an evaluation was made with: `comparable` in the summary of its manifest, and its code. Raises StageError if
+    the manifest does not say.
+
+    What is in `comparable` is for a search to say: all that must be equal for two conditions of one seed to be
+    compared.
+    """
+    comparable = manifest.get("summary", {}).get("comparable")
+    code = manifest.get("identity_document", {}).get("code")
+    if missing := [name for name, value in (("comparable", comparable), ("code", code)) if not value]:
         stage = f"{manifest.get('condition')} s{manifest.get('seed')}"
         raise StageError(
             f"evaluate {stage}: its manifest does not say {', '.join(missing)}, so that it cannot be compared; "
             "run the suite again"
         )
-    return {name: facts[name] for name in FACTS}
+    return {**comparable, "code": code}
 
 
 def refuse_unlike(facts: Mapping[Run, Mapping[str, Any]], a: str, b: str, seeds: Iterable[int]) -> None:
     """Raise StageError that names what differs between the evaluations of two conditions, if anything does."""
     for seed in seeds:
-        for name in FACTS:
-            left, right = (json.dumps(facts[condition, seed][name], sort_keys=True) for condition in (a, b))
+        for name in dict.fromkeys([*facts[a, seed], *facts[b, seed]]):
+            left, right = (json.dumps(facts[condition, seed].get(name), sort_keys=True) for condition in (a, b))
             if left != right:
                 raise StageError(
                     f"{a} and {b} cannot be compared: seed {seed} differs in {name} "
@@ -157,7 +160,11 @@ _SCHEMAS = {
 
 
 def _read_items(folder: Path, condition: str, seed: int) -> pd.DataFrame:
-    table = pq.read_table(folder / "evaluations.parquet", columns=ITEM_COLUMNS).to_pandas()
+    file = folder / "evaluations.parquet"
+    there = [column for column in ITEM_COLUMNS if column in pq.read_schema(file).names]
+    table = pq.read_table(file, columns=there).to_pandas()
+    if "family" not in table:  # a search whose items have none
+        table["family"] = None
     result: pd.DataFrame = table.assign(condition=condition, seed=seed)
     return result
 

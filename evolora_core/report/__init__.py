@@ -1,8 +1,22 @@
-"""Tables, plots and paper packs. Reads the store; nothing in the core depends on it."""
+"""Tables, plots and paper packs of any search. Reads the store; a search says in `Sections` what its packs show."""
 
+from evolora_core.report.contents import Contents
 from evolora_core.report.other_forms import export
 from evolora_core.report.pack import build
-from evolora_core.report.tables import Table, comparison_table, paper_table
+from evolora_core.report.sections import PackPlot, PackTable, Sections
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import Column, Table
 from evolora_core.report.verification import verify
 
-__all__ = ["Table", "build", "comparison_table", "export", "paper_table", "verify"]
+__all__ = [
+    "Column",
+    "Contents",
+    "PackPlot",
+    "PackTable",
+    "Sections",
+    "StoredSuite",
+    "Table",
+    "build",
+    "export",
+    "verify",
+]

@@ -1,40 +1,22 @@
 """Other forms of a pack's tables and plots, made on demand from its CSV alone: LaTeX and Markdown tables, SVG plots."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import pandas as pd
 
 from evolora_core.errors import PackError
-from evolora_core.pack_folder import PLOTS, TABLES, read_stamp
-from evolora_core.report import figures, tables
-from evolora_core.report.attribution import found_table, origin_table
-from evolora_core.report.curves import curve_table
-from evolora_core.report.prices import price_table
+from evolora_core.pack_folder import read_stamp
+from evolora_core.report import figures
+from evolora_core.report.sections import Sections
 from evolora_core.report.tables import Table
-from evolora_core.report.tuning import tuning_table
 
 Form = Literal["latex", "md", "svg"]
 FORMS: tuple[Form, ...] = ("latex", "md", "svg")
 
-# How people see the data of a CSV.
-SHOWN: Mapping[str, Callable[[str, pd.DataFrame], Table]] = {
-    "paper_table": tables.shown_paper,
-    "comparisons": tables.shown_comparisons,
-    "by_family": tables.shown_families,
-    "by_routing": tables.shown_routings,
-    "compute": tables.shown_compute,
-    "prices": price_table,
-    "origins": origin_table,
-    "found": found_table,
-    "tuning": tuning_table,
-    "curve": curve_table,
-}
-_WORDS = ("note", "edge", "bare")  # columns of text in which an empty cell is an empty text, no missing one
 
-
-def export(folder: Path, forms: Sequence[Form], out: Path) -> list[Path]:
+def export(folder: Path, forms: Sequence[Form], out: Path, sections: Sections) -> list[Path]:
     """Write the tables and plots of the pack `folder` in other forms into `out`; returns the files.
 
     Raises PackError for a folder that is no pack, and for a file of it that is damaged.
@@ -42,27 +24,26 @@ def export(folder: Path, forms: Sequence[Form], out: Path) -> list[Path]:
     stamp = read_stamp(folder)
     suite = str(stamp["suite"])
     (out / "plots").mkdir(parents=True, exist_ok=True)
-    written = write_tables(read_tables(folder, suite), out, forms)
+    written = write_tables(read_tables(folder, suite, sections), out, forms)
     if "svg" in forms:
-        drawn = {name: _read(file) for name in PLOTS if (file := folder / "plots" / f"{name}.csv").is_file()}
-        figures.draw(drawn, out / "plots", suite, stamp["config"], "svg")
+        drawn = {name: _read(file) for name in sections.plots if (file := folder / "plots" / f"{name}.csv").is_file()}
+        figures.draw(sections.plots, drawn, out / "plots", suite, stamp["config"], "svg")
         written += [out / "plots" / f"{name}.svg" for name in drawn]
     return written
 
 
-def read_tables(folder: Path, suite: str) -> dict[str, list[Table]]:
+def read_tables(folder: Path, suite: str, sections: Sections) -> dict[str, list[Table]]:
     """The tables of a pack by file name, from its CSV."""
     shown = {}
-    for name in TABLES:
+    for name, table in sections.tables.items():
         file = folder / f"{name}.csv"
         if not file.is_file():
             continue
         try:
-            shown[name] = [SHOWN[name](suite, _read(file))]
+            rows = _read(file, table.texts)
+            shown[name] = [show(suite, rows) for show in table.shows]
         except (KeyError, TypeError, AttributeError) as error:
             raise PackError(f"{file}: does not have the columns of such a table ({error})") from error
-    if "paper_table" in shown:
-        shown["paper_table"].append(tables.economy_table(shown["paper_table"][0]))
     return shown
 
 
@@ -81,20 +62,20 @@ def write_tables(shown: Mapping[str, Sequence[Table]], out: Path, forms: Sequenc
     return written
 
 
-def _read(file: Path) -> pd.DataFrame:
-    """A CSV as the store would give it: numbers where all cells are, empty texts as such, missing ones as missing."""
+def _read(file: Path, texts: Collection[str] = ()) -> pd.DataFrame:
+    """A CSV as the store would give it: numbers where all cells are, missing ones as missing; `texts` stay texts."""
     try:
         data = pd.read_csv(file, keep_default_na=False, dtype=str, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise PackError(f"{file}: is no table ({error})") from error
-    for column in data:
+    for column in data.columns.difference(list(texts)):
         cells = data[column]
         filled = cells[cells != ""]
         if set(filled) and set(filled) <= {"True", "False"}:
             data[column] = cells == "True"
-        elif column not in ("regime", "changes") and len(filled) and _numbers(filled):
+        elif len(filled) and _numbers(filled):
             data[column] = pd.to_numeric(cells.where(cells != ""))
-        elif column not in _WORDS or (column == "bare" and not len(filled)):
+        else:
             data[column] = cells.where(cells != "", None)
     return data
 

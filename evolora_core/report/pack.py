@@ -18,13 +18,14 @@ from evolora_core.evaluation.statistics import MIN_SEEDS
 from evolora_core.pack_folder import DATA, STAMP, check_place, put
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents
-from evolora_core.report.tables import SPLITS, csv
+from evolora_core.report.sections import TEMPLATES, Sections
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import csv
+from evolora_core.splits import title
 from evolora_core.store import carry, read, unpacked
 
-TEMPLATES = Path(__file__).with_name("templates")
 
-
-def build(home: Path, suite: str, out: Path) -> Path:
+def build(home: Path, suite: str, out: Path, sections: Sections) -> Path:
     """Make the pack of a suite id in the folder `out`, where it replaces another pack; returns `out`.
 
     Raises PackError if no seed is complete, if the store's comparisons do not follow from its items, or if `out` is a
@@ -32,21 +33,19 @@ def build(home: Path, suite: str, out: Path) -> Path:
     """
     out = Path(out)
     check_place(out)
-    stored = Contents(Path(home), suite)
-    if not stored.seeds and stored.config:
-        raise PackError(f"{suite}: no seed is complete in every condition; see `evolora status`, then `evolora retry`")
+    StoredSuite(Path(home), suite).check_complete()
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
         new = Path(work) / "new"
         carry(Path(home), suite, new / DATA)
         with unpacked(read(new / DATA)) as rows:  # the pack's numbers are computed from the rows that it carries
-            contents = Contents(rows, suite)
+            contents = Contents(rows, suite, sections=sections)
             if wrong := contents.recount():
                 raise PackError(f"{suite}: {wrong[0]} ({len(wrong)} differences); run the suite again")
             plotted = figures.read(contents)
             write_numbers(contents, plotted, new, hashes(new / DATA))
-        figures.draw(plotted, new / "plots", suite, contents.config)
-        put(new, out)
+        figures.draw(sections.plots, plotted, new / "plots", suite, contents.config)
+        put(new, out, sections.files)
     return out
 
 
@@ -73,30 +72,20 @@ def write_numbers(
 
 
 def readme(contents: Contents, plots: list[str]) -> str:
-    """The README, from its template."""
+    """The README, from the template of the search."""
+    template = contents.sections.template
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
+        loader=FileSystemLoader([template.parent, TEMPLATES]), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    return environment.get_template("README.md.j2").render(
+    return environment.get_template(template.name).render(
         c=contents,
         config=contents.config,
         plots=plots,
         min_seeds=MIN_SEEDS,
-        splits=SPLITS,
-        headline=figures.headline(contents),
-        signal=signal(contents.config["ecology"]["plasticity"]),
+        title=title,
+        **contents.sections.context(contents),
     )
-
-
-def signal(plasticity: Mapping[str, Any]) -> str:
-    """What an ecology's rule learns from, in words."""
-    if plasticity["rule"] == "gold":
-        return "which sees gold answers too"
-    # Without the key the suite is of a version in which it was no setting and always counted.
-    if plasticity["rule"] == "search" and plasticity.get("partial_credit", True):
-        return "which sees rewards only, and searches on where the verifier gives partial credit"
-    return "which sees rewards only"
 
 
 def _rounded(document: Any) -> Any:

@@ -5,37 +5,28 @@ from typing import Any
 
 from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED
 from evolora_core.report.tables import difference, p_value
-
-WHERE = {
-    "holdout_id": "in distribution",
-    "holdout_ood": "out of distribution",
-    "retention": "on the retention families",
-}
+from evolora_core.splits import where
 
 
-def takeaway(row: Mapping[str, Any]) -> str:
-    """A few Markdown sentences about a row of the view `comparison`."""
-    return _finding(row) + (f" The bare host answers for {row['bare']}." if row.get("bare") else "")
-
-
-def _finding(row: Mapping[str, Any]) -> str:
-    a, b, where = row["a"], row["b"], WHERE[row["split"]]
+def takeaway(row: Mapping[str, Any], variant: str = "variant") -> str:
+    """A Markdown sentence about a row of the view `comparison`; `variant` is what the search calls a routing."""
+    a, b, place = row["a"], row["b"], where(row["split"])
     if row["routing"] != "headline":
-        where += f", under the router `{row['routing']}`"
+        place += f", under the {variant} `{row['routing']}`"
     shift = f"{difference(row['diff'], row['lo'], row['hi'])} points ({a} − {b})"
     seeds = f"{row['seeds']} seed{'s' if row['seeds'] > 1 else ''}"
     if row["verdict"] == UNDECIDED:
         reason = f" ({row['note']})" if row["note"] else ""
-        return f"**{a} against {b}, {where}: undecided.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{reason}."
+        return f"**{a} against {b}, {place}: undecided.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{reason}."
     better, worse = (a, b) if row["verdict"] == a else (b, a)
     if row["seeds"] < MIN_SEEDS:
         each = "the seed's" if row["seeds"] == 1 else f"each of the {row['seeds']} seeds'"
         return (
-            f"**In these runs only, {better} answers more than {worse} {where}.** {shift}; {each} own paired test "
+            f"**In these runs only, {better} answers more than {worse} {place}.** {shift}; {each} own paired test "
             "agrees, which says nothing certain about a further seed."
         )
     note = f"; {row['note']}" if row["note"] else ""
-    return f"**{better} answers more than {worse} {where}.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{note}."
+    return f"**{better} answers more than {worse} {place}.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{note}."
 
 
 def _equals(p: float) -> str:

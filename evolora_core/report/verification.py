@@ -10,11 +10,13 @@ import pandas as pd
 import pyarrow as pa
 
 from evolora_core.errors import PackError, StoreError
-from evolora_core.pack_folder import DATA, EXPORTED, OWN, read_stamp
+from evolora_core.pack_folder import DATA, read_stamp
 from evolora_core.report import figures
-from evolora_core.report.contents import Contents, same
+from evolora_core.report.contents import Contents
 from evolora_core.report.other_forms import write_tables
 from evolora_core.report.pack import hashes, write_numbers
+from evolora_core.report.sections import Sections
+from evolora_core.report.stored import same
 from evolora_core.store import carry, query, read, store_path, unpacked
 from evolora_core.store.fingerprints import MACHINE
 
@@ -22,7 +24,7 @@ CLOCK = {"seconds", "manifest"}  # columns that differ from run to run; of a man
 SHOWN = 3  # rows of a file that are named
 
 
-def verify(home: Path, folder: Path) -> list[str]:
+def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
     """Compute every number of a pack anew; returns the differences, one line each (none: it verifies).
 
     From the rows that the pack carries, and if the store has the suite, these are compared with the store's. A pack
@@ -43,7 +45,9 @@ def verify(home: Path, folder: Path) -> list[str]:
         try:
             rows = read(folder / DATA)
             with unpacked(rows) as own:
-                differences += _check(Contents(own, suite, "its data"), folder, hashes(folder / DATA))
+                differences += _check(
+                    Contents(own, suite, "its data", sections=sections), folder, hashes(folder / DATA)
+                )
             if stored:
                 strange = list(_other_rows(rows, home, suite))
                 trusted = not strange
@@ -51,7 +55,8 @@ def verify(home: Path, folder: Path) -> list[str]:
         except StoreError as error:
             differences.append(str(error).removeprefix(f"{folder}/"))
     if stored and not trusted:
-        differences += _check(Contents(Path(home), suite), folder, hashes(folder / DATA) if carried else None)
+        contents = Contents(Path(home), suite, sections=sections)
+        differences += _check(contents, folder, hashes(folder / DATA) if carried else None)
     return list(dict.fromkeys(differences))
 
 
@@ -72,7 +77,7 @@ def _check(contents: Contents, folder: Path, data: Mapping[str, str] | None) -> 
         given = [path.relative_to(fresh).as_posix() for path in sorted(fresh.rglob("*")) if path.is_file()]
         for name in map(Path, given):
             if not (folder / name).is_file():
-                if name.as_posix() not in EXPORTED:
+                if name.as_posix() not in contents.sections.exported:
                     differences.append(f"{name}: is missing")
                 continue
             try:
@@ -84,7 +89,7 @@ def _check(contents: Contents, folder: Path, data: Mapping[str, str] | None) -> 
     images = [f"plots/{plot}.png" for plot in plotted]
     differences += [f"{image}: is missing" for image in images if not (folder / image).is_file()]
     expected = {*images, *given, *(f"plots/{plot}.svg" for plot in plotted), *(f"{DATA}/{name}" for name in data or ())}
-    strange = {name for name in OWN if (folder / name).is_file()} - expected
+    strange = {name for name in contents.sections.files if (folder / name).is_file()} - expected
     return differences + [f"{name}: does not follow from {source}" for name in sorted(strange)]
 
 
@@ -98,7 +103,7 @@ def _other_rows(rows: Mapping[str, pa.Table], home: Path, suite: str) -> Iterato
         if name not in rows or name not in now:
             yield f"{file}: {'the pack' if name in now else 'the store'} has no such rows"
             continue
-        old, new = (_comparable(name, tables[name]) for tables in (rows, now))
+        old, new = (_comparable(tables[name]) for tables in (rows, now))
         if len(old) != len(new) or list(old) != list(new):
             shapes = [f"{len(data)} rows of {len(data.columns)} columns" for data in (old, new)]
             yield f"{file}: has {shapes[0]}, the store {shapes[1]}"
@@ -114,11 +119,11 @@ def _other_rows(rows: Mapping[str, pa.Table], home: Path, suite: str) -> Iterato
             )
 
 
-def _comparable(name: str, table: pa.Table) -> pd.DataFrame:
-    """A table without times, its slices in a fixed order."""
+def _comparable(table: pa.Table) -> pd.DataFrame:
+    """A table without times and without rows that tell of the machine."""
     data = table.drop_columns([column for column in table.column_names if column in CLOCK]).to_pandas()
-    if name == "calibration":
-        data = data[~data["key"].isin(MACHINE)]
+    if "note" in data:
+        data = data[~data["note"].fillna("").str.contains(MACHINE, regex=False)]
     result: pd.DataFrame = data.reset_index(drop=True)
     return result
 

@@ -1,10 +1,11 @@
 """Searches by name, and the experiments that YAML files start."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from evolora_core import run_index
 from evolora_core.engine.strict import checked, config_hash, read_settings
@@ -12,6 +13,9 @@ from evolora_core.errors import ConfigError
 from evolora_core.plugins import search_modules
 from evolora_core.run_index import SuiteId
 from evolora_core.searches.base import DEFAULT, AnySearch, Experiment
+
+if TYPE_CHECKING:
+    from evolora_core.report.sections import Sections
 
 
 @cache
@@ -26,6 +30,13 @@ def get_search(name: str) -> AnySearch:
         found: AnySearch = import_module(f"{known[name]}.search").SEARCH
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"search: {name}: {known[name]} brings no SEARCH ({error}); see searches/base.py") from error
+    return found
+
+
+def sections_of(config: Experiment | Mapping[str, Any]) -> "Sections":
+    """What the search of an experiment, or of a resolved one, has in its packs."""
+    name = config.search if isinstance(config, Experiment) else config.get("search", DEFAULT)
+    found: Sections = import_module(get_search(name).sections).SECTIONS
     return found
 
 

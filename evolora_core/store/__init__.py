@@ -4,7 +4,7 @@ It is a copy: the truth is the Parquet tables in the run folders, from which `re
 """
 
 from evolora_core.store.benchmarks import record_benchmark
-from evolora_core.store.carried import FILES, carry, read, unpacked
+from evolora_core.store.carried import carry, files, read, unpacked
 from evolora_core.store.connection import store_path
 from evolora_core.store.fingerprints import fingerprints
 from evolora_core.store.query import Result, bounded, frame, query
@@ -14,13 +14,13 @@ from evolora_core.store.shards import Merged, merge, write_shard
 from evolora_core.store.slices import Slice
 
 __all__ = [
-    "FILES",
     "Merged",
     "Rebuilt",
     "Result",
     "Slice",
     "bounded",
     "carry",
+    "files",
     "fingerprints",
     "forget",
     "frame",

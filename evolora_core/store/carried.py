@@ -1,13 +1,15 @@
 """The rows of a suite as a few small Parquet files: what a pack or a shard carries, so that a store with the same
 numbers can be made where no run folders are.
 
-Left out is what no number of a report needs: texts of prompts and answers, single postings and episodes, the steps of
-training, elites. What the files hold is said at `_SQL`; `load` turns it back into rows of the store's own tables.
+A table is carried whole, without the names of suite and run, unless its owner's SQL says otherwise (owners.py). Answers
+are a bit each: their items stand in a file of their own, numbered, and texts are left out.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,28 +19,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evolora_core.errors import StoreError
-from evolora_core.store.connection import one_line, opened, store_path
+from evolora_core.store.connection import opened, store_path
+from evolora_core.store.owners import one_line, owners
 from evolora_core.store.record import replace_suite
+from evolora_core.store.schema import tables as tables_of_store
 
 Run = tuple[str, int]  # condition and seed
 
-# Tables that are carried as they are, without the names of suite and run.
-_WHOLE = (
-    "compute",
-    "splits",
-    "leaks",
-    "calibration",
-    "generations",
-    "organelles",
-    "lineage",
-    "assimilations",
-    "tuning",
-    "frontier",
-    "accuracies",
-    "comparisons",
-)
-_UNNEEDED = {"splits": ", sha256"}  # columns
 _LEFT_OUT = ("files", "started", "finished", "warnings", "lineage")  # of a manifest
+_WHOLE = """
+    SELECT * EXCLUDE (suite, run_id) FROM data.{table} AS t
+    SEMI JOIN chosen USING (run_id, stage) ORDER BY condition, seed, stage, t.rowid
+"""
 
 # Every item of a seed, numbered in the order in which it was asked; `rank` is its place by task_id, in which arms are
 # paired.
@@ -57,31 +49,6 @@ _ITEMS = """
         row_number() OVER (PARTITION BY seed, split ORDER BY task_id) - 1 AS rank
     FROM once
 """
-_SLICE = "condition, seed, stage"
-_SQL = {
-    "stages": f"SELECT {_SLICE}, identity, seconds, flops, manifest FROM data.stages "
-    "SEMI JOIN chosen USING (run_id, stage) ORDER BY ALL",
-    # Right or wrong, a bit for each item, arm and run, and which organelle was asked (-1: the bare host).
-    "answers": "SELECT e.condition, e.seed, e.stage, arm, split, item, organelle, correct "
-    "FROM data.evaluations AS e JOIN items USING (seed, split, task_id) SEMI JOIN chosen USING (run_id, stage) "
-    "ORDER BY e.condition, e.seed, e.stage, arm, split, e.rowid",
-    # What the answers of an arm to a split cost together.
-    "charges": f"SELECT {_SLICE}, arm, split, sum(flops)::BIGINT AS flops "
-    "FROM data.evaluations SEMI JOIN chosen USING (run_id, stage) GROUP BY ALL ORDER BY ALL",
-    # What practice found: one row for each item that an organelle was given in a generation.
-    "practice": "SELECT * EXCLUDE task_id FROM (SELECT e.condition, e.seed, e.stage, generation, family, organelle, "
-    "task_id, coalesce(bool_or(correct AND sample = 0), false) AS at_once, "
-    "coalesce(bool_or(correct), false) AS solved, count(*) AS answers "
-    "FROM data.episodes AS e SEMI JOIN chosen USING (run_id, stage) GROUP BY ALL) ORDER BY ALL",
-    # Sums of the ledger; of organelles only who paid for updates is told apart.
-    "ledger": f"SELECT {_SLICE}, generation, entry, "
-    "CASE WHEN entry = 'update' OR TRY_CAST(account AS BIGINT) IS NULL THEN account ELSE 'organelles' END AS account, "
-    "sum(amount)::BIGINT AS amount FROM data.ledger SEMI JOIN chosen USING (run_id, stage) GROUP BY ALL ORDER BY ALL",
-} | {
-    table: f"SELECT * EXCLUDE (suite, run_id{_UNNEEDED.get(table, '')}) FROM data.{table} AS t "
-    "SEMI JOIN chosen USING (run_id, stage) ORDER BY condition, seed, stage, t.rowid"
-    for table in _WHOLE
-}
 # In a pack, task ids and prompts are numbers: the rank, and the first place of a prompt in its split.
 _NUMBERED = """
     WITH first AS (SELECT split, prompt, min((seed, item)) AS place FROM items GROUP BY ALL),
@@ -97,7 +64,29 @@ _NAMED = """
     FROM items ORDER BY split, seed, item
 """
 
-FILES = ("suite", "items", *_SQL)  # what a folder of rows has, without `.parquet`; those without rows are left out
+
+@cache
+def _carried() -> dict[str, str]:
+    """File -> the query that fills it, of `chosen` (the stages) and `items`."""
+    queries = {table: _WHOLE.format(table=table) for table in tables_of_store()}
+    for owner in owners():
+        queries |= owner.queries("carry")
+    return {name: sql for name, sql in queries.items() if sql}
+
+
+@cache
+def _loaded() -> dict[str, tuple[str, set[str]]]:
+    """Table -> the query that makes its rows, and the files that it takes."""
+    queries = {table: f"SELECT * FROM carried_{table}" for table in tables_of_store() if table in _carried()}
+    for owner in owners():
+        queries |= owner.queries("load")
+    return {table: (sql, set(re.findall(r"\bcarried_(\w+)", sql))) for table, sql in queries.items()}
+
+
+@cache
+def files() -> tuple[str, ...]:
+    """The files that a folder of rows may have, without `.parquet`; those without rows are left out."""
+    return ("suite", "items", *_carried())
 
 
 def carry(home: Path, suite: str, folder: Path, *, shard: bool = False, runs: Collection[Run] | None = None) -> None:
@@ -120,11 +109,12 @@ def carry(home: Path, suite: str, folder: Path, *, shard: bool = False, runs: Co
                 if (condition, seed) not in runs:
                     connection.execute("DELETE FROM chosen WHERE condition = ? AND seed = ?", [condition, seed])
         connection.execute(_ITEMS)
-        found = {name: _arrow(connection, sql) for name, sql in _SQL.items()}
+        found = {name: _arrow(connection, sql) for name, sql in _carried().items()}
         found["items"] = _arrow(connection, _NAMED if shard else _NUMBERED)
     if not found["stages"].num_rows:
         raise StoreError(f"{suite}: the store has no stage of these runs; `evolora status {suite}` lists them")
     found["stages"] = _without(found["stages"])
+    found["answers"] = _filled(found["answers"])
     found["suite"] = pa.table({"suite": [suite], "config": [config[0][0]]})
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in found.items():
@@ -136,8 +126,8 @@ def read(folder: Path) -> dict[str, pa.Table]:
     """The files of a folder of rows. Raises StoreError that names one which is damaged, strange or missing."""
     tables = {}
     for file in sorted(folder.glob("*.parquet")):
-        if file.stem not in FILES:
-            raise StoreError(f"{file}: no file of a pack or shard; they have {', '.join(FILES)}")
+        if file.stem not in files():
+            raise StoreError(f"{file}: no file of a pack or shard; they have {', '.join(files())}")
         try:
             tables[file.stem] = pq.ParquetFile(file, page_checksum_verification=True).read()
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -159,18 +149,12 @@ def load(connection: duckdb.DuckDBPyConnection, tables: dict[str, pa.Table]) -> 
     Raises StoreError for rows that do not fit. The caller looks after the transaction.
     """
     suite, config = suite_in(tables)
-    whole = {name: table for name, table in tables.items() if name in _WHOLE}
+    rows = 0
     try:
         for name, table in tables.items():
             connection.register(f"carried_{name}", table)
-        rows = sum(_insert(connection, suite, name, f"SELECT * FROM carried_{name}") for name in whole)
-        rows += _insert(connection, suite, "stages", "SELECT *, '' AS folder FROM carried_stages")
-        for name, files, sql in (
-            ("ledger", ("ledger",), "SELECT * FROM carried_ledger"),
-            ("episodes", ("practice",), _EPISODES),
-            ("evaluations", ("answers", "items", "charges"), _EVALUATIONS),
-        ):
-            if all(file in tables for file in files):
+        for name, (sql, taken) in _loaded().items():
+            if taken <= tables.keys():
                 rows += _insert(connection, suite, name, sql)
         replace_suite(connection, suite, config)
     except duckdb.Error as error:
@@ -179,34 +163,6 @@ def load(connection: duckdb.DuckDBPyConnection, tables: dict[str, pa.Table]) -> 
         for name in tables:
             connection.unregister(f"carried_{name}")
     return rows
-
-
-# As many answers as the item had: the first right or not, the last right if any was.
-_EPISODES = """
-    WITH asked AS (SELECT *, row_number() OVER () - 1 AS task FROM carried_practice),
-    answered AS (SELECT *, unnest(range(answers)) AS number FROM asked)
-    SELECT condition, seed, stage, generation, family, organelle, printf('%07d', task) AS task_id,
-        row_number() OVER (ORDER BY task, number) - 1 AS episode,
-        number + (solved AND NOT at_once AND answers = 1)::BIGINT AS sample,
-        CASE WHEN at_once THEN number = 0 ELSE solved AND number = answers - 1 END AS correct
-    FROM answered ORDER BY task, number
-"""
-# The cost of a split is spread evenly over its answers.
-_EVALUATIONS = """
-    WITH numbered AS (
-        SELECT *, row_number() OVER () AS place, row_number() OVER own AS number, count(*) OVER everything AS n
-        FROM carried_answers
-        WINDOW own AS (PARTITION BY condition, seed, stage, arm, split),
-            everything AS (PARTITION BY condition, seed, stage, arm, split)
-    )
-    SELECT a.condition, a.seed, a.stage, a.split, a.arm, a.organelle, a.correct, i.family, i.depth,
-        CASE typeof(i.task) WHEN 'BIGINT' THEN printf('%07d', TRY_CAST(i.task AS BIGINT))
-            ELSE i.task::VARCHAR END AS task_id,
-        i.prompt::VARCHAR AS prompt, c.flops // a.n + (a.number <= c.flops % a.n)::BIGINT AS flops
-    FROM numbered AS a JOIN carried_items AS i USING (seed, split, item)
-        JOIN carried_charges AS c USING (condition, seed, stage, arm, split)
-    ORDER BY place
-"""
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, suite: str, table: str, sql: str) -> int:
@@ -238,6 +194,11 @@ def _without(stages: pa.Table) -> pa.Table:
     manifests = [json.loads(text) for text in stages["manifest"].to_pylist()]
     kept = [json.dumps({k: v for k, v in own.items() if k not in _LEFT_OUT}, sort_keys=True) for own in manifests]
     return stages.set_column(stages.schema.get_field_index("manifest"), "manifest", pa.array(kept, pa.string()))
+
+
+def _filled(answers: pa.Table) -> pa.Table:
+    """Answers without the columns of other searches, which have no value here."""
+    return answers.select([name for name in answers.column_names if answers[name].null_count < max(1, len(answers))])
 
 
 def _write(table: pa.Table, path: Path) -> None:

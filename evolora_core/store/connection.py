@@ -16,6 +16,7 @@ import duckdb
 from evolora_core.errors import StoreError
 from evolora_core.rng import stream
 from evolora_core.store import schema
+from evolora_core.store.owners import one_line
 
 LOCK_WAIT = 60.0  # seconds
 # The same settings in every connection: DuckDB refuses a second one in this process whose settings differ.
@@ -118,8 +119,3 @@ def _mend(path: Path) -> str:
     if path.exists() and os.access(path, os.W_OK):
         return "`evolora store rebuild` makes it anew"
     return "check that EVOLORA_HOME exists and is writable"
-
-
-def one_line(error: Exception) -> str:
-    """DuckDB's message without the source listing and line breaks."""
-    return " ".join(str(error).split("LINE ")[0].split())

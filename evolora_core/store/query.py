@@ -10,7 +10,8 @@ from evolora_core.errors import StoreError
 from evolora_core.foreign.documents import check_text
 from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.guard import Begin, guarded
-from evolora_core.store.connection import one_line, opened, store_path
+from evolora_core.store.connection import opened, store_path
+from evolora_core.store.owners import one_line
 
 if TYPE_CHECKING:
     import pandas as pd

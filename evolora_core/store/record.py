@@ -10,7 +10,8 @@ import duckdb
 
 from evolora_core.errors import StageError
 from evolora_core.store import schema
-from evolora_core.store.connection import one_line, opened, store_path
+from evolora_core.store.connection import opened, store_path
+from evolora_core.store.owners import one_line
 from evolora_core.store.slices import Artefact, Slice, read_artefact
 
 _one_writer = threading.Lock()  # two threads that replace the same suite's row would conflict
@@ -91,7 +92,7 @@ def replace_suite(connection: duckdb.DuckDBPyConnection, suite: str, config: dic
     connection.execute(
         "INSERT INTO data.suites (suite, name, host, seeds, conditions, config) VALUES (?, ?, ?, ?, ?, ?)",
         [suite]
-        + [config[key] for key in ("name", "host", "seeds", "conditions")]
+        + [config["name"], config.get("host"), config["seeds"], config["conditions"]]
         + [json.dumps(config, sort_keys=True)],
     )
 

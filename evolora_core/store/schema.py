@@ -1,4 +1,8 @@
-"""The schema: numbered migrations, each applied once, and the views, replaced whenever their text changes."""
+"""The schema: numbered migrations, each applied once, and the views, replaced whenever a text of theirs changes.
+
+The core and each search count their versions apart (table `schema_version`). What a search that is not installed here
+has brought stays as it is.
+"""
 
 import hashlib
 from contextlib import closing
@@ -8,24 +12,18 @@ from pathlib import Path
 import duckdb
 
 from evolora_core.errors import StoreError
+from evolora_core.store.owners import CORE, Owner, owners, run_script
 
-FOLDER = Path(__file__).parent
-
-
-def migrations(folder: Path | None = None) -> list[str]:
-    """The scripts `0001_*.sql`, `0002_*.sql`, … in order; script i leads to version i + 1."""
-    files = sorted((folder or FOLDER / "migrations").glob("[0-9]*.sql"))
-    if [int(f.name[:4]) for f in files] != list(range(1, len(files) + 1)):
-        raise StoreError(f"{FOLDER / 'migrations'}: numbers must run 0001, 0002, … without gaps")
-    return [f.read_text() for f in files]
+LAST_OF_ALL = 7  # until this version one number counted for all; the first migrations take such a store over
 
 
 @cache
 def tables() -> list[str]:
     """Names of the tables that a stage may fill: those with the slice columns. An empty store in memory knows them."""
     with closing(duckdb.connect(":memory:")) as connection:
-        for script in migrations():
-            connection.execute(script)
+        for owner in owners():
+            for file in owner.migrations():
+                run_script(connection, file)
         found = connection.execute(
             "SELECT table_name FROM information_schema.columns "
             "WHERE table_schema = 'data' AND column_name = 'run_id' AND table_name <> 'stages' ORDER BY table_name"
@@ -34,48 +32,63 @@ def tables() -> list[str]:
 
 
 def is_current(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
-    """Whether the open file has this code's schema and views. Raises StoreError if it is newer."""
-    version, views = _read(connection)
-    newest = len(migrations())
-    if version > newest:
-        raise StoreError(
-            f"{path}: its schema {version} is newer than this Evolora's {newest}; use that newer Evolora, "
-            "or move the file away and run `evolora store rebuild`"
-        )
-    return (version, views) == (newest, _hash(_views()))
+    """Whether the open file has this code's schema and views. Raises StoreError if it is newer, or too old."""
+    there = _versions(connection, path)
+    for owner in owners():
+        version, newest = there.get(owner.name, (0, ""))[0], len(owner.migrations())
+        if version > newest:
+            raise _newer(path, version, newest, "" if owner.name == CORE else f" of {owner.name}")
+    return all(there.get(owner.name) == (len(owner.migrations()), _hash(owner)) for owner in owners())
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Apply what is missing in one transaction: all of it or nothing."""
+    """Apply what is missing in one transaction: all of it or nothing. Raises StoreError that names a file at fault."""
     if is_current(connection, path):
         return
-    scripts, views = migrations(), _views()
-    version, _ = _read(connection)
+    there = _versions(connection, path)
+    now = {owner.name: (len(owner.migrations()), _hash(owner)) for owner in owners()}
     connection.execute("BEGIN")
     try:
-        for script in scripts[version:]:
-            connection.execute(script)
-        connection.execute(views)
-        connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT, views VARCHAR)")
-        connection.execute("DELETE FROM schema_version")
-        connection.execute("INSERT INTO schema_version VALUES (?, ?)", [len(scripts), _hash(views)])
+        for owner in owners():
+            for file in owner.migrations()[there.get(owner.name, (0, ""))[0] :]:
+                run_script(connection, file)
+        for owner in owners():  # all of them, since a view does not see that one it uses has other columns now
+            for file in owner.views():
+                run_script(connection, file)
+        connection.execute("CREATE OR REPLACE TABLE schema_version (owner VARCHAR, version BIGINT, views VARCHAR)")
+        for name, (version, views) in (there | now).items():
+            connection.execute("INSERT INTO schema_version VALUES (?, ?, ?)", [name, version, views])
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
-def _read(connection: duckdb.DuckDBPyConnection) -> tuple[int, str]:
-    """Version and hash of the views of an open file; (0, "") for an empty one."""
+def _versions(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, tuple[int, str]]:
+    """Owner -> version and hash of the views of an open file; none for an empty one, and for one with the last version
+    that counted for all.
+    """
     try:
-        return connection.execute("SELECT version, views FROM schema_version").fetchall()[0]
+        rows = connection.execute("FROM schema_version").fetchall()
     except duckdb.CatalogException:
-        return 0, ""
+        return {}
+    if not rows or len(rows[0]) == 3:
+        return {name: (version, views) for name, version, views in rows}
+    ((version, _),) = rows
+    if version > LAST_OF_ALL:
+        raise _newer(path, version, LAST_OF_ALL, "")
+    if version < LAST_OF_ALL:
+        raise StoreError(f"{path}: its schema {version} is too old; `evolora store rebuild` makes it anew")
+    return {}
 
 
-def _views() -> str:
-    return (FOLDER / "views.sql").read_text()
+def _newer(path: Path, version: int, newest: int, whose: str) -> StoreError:
+    return StoreError(
+        f"{path}: its schema {version}{whose} is newer than this Evolora's {newest}; use that newer Evolora, "
+        "or move the file away and run `evolora store rebuild`"
+    )
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _hash(owner: Owner) -> str:
+    """Of the text of the views."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in owner.views())).hexdigest()[:16]

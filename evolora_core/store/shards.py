@@ -20,7 +20,7 @@ from evolora_core.run_index import SuiteId, read_suite, write_suite
 from evolora_core.store.carried import Run, carry, load, read, suite_in
 from evolora_core.store.connection import opened, store_path
 
-FACTS = ("host", "tokenizer", "template", "dtype", "decoding")  # of an evaluation; its data set is its seed's
+OF_A_SEED = "dataset"  # what evaluations of one seed share; all else that they say must be alike in all seeds
 Key = tuple[str, int, str]  # condition, seed and stage
 
 
@@ -107,23 +107,25 @@ def insert_shard(connection: duckdb.DuckDBPyConnection, folder: Path, tables: di
 
 
 def _shared(home: Path, suite: str, runs: Collection[Run]) -> list[Run]:
-    """What runs need: the data of their seeds, and the tuning."""
+    """What runs need and no condition owns: the data of their seeds, and all that was made with other seeds than the
+    suite's (tuning).
+    """
     with opened(store_path(home), read_only=True) as connection:
         rows = connection.execute(
-            "SELECT DISTINCT condition, seed FROM data.stages WHERE suite = ? AND condition IN ('shared', 'tuning')",
+            "SELECT DISTINCT t.condition, t.seed, list_contains(s.seeds, t.seed) FROM data.stages AS t "
+            "JOIN data.suites AS s USING (suite) WHERE suite = ? AND NOT list_contains(s.conditions, t.condition)",
             [suite],
         ).fetchall()
-    tuned = {seed for condition, seed in rows if condition == "tuning"}
-    return [(condition, seed) for condition, seed in rows if seed in tuned | {seed for _, seed in runs}]
+    wanted = {seed for _, seed in runs}
+    return [(condition, seed) for condition, seed, declared in rows if seed in wanted or not declared]
 
 
 def _refuse_unlike(folder: Path, there: Mapping[Key, dict[str, Any]], new: Mapping[Key, dict[str, Any]]) -> None:
     for key, manifest in new.items():
         if (known := there.get(key)) is None:
             continue
-        judged = ("summary",) if key[2] in ("evaluate", "choose") else ()  # those of others may hold times
-        for part in ("identity_document", "identity", "flops", *judged):
-            if unlike := _difference(known.get(part), manifest.get(part)):
+        for part in ("identity_document", "identity", "flops", "summary"):
+            if unlike := _difference(*(_untimed(own.get(part)) for own in (known, manifest))):
                 what = "was made otherwise" if part.startswith("identity") else "has other results"
                 raise StoreError(f"{folder}: {_label(key)} {what} there: {part} {unlike} here")
     made: dict[str, dict[str, Key]] = {}  # fact -> value -> a stage of which it holds
@@ -150,8 +152,13 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in (document.get("host") or {}).items():
         yield f"the host's {name}", json.dumps(value, sort_keys=True)
     for name, value in manifest.get("summary", {}).get("comparable", {}).items():
-        if name in FACTS:
+        if name != OF_A_SEED:
             yield f"the {name} of evaluations", json.dumps(value, sort_keys=True)
+
+
+def _untimed(part: Any) -> Any:
+    """A part of a manifest without what is called by seconds."""
+    return {k: v for k, v in part.items() if not k.endswith("seconds")} if isinstance(part, dict) else part
 
 
 def _difference(there: Any, here: Any, place: str = "") -> str:

@@ -85,7 +85,7 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     from evolora_core.engine.stage import StageResult, Step, Suite
     from evolora_core.run_index import write_suite
     from evolora_core.searches.packing import PACK
-    from evolora_core.searches.registry import get_search, load_experiment, suite_id
+    from evolora_core.searches.registry import get_search, load_experiment, sections_of, suite_id
     from flows._preflight import use_host
     from flows._publish import publish
     from flows._suite import complete_seeds
@@ -113,7 +113,7 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
             needs = {role: result(need) for role, need in step.needs.items()}
             results[step.name] = perform(step.stage.request(**step.given, **needs), step.stage)
             record.fn(str(made.id), results[step.name])
-    publish(results[PACK], Path("packs") / config.name)
+    publish(results[PACK], Path("packs") / config.name, sections_of(config).files)
     return {"started": started, "ended": time.perf_counter(), "stages": len(results)}
 
 

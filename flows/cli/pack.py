@@ -27,11 +27,13 @@ def build(
     """Build the paper pack of a suite from the store."""
     from evolora_core.home import prepare_home
     from evolora_core.report import build as build_pack
-    from evolora_core.searches.registry import find_suite
+    from evolora_core.report.stored import StoredSuite
+    from evolora_core.searches.registry import find_suite, sections_of
 
     home = prepare_home()
     found = find_suite(home, suite)
-    print(build_pack(home, str(found), out or Path("packs") / found.name))
+    sections = sections_of(StoredSuite(home, str(found)).config)
+    print(build_pack(home, str(found), out or Path("packs") / found.name, sections))
 
 
 def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) -> int:
@@ -39,10 +41,12 @@ def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) 
     the rows are compared with the store's. Exits with 1 and names each difference if there is any.
     """
     from evolora_core.home import prepare_home
+    from evolora_core.pack_folder import read_stamp
     from evolora_core.report import verify as verify_pack
+    from evolora_core.searches.registry import sections_of
 
     home = prepare_home()
-    differences = verify_pack(home, folder)
+    differences = verify_pack(home, folder, sections_of(read_stamp(folder)["config"]))
     for difference in differences:
         print(printable(difference))
     if not differences:
@@ -61,8 +65,11 @@ def export(
 ) -> None:
     """Write the tables of a pack as LaTeX and Markdown, and its plots as SVG. Needs the pack alone."""
     from evolora_core.home import prepare_home
+    from evolora_core.pack_folder import read_stamp
     from evolora_core.report import export as export_pack
+    from evolora_core.searches.registry import sections_of
 
     prepare_home()  # matplotlib keeps its cache there
-    for file in export_pack(folder, to or ("latex", "md", "svg"), out or folder):
+    sections = sections_of(read_stamp(folder)["config"])
+    for file in export_pack(folder, to or ("latex", "md", "svg"), out or folder, sections):
         print(file)

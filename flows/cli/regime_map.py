@@ -20,7 +20,7 @@ def make_map(
 ) -> None:
     """Draw the map from packs: where to search from rewards, where to fine-tune, where a population pays."""
     from evolora_core.home import prepare_home
-    from evolora_core.report.regime_map import build_map
+    from evolora_core.searches.adapters.map.regime_map import build_map
 
     prepare_home()  # matplotlib keeps its cache there
     print(build_map(packs, out, ("png", "svg") if svg else ("png",)))

@@ -82,10 +82,12 @@ def run_and_show(config: "Experiment", packs: Path, only: Sequence[str] = ()) ->
         print(f"made; the pack was left as it is; `evolora retry {suite}` builds it again")
         return
 
-    from evolora_core.report.tables import comparison_table, paper_table
+    from evolora_core.report import Contents
+    from evolora_core.searches.registry import sections_of
 
-    table = paper_table(home, done["suite"])
+    found = Contents(home, done["suite"], sections=sections_of(config))
+    table = found.headline
     print(f"\n{table.caption}\n\n{table.to_markdown()}")
-    if config.evaluation.comparisons:
-        print(comparison_table(home, done["suite"]).to_markdown())
+    if found.comparisons:
+        print(found.tables["comparisons"][0].to_markdown())
     print(f"pack: {done['pack']}")

@@ -11,7 +11,6 @@ import pytest
 
 from evolora_core.errors import StageError
 from evolora_core.evaluation.comparisons import (
-    FACTS,
     complete_seeds,
     compute_accuracies,
     compute_comparisons,
@@ -21,6 +20,7 @@ from evolora_core.evaluation.comparisons import (
 from evolora_core.rng import stream
 
 PAIR = [{"a": "ecology", "b": "frozen", "split": "holdout_id"}]
+FACTS = ("host", "tokenizer", "decoding", "dataset", "code")  # for instance
 
 
 def _items(share: dict[str, float], seeds: int = 3, n: int = 300) -> pd.DataFrame:
@@ -87,13 +87,24 @@ def test_accuracies_of_every_arm_and_family() -> None:
         assert row["lo"] < row["acc"] < row["hi"] and row["n"] == len(mine)
 
 
+def test_what_only_one_of_two_conditions_says_is_a_difference() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.5}, seeds=1, n=20)
+    for more in ("ecology", "frozen"):
+        facts = {run: own | ({"template": "x"} if run[0] == more else {}) for run, own in _facts(items).items()}
+        with pytest.raises(StageError, match="cannot be compared: seed 0 differs in template .*null"):
+            compute_comparisons(items, facts, PAIR, 1000)
+
+
 def test_a_manifest_that_does_not_say_what_it_measured_is_refused() -> None:
-    known = dict.fromkeys(FACTS, "x")
+    known = {"host": "x", "template": None}
     document = {"code": "abc"}
-    assert facts_of({"summary": {"comparable": known}, "identity_document": document})["code"] == "abc"
-    with pytest.raises(StageError, match=re.escape("evaluate sft s2: its manifest does not say template, so")):
-        short = {k: v for k, v in known.items() if k != "template"}
-        facts_of({"summary": {"comparable": short}, "identity_document": document, "condition": "sft", "seed": 2})
+    whole = facts_of({"summary": {"comparable": known}, "identity_document": document})
+    assert whole == known | {"code": "abc"}
+    run = {"condition": "sft", "seed": 2}
+    with pytest.raises(StageError, match=re.escape("evaluate sft s2: its manifest does not say comparable, so")):
+        facts_of({"summary": {"comparable": {}}, "identity_document": document} | run)
+    with pytest.raises(StageError, match=re.escape("evaluate sft s2: its manifest does not say comparable, code, so")):
+        facts_of(run)
 
 
 def test_only_complete_seeds_are_compared(tmp_path: Path) -> None:

@@ -64,9 +64,9 @@ ROW |= {"routing": "headline"}
     ("more", "expected"),
     [
         (
-            {"verdict": "ecology", "seeds": 8, "p_holm": 0.0312, "note": "", "bare": "sft in 7 of 8 seeds"},
+            {"verdict": "ecology", "seeds": 8, "p_holm": 0.0312, "note": ""},
             "**ecology answers more than sft in distribution.** +5.0 [+1.0, +9.0] points (ecology − sft), 8 seeds, "
-            "Holm p = 0.031. The bare host answers for sft in 7 of 8 seeds.",
+            "Holm p = 0.031.",
         ),
         (
             {"verdict": "sft", "seeds": 3, "p_holm": 1.0, "note": "these runs only"},
@@ -86,8 +86,8 @@ ROW |= {"routing": "headline"}
         ),
         (
             {"verdict": "sft", "seeds": 8, "p_holm": 0.02, "note": "", "routing": "single", "split": "retention"},
-            "**sft answers more than ecology on the retention families, under the router `single`.** +5.0 [+1.0, +9.0] "
-            "points (ecology − sft), 8 seeds, Holm p = 0.020.",
+            "**sft answers more than ecology on the retention families, under the variant `single`.** +5.0 "
+            "[+1.0, +9.0] points (ecology − sft), 8 seeds, Holm p = 0.020.",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from example_suite import write_suite
 
 from evolora_core.errors import StoreError
 from evolora_core.report import build, verify
+from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import fingerprints, merge, query, rebuild, record, store_path, write_shard
 from flows.cli import main
 
@@ -72,7 +73,7 @@ def test_shards_give_the_pack_of_the_whole(
     done = _run(capsys, "store", "merge", *map(str, shards[1:]))
     assert f"{SUITE}: seeds 0, 1, 2 are complete; `evolora pack {SUITE}` packs them" in done
     _run(capsys, "pack", "example", "--out", str(tmp_path / "joined"))
-    packs = build(whole, SUITE, tmp_path / "one"), tmp_path / "joined"
+    packs = build(whole, SUITE, tmp_path / "one", SECTIONS), tmp_path / "joined"
     for file in sorted(packs[0].rglob("*")):
         other = packs[1] / file.relative_to(packs[0])
         if file.suffix in (".csv", ".md", ".png") or file.name in ("summary.json", "answers.parquet", "items.parquet"):
@@ -82,7 +83,7 @@ def test_shards_give_the_pack_of_the_whole(
     assert [row for row in before["stages"] if row["stage"] != "compare"] == [
         row for row in now["stages"] if row["stage"] != "compare"
     ]
-    assert verify(home, tmp_path / "joined") == []
+    assert verify(home, tmp_path / "joined", SECTIONS) == []
 
     found = fingerprints(home, SUITE)
     store_path(home).unlink()
@@ -96,7 +97,7 @@ def test_a_seed_can_be_written_by_name(
     monkeypatch.setenv("EVOLORA_HOME", str(whole))
     _run(capsys, "store", "shard", "example", "--only", "s2", "--out", str(tmp_path / "s2"))
     stages = pq.read_table(tmp_path / "s2" / "stages.parquet")
-    assert set(stages["seed"].to_pylist()) == {2} and stages.num_rows == 7
+    assert set(stages["seed"].to_pylist()) == {2} and stages.num_rows == 7 + 2  # two are of its data
     with pytest.raises(SystemExit):
         main(["store", "shard", "example", "--only", "s9", "--out", str(tmp_path / "s9")])
     assert "s9: example has no such seed; it has 0, 1, 2" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from example_suite import part, suite_id, write_stage, write_suite
 from evolora_core.errors import StageError, StoreError
 from evolora_core.run_index import write_suite as write_suite_file
 from evolora_core.store import Slice, connection, query, rebuild, record, schema, store_path
+from evolora_core.store.owners import Owner, owners
 
 SUITE = "example-0a1b2c3d"
 
@@ -51,7 +53,8 @@ def test_recording_again_changes_nothing(recorded: Path) -> None:
     for stage in write_suite(recorded, SUITE, items=48):
         record(recorded, stage)
     assert _dump(recorded) == before
-    assert {t for t, rows in before.items() if not rows} == {"tuning", "es_steps", "grpo_steps"}
+    others = {"tuning", "es_steps", "grpo_steps"} | {t for t in before if t.startswith("number_")}
+    assert {t for t, rows in before.items() if not rows} == others
 
 
 def test_a_shorter_slice_replaces_the_longer_one_and_leaves_others_alone(home: Path) -> None:
@@ -155,24 +158,75 @@ def test_a_newer_store_is_refused_in_one_line_and_can_be_rebuilt(home: Path) -> 
     assert query(home, "SELECT count(*) FROM sft_steps").rows == [(3,)]
 
 
-def test_a_migration_is_applied_once_and_keeps_the_rows(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of SQL of one search more."""
+    folder = tmp_path / "sql"
+    folder.mkdir()
+    with_it = (*owners(), Owner("another", folder))
+    monkeypatch.setattr(schema, "owners", lambda: with_it)
+    return folder
+
+
+def test_a_migration_is_applied_once_and_keeps_the_rows(home: Path, another: Path) -> None:
     record(home, _steps(home, 3))
-    scripts = schema.migrations()
-    added = "ALTER TABLE data.sft_steps ADD COLUMN note VARCHAR DEFAULT 'old'"
-    monkeypatch.setattr(schema, "migrations", lambda folder=None: [*scripts, added])
+    (another / "0001_note.sql").write_text("ALTER TABLE data.sft_steps ADD COLUMN note VARCHAR DEFAULT 'old'")
     assert query(home, "SELECT DISTINCT note FROM data.sft_steps").rows == [("old",)]
-    assert query(home, "SELECT version, count(*) OVER () FROM schema_version").rows == [(len(scripts) + 1, 1)]
-    monkeypatch.setattr(schema, "migrations", lambda folder=None: [*scripts, added, "CREATE TABLE x (a BIGINT); SELEC"])
-    with pytest.raises(duckdb.ParserException):
+    mine = "SELECT version, count(*) OVER () FROM schema_version WHERE owner = 'another'"
+    assert query(home, mine).rows == [(1, 1)]
+    (another / "0002_bad.sql").write_text("CREATE TABLE x (a BIGINT); SELEC")
+    with pytest.raises(
+        StoreError, match=r"0002_bad.sql: cannot be applied to the store \(Parser Error.*SELEC"
+    ) as error:
         query(home, "SELECT 1")
-    monkeypatch.setattr(schema, "migrations", lambda folder=None: [*scripts, added])
+    assert "\n" not in str(error.value)
+    (another / "0002_bad.sql").unlink()
     assert query(home, "SELECT count(*) FROM data.sft_steps").rows == [(3,)]
+    (another / "0003_late.sql").write_text("SELECT 1")
+    with pytest.raises(StoreError, match="numbers must run 0001, 0002, … without gaps"):
+        query(home, "SELECT 1")
 
 
-def test_changed_views_replace_the_old_ones(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_views_replace_the_old_ones(home: Path, another: Path) -> None:
     record(home, _steps(home, 3))
-    monkeypatch.setattr(schema, "_views", lambda: "CREATE OR REPLACE VIEW tuning AS SELECT 7 AS seven")
+    (another / "views.sql").write_text("CREATE OR REPLACE VIEW tuning AS SELECT 7 AS seven")
     assert query(home, "FROM tuning") == (["seven"], [(7,)])
+
+
+def test_a_search_that_is_not_installed_keeps_its_tables(
+    home: Path, another: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (another / "0001_t.sql").write_text("CREATE TABLE data.theirs (run_id VARCHAR, stage VARCHAR, a BIGINT)")
+    (another / "views.sql").write_text("CREATE OR REPLACE VIEW theirs AS FROM data.theirs")
+    record(home, _steps(home, 3))
+    with connection.opened(store_path(home)) as raw:
+        raw.execute("INSERT INTO data.theirs VALUES ('r', 's', 7)")
+    monkeypatch.setattr(schema, "owners", owners)
+    record(home, _steps(home, 4))
+    assert query(home, "SELECT a FROM theirs").rows == [(7,)]
+    assert query(home, "SELECT version FROM schema_version WHERE owner = 'another'").rows == [(1,)]
+
+
+def _as_before(home: Path, version: int) -> None:
+    """What the version table was when one number counted for all."""
+    with duckdb.connect(str(store_path(home))) as raw:
+        raw.execute("DROP TABLE schema_version; CREATE TABLE schema_version (version BIGINT, views VARCHAR)")
+        raw.execute("INSERT INTO schema_version VALUES (?, 'abc')", [version])
+
+
+def test_a_store_of_one_version_for_all_is_taken_over_and_an_older_one_is_not(recorded: Path, home: Path) -> None:
+    shutil.copytree(recorded, home)
+    _as_before(home, 7)
+    assert _dump(home) == _dump(recorded)
+    assert dict(query(home, "SELECT owner, version FROM schema_version").rows).items() >= {("core", 1), ("adapters", 1)}
+    _as_before(home, 6)
+    with pytest.raises(StoreError, match="its schema 6 is too old; `evolora store rebuild` makes it anew"):
+        query(home, "SELECT 1")
+    rebuild(home)
+    assert _dump(home) == _dump(recorded)
+    _as_before(home, 8)
+    with pytest.raises(StoreError, match="its schema 8 is newer"):
+        query(home, "SELECT 1")
 
 
 def test_a_locked_store_is_waited_for_and_its_holder_named(home: Path) -> None:

@@ -14,6 +14,7 @@ from evolora_core.searches.adapters.arms.evolved import asked
 from evolora_core.searches.adapters.arms.registry import TRAINED, Trained
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.judging import leaders
+from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.stages.datasets import split_rows
 from evolora_core.searches.adapters.stages.tune import choose, request_trial
 from flows._publish import publish
@@ -143,12 +144,12 @@ def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path: Path
     (source.parent / "provenance.json").write_text("{}")
     (source / "curve.csv").write_text("1")
     result: Any = SimpleNamespace(path=tmp_path / "stage")
-    out = publish(result, tmp_path / "packs" / "x")
+    out = publish(result, tmp_path / "packs" / "x", SECTIONS.files)
     assert (out / "plots" / "curve.csv").read_text() == "1"
     stamp = out.stat().st_ino
-    assert publish(result, out).stat().st_ino == stamp
+    assert publish(result, out, SECTIONS.files).stat().st_ino == stamp
     (source / "curve.csv").write_text("2")
     (out / "tuning.csv").write_text("")
-    publish(result, out)
+    publish(result, out, SECTIONS.files)
     assert [path.name for path in out.rglob("*.csv")] == ["curve.csv"]
     assert [path.name for path in out.parent.iterdir()] == ["x"]

@@ -1,0 +1,47 @@
+"""Accuracy of every arm on every split."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.report.sections import PackTable
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import Column, Table, percent, rows_of
+from evolora_core.splits import in_order, title
+
+_ROWS = """
+    SELECT condition, arm, split, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
+    WHERE suite = $suite AND family = '*' ORDER BY list_position(conditions, condition), arm <> condition, arm, split
+"""
+
+
+def accuracy_rows(stored: StoredSuite) -> pd.DataFrame:
+    """One row per arm and split, the headline arm of each condition first: condition, arm, split, seeds, n, acc, lo, hi
+    (shares over the complete seeds, with 95 % intervals).
+    """
+    return stored.frame(_ROWS)
+
+
+def accuracy_table(suite: str, data: pd.DataFrame) -> Table:
+    """One row per arm, one column per split."""
+    by_cell = {(row["arm"], row["split"]): row for row in rows_of(data)}
+
+    def cell(split: str) -> Callable[[dict[str, Any]], str]:
+        return lambda r: interval(by_cell.get((r["arm"], split)))
+
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("seeds", lambda r: str(r["seeds"])),
+        *(Column(f"{title(split)} %", cell(split)) for split in in_order(set(data["split"]))),
+    ]
+    caption = f"{suite}: accuracy, means over seeds with 95 % intervals"
+    return Table("accuracy", caption, data, columns, key=("arm",))
+
+
+def interval(row: dict[str, Any] | None) -> str:
+    """A row's accuracy with its interval; a dash where there is no such row."""
+    return percent(row["acc"], row["lo"], row["hi"]) if row else percent(None)
+
+
+ACCURACY = PackTable(accuracy_rows, (accuracy_table,))

@@ -1,0 +1,170 @@
+"""What the store knows of one suite, whatever its search: configuration, seeds, manifests, and the comparisons computed
+anew from the graded items.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.errors import PackError, StageError
+from evolora_core.evaluation.comparisons import compute_accuracies, compute_comparisons, facts_of
+from evolora_core.evaluation.statistics import RESAMPLES
+from evolora_core.report.tables import rows_of
+from evolora_core.splits import in_order
+from evolora_core.store import frame, query
+
+
+@dataclass(frozen=True)
+class StoredSuite:
+    """One suite of a store; its numbers are of the seeds that are complete in every condition."""
+
+    home: Path
+    suite: str
+    source: str = "the store"  # how a person calls where the numbers are from
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved suite. Raises PackError if the store has no such suite."""
+        rows = query(self.home, "SELECT config FROM suites WHERE suite = ?", [self.suite]).rows
+        if not rows:
+            known = ", ".join(name for (name,) in query(self.home, "SELECT suite FROM suites ORDER BY suite").rows)
+            raise PackError(f"{self.suite}: the store has no such suite; it has {known or 'none'}")
+        result: dict[str, Any] = json.loads(rows[0][0])
+        return result
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """Complete seeds."""
+        sql = "SELECT seed FROM complete_seeds WHERE suite = ? ORDER BY seed"
+        return [seed for (seed,) in query(self.home, sql, [self.suite]).rows]
+
+    def check_complete(self) -> None:
+        """Raise PackError if no seed is complete."""
+        if self.config and not self.seeds:
+            raise PackError(
+                f"{self.suite}: no seed is complete in every condition; see `evolora status`, then `evolora retry`"
+            )
+
+    @cached_property
+    def missing(self) -> list[str]:
+        """Runs that the suite declares and that were not evaluated."""
+        sql = "SELECT condition, seed FROM stages WHERE suite = ? AND stage = 'evaluate'"
+        done = set(query(self.home, sql, [self.suite]).rows)
+        declared = [(c, s) for s in self.config["seeds"] for c in self.config["conditions"]]
+        return [f"{condition} s{seed}" for condition, seed in declared if (condition, seed) not in done]
+
+    @cached_property
+    def manifests(self) -> list[dict[str, Any]]:
+        """Manifests of the stages of this suite, with run_id, condition, seed and stage."""
+        sql = "SELECT run_id, condition, seed, stage, manifest FROM stages WHERE suite = ? ORDER BY run_id, stage"
+        rows = query(self.home, sql, [self.suite]).records()
+        return [row | {"manifest": json.loads(row["manifest"])} for row in rows if row["stage"] != "pack"]
+
+    @cached_property
+    def facts(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """What each complete evaluation was made with."""
+        return {
+            (row["condition"], row["seed"]): facts_of(row["manifest"])
+            for row in self.manifests
+            if row["stage"] == "evaluate" and row["seed"] in self.seeds
+        }
+
+    def frame(self, sql: str, **parameters: Any) -> pd.DataFrame:
+        """A query with named parameters; `$suite` is this one."""
+        return frame(self.home, sql, {"suite": self.suite} | parameters)
+
+    @cached_property
+    def prompts_of_other_seeds(self) -> dict[str, float]:
+        """Split -> the share of its prompts that another seed has too: items of small families are drawn again."""
+        sql = """
+            WITH asked AS (
+                SELECT DISTINCT split, seed, coalesce(prompt, task_id) AS prompt FROM evaluations JOIN complete_seeds USING (suite, seed)
+                WHERE suite = $suite
+            ), counted AS (SELECT split, prompt, count(*) AS seeds FROM asked GROUP BY ALL)
+            SELECT split, coalesce(sum(seeds) FILTER (WHERE seeds > 1), 0) / sum(seeds) AS share
+            FROM counted GROUP BY split
+        """
+        shares = {row["split"]: row["share"] for row in query(self.home, sql, {"suite": self.suite}).records()}
+        return {split: shares[split] for split in in_order(set(shares))}
+
+    def counted(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of the tables `comparisons` and `accuracies`, computed from the graded items. Raises StageError
+        where conditions were not measured alike.
+
+        Which comparisons are declared, and how often to resample, stands under `evaluation` in every suite.
+        """
+        items = self.frame(
+            "SELECT condition, seed, arm, split, task_id, family, correct FROM evaluations "
+            "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite"
+        )
+        evaluation = self.config.get("evaluation", {})
+        declared, resamples = evaluation.get("comparisons", []), evaluation.get("bootstrap", RESAMPLES)
+        return {
+            "comparisons": compute_comparisons(items, self.facts, declared, resamples),
+            "accuracies": compute_accuracies(items, resamples),
+        }
+
+    def recount(self) -> list[str]:
+        """Compute accuracies and comparisons anew from the graded items; returns how the store's tables differ."""
+        try:
+            counted = self.counted()
+        except StageError as error:
+            return [f"comparisons: {error}"]
+        stored = {
+            "comparisons": "SELECT split, a, b, routing, n, seeds, diff, lo, hi, p, p_holm, verdict, note "
+            "FROM comparisons WHERE suite = $suite",
+            "accuracies": "SELECT arm, split, family, seeds, n, acc, lo, hi FROM accuracies WHERE suite = $suite",
+        }
+        keys = {"comparisons": ("split", "a", "b", "routing"), "accuracies": ("arm", "split", "family")}
+        return [
+            line
+            for table, key in keys.items()
+            for line in _compare_rows(table, key, rows_of(self.frame(stored[table])), counted[table], self.source)
+        ]
+
+
+def document_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity document of one of `manifests`."""
+    result: dict[str, Any] = row["manifest"].get("identity_document", {})
+    return result
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal, or numbers that differ in rounding alone (sums of floats depend on the order of their terms)."""
+    if (
+        isinstance(a, float | int)
+        and isinstance(b, float | int)
+        and not isinstance(a, bool)
+        and not isinstance(b, bool)
+    ):
+        return abs(a - b) <= 1e-9 * max(abs(a), abs(b)) + 1e-12
+    return bool(a == b)
+
+
+def _compare_rows(
+    table: str, key: tuple[str, ...], stored: list[dict[str, Any]], computed: list[dict[str, Any]], source: str
+) -> list[str]:
+    """Differences between two versions of a table, one line each."""
+
+    def by_key(rows: list[dict[str, Any]]) -> Mapping[tuple[Any, ...], dict[str, Any]]:
+        return {tuple(row[k] for k in key): row for row in rows}
+
+    old, new = by_key(stored), by_key(computed)
+    lines = []
+    for place in sorted(old.keys() | new.keys()):
+        name = f"{table} {' '.join(place)}"
+        if place not in old or place not in new:
+            where = f"{source}, but not from its items" if place in old else f"its items, but not in {source}"
+            lines.append(f"{name}: is in {where}")
+            continue
+        lines += [
+            f"{name}: {column} is {old[place][column]} in {source} and {value} from its items"
+            for column, value in new[place].items()
+            if not same(old[place][column], value)
+        ]
+    return lines

@@ -1,0 +1,1 @@
+"""The map: what several packs of the adapter search found, side by side."""

@@ -1,0 +1,171 @@
+"""The forest plots of the map: one row for each comparison, differences with intervals, verdicts in words and
+colours.
+"""
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.transforms import blended_transform_factory
+
+from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED, holm
+from evolora_core.report.plots import STYLE
+from evolora_core.report.tables import difference, p_value, share
+from evolora_core.searches.adapters.pack.looks import LOOKS
+from evolora_core.splits import TITLES
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a map asks of every regime: an ecology against one kind of rival. `yes` and `no` are its verdicts."""
+
+    rival: str  # the condition that rivals are like
+    file: str
+    title: str
+    difference: str
+    yes: str
+    no: str
+    better: str  # under the axis, where the ecology is ahead
+    worse: str
+    note: str
+
+
+QUESTIONS = (
+    Question(
+        rival="sft",
+        file="map",
+        title="Where to search from rewards, and where to fine-tune",
+        difference="ecology − fine-tuned, points",
+        yes="search",
+        no="fine-tune",
+        better="search from rewards better",
+        worse="fine-tuning better",
+        note="Accuracy of the ecology, which searches from rewards, less that of the fine-tuned arm: mean over seeds, "
+        "95 % interval. The fine-tuned arm learns from gold answers and asks no verifier while it learns. It may spend "
+        "the FLOPs that the ecology of the same seed spent on answers, updates, calibration, tests of merges, "
+        "selection and routing; FLOPs: what it did spend, relative to the ecology. Search, fine-tune: Holm p < 0.05 "
+        "within the suite and an interval clear of zero. Undecided does not mean equal.",
+    ),
+    Question(
+        rival="single",
+        file="population",
+        title="Where a population pays, and where one adapter does",
+        difference="population − one adapter, points",
+        yes="population",
+        no="one adapter",
+        better="population better",
+        worse="one adapter better",
+        note="Accuracy of the ecology less that of one organelle that learns by the same rule from the same rewards: "
+        "mean over seeds, 95 % interval. It may spend the FLOPs that the ecology of the same seed spent; FLOPs: what "
+        "it did spend, relative to the ecology. Verdicts: Holm p < 0.05 within the suite and an interval clear of "
+        "zero. Undecided does not mean equal.",
+    ),
+)
+WITHDRAWN = "withdrawn"
+FEW = f" * Fewer than {MIN_SEEDS} seeds: the verdict is about these runs only."
+BARE = (
+    " † One of the two is the bare host in some or all seeds (the table says which): it changed nothing there. Hollow "
+    "where the bare host is ahead, which is no merit."
+)
+WORDS, PLOT, NUMBERS = 2.75, 3.1, 3.15  # widths in inches: the regimes, the plot, the numbers beside it
+ROW, HEADING, BELOW = 0.42, 0.34, 1.0  # heights in inches; below the plot are its axis and the note
+# Where the columns of numbers begin, in inches from the plot's right edge.
+AT = {"points": 0.1, "Holm p": 1.3, "seeds": 1.8, "FLOPs": 2.2, "verdict": 2.65}
+
+
+def forest(places: pd.DataFrame, question: Question) -> Figure:
+    """One row per place, grouped by suite, in the order given; the numbers stand beside the plot.
+
+    `places`: suite, host, regime, split, routing, evolved, rival, seeds, diff, lo, hi (shares), p, p_holm, verdict,
+    bare, evolved_flops, rival_flops. A verdict for an arm that was the bare host is drawn hollow.
+    """
+    looks = {question.yes: LOOKS["ecology"], question.no: LOOKS[question.rival], UNDECIDED: ("#7f7f7f", "s")}
+    looks[WITHDRAWN] = ("#7f7f7f", "x")
+    with matplotlib.rc_context(fname=STYLE):
+        names = {suite: suite.rpartition("-")[0] for suite in map(str, places["suite"])}
+        suites = len(names)
+        height = ROW * len(places) + HEADING * suites
+        whole = WORDS + PLOT + NUMBERS, height + HEADING + BELOW
+        figure = Figure(figsize=whole)
+        figure.set_layout_engine("none")  # places are given in inches
+        box = (WORDS / whole[0], BELOW / whole[1], PLOT / whole[0], height / whole[1])
+        panel = figure.add_axes(box)
+        beside = blended_transform_factory(panel.transAxes, panel.transData)
+        panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
+        y = 0.0
+        for suite, rows in places.groupby("suite", sort=False):
+            y += HEADING
+            called = names[str(suite)]
+            if list(names.values()).count(called) > 1:
+                called = str(suite)
+            heading = f"{called}, host {rows['host'].iloc[0]}"
+            panel.text(-WORDS / PLOT, y - 0.1, heading, transform=beside, weight="bold", fontsize=9.5, parse_math=False)
+            for row in rows.to_dict("records"):
+                y += ROW
+                colour, marker = looks[row["verdict"]]
+                hollow = row["verdict"] == UNDECIDED or _idle(row, question)
+                diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
+                middle = y - ROW / 2
+                panel.errorbar(
+                    [diff], [middle], xerr=[[max(0, diff - lo)], [max(0, hi - diff)]], fmt=marker, color=colour,
+                    markersize=7, elinewidth=1.6, capsize=3,
+                    markerfacecolor="white" if hollow else colour,
+                )  # fmt: skip
+                words = textwrap.shorten(row["regime"], 46, placeholder=" …")
+                panel.text(
+                    -(WORDS - 0.12) / PLOT, middle, words, transform=beside, va="bottom", fontsize=9, parse_math=False
+                )
+                where = f"{TITLES[row['split']]}, {row['routing']} routing"
+                panel.text(
+                    -(WORDS - 0.12) / PLOT, middle + 0.03, where, transform=beside, va="top", fontsize=7,
+                    color="#666666",
+                )  # fmt: skip
+                mark = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
+                mark += "†" if row["bare"] else ""
+                texts = (
+                    difference(row["diff"], row["lo"], row["hi"]),
+                    p_value(row["p_holm"]),
+                    str(row["seeds"]),
+                    share(row["rival_flops"], row["evolved_flops"]),
+                    row["verdict"] + mark,
+                )
+                for (name, at), text in zip(AT.items(), texts, strict=True):
+                    look: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
+                    panel.text(1 + at / PLOT, middle, text, transform=beside, va="center", fontsize=8, **look)
+        panel.set_title(question.title, x=-WORDS / PLOT, pad=8)
+        for name, at in AT.items():
+            panel.text(1 + at / PLOT, HEADING - 0.1, name, transform=beside, fontsize=8, color="#666666")
+        panel.set_ylim(height, 0)
+        panel.set_yticks([])
+        panel.spines["left"].set_visible(False)
+        panel.grid(axis="y", visible=False)
+        edge = max(abs(panel.get_xlim()[0]), abs(panel.get_xlim()[1]))
+        panel.set_xlim(-edge, edge)  # zero in the middle: which side a row is on is its message
+        panel.set_xlabel(f"← {question.worse}      points      {question.better} →", fontsize=9)
+        note = f"{question.note} {many(places, 'rows here')}" + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
+        note += BARE if places["bare"].any() else ""
+        figure.text(
+            0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
+        )
+        return figure
+
+
+def many(places: pd.DataFrame, rows: str) -> str:
+    """A sentence about what an adjustment over all these rows would leave of the verdicts, which are of one suite
+    each.
+    """
+    adjusted = holm(places["p"].tolist())
+    left = sum(p < 0.05 for p in adjusted)
+    return (
+        f"Holm p is adjusted within one suite. Adjusted over all {len(places)} {rows}, the smallest would be "
+        f"{p_value(min(adjusted))}, and {left or 'no'} verdict{'s' if left > 1 else ''} would stand."
+    )
+
+
+def _idle(row: dict[Any, Any], question: Question) -> bool:
+    """Whether the arm that a verdict names was the bare host on that split, in any seed."""
+    ahead = {question.yes: row["evolved"], question.no: row["rival"]}.get(row["verdict"])
+    return any(part.startswith(f"{ahead} in ") for part in str(row["bare"]).split(", "))

@@ -1,0 +1,176 @@
+"""The map: what several packs found about ecologies against fine-tuned arms, and against one organelle alone, a table
+and a plot each.
+
+It is read from packs, which are what is kept of a run, and needs no store. Verdicts are those of the packs: Holm's
+adjustment is over the comparisons of one suite, and the map says what an adjustment over all its rows would leave. A
+pack's folder may hold WITHDRAWALS, which names comparisons whose verdict no longer stands, and why.
+"""
+
+import json
+import logging
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.errors import PackError
+from evolora_core.evaluation.statistics import UNDECIDED
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import read_text
+from evolora_core.pack_folder import STAMP
+from evolora_core.report.plots import save
+from evolora_core.report.tables import Column, Table, csv, difference, p_value, share
+from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
+from evolora_core.splits import TITLES
+
+log = logging.getLogger(__name__)
+
+COLUMNS = [
+    "question", "suite", "host", "regime", "split", "routing", "evolved", "rival", "n", "seeds", "diff", "lo", "hi",
+    "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops",
+]  # fmt: skip
+WITHDRAWALS = "withdrawn.json"
+READING = """\
+Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added after
+a first run). It shows the accuracy of an ecology less that of its rival, mean over seeds with a 95 % interval. The
+ecology searches from rewards: it asks a verifier thousands of times and sees no gold answer. A fine-tuned arm learns
+from gold answers and asks no verifier while it learns.
+
+*Search* and *fine-tune*, *population* and *one adapter* are verdicts: at least five seeds, a Holm p below 0.05 (which
+takes six) and an interval clear of zero. With fewer seeds each seed must agree by its own paired test, and the note
+says that the verdict is about these runs only. *Undecided* does not mean equal. *Withdrawn*: the pack gave a verdict,
+and the note says why it does not stand.
+
+{many}
+
+*Bare host*: on that split the router asked the frozen host for every item, in so many seeds (an older pack does not
+say). A verdict for an arm that was the bare host is no merit of that arm.
+
+Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, calibration,
+tests of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what the rival did spend,
+relative to the ecology. It is far below 1 where the rival had few labels: its tuning chose among a few numbers of
+epochs, none of which spent the whole budget. FLOPs are algorithmic. They leave out tuning, in which every arm had
+equally many trials, and the evaluation on the holdouts.
+"""
+NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
+
+
+def build_map(packs: Sequence[Path], out: Path, forms: Sequence[str] = ("png",)) -> Path:
+    """Write map.csv and map.md of the packs in the folders `packs` into the folder `out`, and a plot in each of `forms`
+    (png, svg) for each question that they answer: `map`, against fine-tuned arms, and `population`, against `single`.
+
+    Returns `out`. A pack that has no place on the map is left out with a warning. Raises PackError if none has one, for
+    a folder that is no whole pack, and for a suite that is given twice.
+    """
+    out = Path(out)
+    if out.exists() and not out.is_dir():
+        raise PackError(f"{out}: is a file; name a folder")
+    if not packs:
+        raise PackError("no pack is given; name folders such as packs/regimes")
+    found = [(folder, places(Path(folder))) for folder in packs]
+    parts = [part for _, part in found if len(part)]
+    if not parts:
+        raise PackError(f"{packs[0]}: {NOWHERE}, so it has no place on the map")
+    for folder in (folder for folder, part in found if part.empty):
+        log.warning("%s: %s; left out", folder, NOWHERE)
+    suites = [part["suite"][0] for part in parts]
+    if twice := sorted({suite for suite in suites if suites.count(suite) > 1}):
+        raise PackError(f"{twice[0]}: two of the packs are of this suite; name one of them")
+    whole = pd.concat(parts, ignore_index=True)
+    out.mkdir(parents=True, exist_ok=True)
+    pages = []
+    for question in QUESTIONS:
+        rows = whole[whole["question"] == question.file]
+        if len(rows):
+            for form in forms:
+                save(forest(rows, question), out, question.file, form)
+            table = map_table(rows, question)
+            plot = f"![{question.title}: one row for each comparison]({question.file}.png)"
+            pages.append(f"# {table.caption}\n\n{table.to_markdown()}\n{plot}\n\n")
+    (out / "map.csv").write_text(csv(whole), encoding="utf-8")
+    reading = READING.format(many=textwrap.fill(many(whole, "rows of the map"), 120))
+    (out / "map.md").write_text("".join(pages) + reading, encoding="utf-8")
+    return out
+
+
+def _withdrawn(pack: Path) -> dict[tuple[str, str], str]:
+    """(a, b) -> why the pack's verdict about these two no longer stands. Raises ValueError or KeyError if damaged."""
+    file = pack / WITHDRAWALS
+    if not file.is_file():
+        return {}
+    return {(row["a"], row["b"]): row["reason"] for row in json.loads(file.read_text(encoding="utf-8"))}
+
+
+def places(pack: Path) -> pd.DataFrame:
+    """What a pack says about an ecology against its rivals, question by question, in the order in which its suite
+    declared it.
+
+    Columns: COLUMNS; `question` is the `file` of one of QUESTIONS, `verdict` is in its words or WITHDRAWN; `diff`,
+    `lo` and `hi` are shares, ecology less rival, whichever was declared first; the FLOPs are means over seeds. A
+    comparison without a regime is called by its arms. No rows if there is no such comparison.
+    """
+    if not (pack / STAMP).is_file():
+        raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
+    try:
+        stamp = read_json(read_text(pack / STAMP), constants=True)
+        for name in ("comparisons.csv", "paper_table.csv"):
+            read_text(pack / name)  # an ordinary file of bounded size, in UTF-8
+        # An empty note is no missing one, and a regime called `8` is no number.
+        found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str})
+        flops = pd.read_csv(pack / "paper_table.csv").set_index("condition")["total_flops"]
+        withdrawn = _withdrawn(pack)
+        rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, flops, question)]
+        for row in rows:
+            if row["verdict"] != UNDECIDED and (reason := withdrawn.get((row["evolved"], row["rival"]))):
+                row |= {"verdict": WITHDRAWN, "note": reason}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # nothing in it need have its form
+        raise PackError(f"{pack}: damaged or not whole ({error}); build the pack again") from error
+    named = [{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows]
+    return pd.DataFrame(named, columns=COLUMNS)
+
+
+def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series, question: Question) -> list[dict[str, Any]]:
+    """The rows of one pack for one question, without suite and host."""
+    arms = config.get("arms", {})
+    kinds = {condition: arms.get(condition, {}).get("like", condition) for condition in config["conditions"]}
+    by_key = {(r["split"], r["a"], r["b"], r["routing"]): r for r in found.to_dict("records")}
+    rows = []
+    for pair in config["evaluation"]["comparisons"]:
+        key = pair["split"], pair["a"], pair["b"], pair.get("routing") or "headline"
+        if {kinds[pair["a"]], kinds[pair["b"]]} != {"ecology", question.rival}:
+            continue
+        row = by_key[key]
+        reversed_ = kinds[pair["a"]] == question.rival
+        evolved, rival = (pair["b"], pair["a"]) if reversed_ else (pair["a"], pair["b"])
+        diff, lo, hi = (-row["diff"], -row["hi"], -row["lo"]) if reversed_ else (row["diff"], row["lo"], row["hi"])
+        rows.append(
+            {"question": question.file, "regime": row.get("regime", ""), "split": pair["split"]}
+            | {"bare": row.get("bare", "")}
+            | {"evolved": evolved, "rival": rival}
+            | {"routing": pair.get("routing") or config["evaluation"]["routings"][0]}
+            | {name: row[name] for name in ("n", "seeds", "p", "p_holm", "note")}
+            | {"diff": diff, "lo": lo, "hi": hi, "evolved_flops": flops[evolved], "rival_flops": flops[rival]}
+            | {"verdict": {evolved: question.yes, rival: question.no, UNDECIDED: UNDECIDED}[row["verdict"]]}
+        )
+    return [row | {"regime": row["regime"] or f"{row['evolved']} against {row['rival']}"} for row in rows]
+
+
+def map_table(found: pd.DataFrame, question: Question) -> Table:
+    """The map's answers to one question as a table of one row per place."""
+    columns = [
+        Column("suite", lambda r: r["suite"], left=True),
+        Column("host", lambda r: r["host"], left=True),
+        Column("regime", lambda r: r["regime"], left=True),
+        Column("split", lambda r: TITLES[r["split"]], left=True),
+        Column("routing", lambda r: r["routing"], left=True),
+        Column(question.difference, lambda r: difference(r["diff"], r["lo"], r["hi"])),
+        Column("Holm p", lambda r: p_value(r["p_holm"])),
+        Column("seeds", lambda r: str(r["seeds"])),
+        Column("FLOPs spent", lambda r: share(r["rival_flops"], r["evolved_flops"])),
+        Column("verdict", lambda r: r["verdict"], left=True),
+        Column("note", lambda r: r["note"], left=True),
+        Column("bare host", lambda r: r["bare"], left=True),
+    ]
+    return Table(question.file, question.title, found, columns)

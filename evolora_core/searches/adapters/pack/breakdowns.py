@@ -1,0 +1,67 @@
+"""Accuracy by family, and by routing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.report.accuracies import interval
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import Column, Table, rows_of
+from evolora_core.splits import TITLES
+
+_FAMILIES = """
+    SELECT split, family, condition, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
+    WHERE suite = $suite AND arm = condition AND family <> '*'
+    ORDER BY split, family, list_position(conditions, condition)
+"""
+_ROUTINGS = """
+    SELECT condition, arm, split, accuracy.seeds, n, acc, lo, hi, bare FROM accuracy JOIN suites USING (suite)
+        LEFT JOIN (SELECT * EXCLUDE seeds FROM bare_host) USING (suite, condition, arm, split)
+    WHERE suite = $suite AND family = '*' ORDER BY list_position(conditions, condition), arm <> condition, arm, split
+"""
+
+
+def family_rows(stored: StoredSuite) -> pd.DataFrame:
+    """Accuracy by split, family and condition."""
+    return stored.frame(_FAMILIES)
+
+
+def family_table(suite: str, data: pd.DataFrame) -> Table:
+    """One column per condition."""
+    conditions = list(dict.fromkeys(data["condition"]))
+    by_cell = {(r["split"], r["family"], r["condition"]): r for r in rows_of(data)}
+
+    def cell(condition: str) -> Callable[[dict[str, Any]], str]:
+        return lambda r: interval(by_cell.get((r["split"], r["family"], condition)))
+
+    columns = [
+        Column("split", lambda r: TITLES[r["split"]], left=True),
+        Column("family", lambda r: r["family"], left=True),
+        *(Column(f"{condition} %", cell(condition)) for condition in conditions),
+    ]
+    caption = f"{suite}: accuracy by family, 95 % intervals in brackets"
+    return Table("by_family", caption, data, columns, key=("split", "family"))
+
+
+def routing_rows(stored: StoredSuite) -> pd.DataFrame:
+    """Accuracy of every routing that was evaluated, by split; the headline routing comes first. `bare` is the number of
+    seeds in which the bare host answered the whole split.
+    """
+    return stored.frame(_ROUTINGS)
+
+
+def routing_table(suite: str, data: pd.DataFrame) -> Table:
+    """One column per split."""
+    by_cell = {(r["arm"], r["split"]): r for r in rows_of(data)}
+
+    def cell(split: str) -> Callable[[dict[str, Any]], str]:
+        return lambda r: interval(by_cell.get((r["arm"], split)))
+
+    columns = [
+        Column("condition", lambda r: r["condition"], left=True),
+        Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
+        *(Column(f"{title} %", cell(split)) for split, title in TITLES.items()),
+        Column("bare host, of seeds", lambda r: f"{r['bare']:.0f} of {r['seeds']}" if r["bare"] else "", left=True),
+    ]
+    return Table("by_routing", f"{suite}: accuracy by routing", data, columns, key=("arm",))

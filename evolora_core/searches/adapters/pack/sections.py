@@ -1,0 +1,45 @@
+"""The tables, plots and sentences of a pack of the adapter search."""
+
+from pathlib import Path
+
+# What the views say decides what a pack says: so that they count in the identity of the stage that makes it.
+import evolora_core.searches.adapters.sql  # noqa: F401
+from evolora_core.report.comparisons import COMPARISON_PLOT
+from evolora_core.report.compute import COMPUTE
+from evolora_core.report.sections import PackPlot, PackTable, Sections
+from evolora_core.searches.adapters.pack import breakdowns, facts, paper, plots, plotted, tradeoffs
+from evolora_core.searches.adapters.pack.attribution import found_frame, found_table, origin_frame, origin_table
+from evolora_core.searches.adapters.pack.curves import curve_frame, curve_table
+from evolora_core.searches.adapters.pack.prices import price_frame, price_table
+from evolora_core.searches.adapters.pack.tuning import tuning_frame, tuning_table
+
+SECTIONS = Sections(
+    tables={
+        "paper_table": PackTable(paper.paper_rows, (paper.paper_table, paper.economy_table)),
+        "comparisons": PackTable(paper.comparison_rows, (paper.comparison_table,), texts=("note", "regime", "bare")),
+        "by_family": PackTable(breakdowns.family_rows, (breakdowns.family_table,)),
+        "by_routing": PackTable(breakdowns.routing_rows, (breakdowns.routing_table,)),
+        "compute": COMPUTE,
+        "prices": PackTable(price_frame, (price_table,), optional=True),
+        "origins": PackTable(origin_frame, (origin_table,), optional=True),
+        "found": PackTable(found_frame, (found_table,), optional=True),
+        "tuning": PackTable(tuning_frame, (tuning_table,), texts=("changes", "edge"), optional=True),
+        "curve": PackTable(curve_frame, (curve_table,), optional=True),
+    },
+    plots={
+        "accuracy_by_family": PackPlot(plotted.family_points, plots.accuracy_by_family, plotted.trained_splits),
+        "gain_and_retention": PackPlot(plotted.gain_points, plots.gain_and_retention, plotted.informative_routings),
+        "comparisons": COMPARISON_PLOT,
+        "curve": PackPlot(curve_frame, tradeoffs.curve),
+        "frontier": PackPlot(plotted.frontier_points, tradeoffs.frontier),
+        "net_and_roi": PackPlot(plotted.net_and_roi_lines, plots.net_and_roi),
+        "energy_and_population": PackPlot(plotted.energy_lines, plots.energy_and_population),
+        "lineage": PackPlot(plotted.lives, plots.lineage),
+    },
+    headline="paper_table",
+    takeaway=paper.takeaway,
+    checks=facts.checks,
+    provenance=facts.provenance,
+    template=Path(__file__).with_name("templates") / "README.md.j2",
+    context=facts.context,
+)

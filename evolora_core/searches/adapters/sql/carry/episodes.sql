@@ -1,0 +1,1 @@
+-- Nothing whole: what reports need of them is `practice`.

@@ -1,0 +1,1 @@
+-- Nothing: no number of a report needs the steps of training.

@@ -1,0 +1,5 @@
+-- Sums; of organelles only who paid for updates is told apart.
+SELECT condition, seed, stage, generation, entry,
+    CASE WHEN entry = 'update' OR TRY_CAST(account AS BIGINT) IS NULL THEN account ELSE 'organelles' END AS account,
+    sum(amount)::BIGINT AS amount
+FROM data.ledger SEMI JOIN chosen USING (run_id, stage) GROUP BY ALL ORDER BY ALL

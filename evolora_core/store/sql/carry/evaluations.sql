@@ -1,0 +1,1 @@
+-- Nothing whole: texts are left out, the rest is `items`, `answers` and `charges`.

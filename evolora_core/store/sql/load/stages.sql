@@ -1,0 +1,1 @@
+SELECT *, '' AS folder FROM carried_stages

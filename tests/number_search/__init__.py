@@ -1,0 +1,1 @@
+"""A search for tests: it evolves one number, and lives outside the project as anybody's search would."""

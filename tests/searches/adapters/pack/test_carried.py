@@ -1,0 +1,139 @@
+"""Packs that carry their rows: they verify where no store is, what is edited or damaged is named, they stay small."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from big_suite import write_big_store
+
+from evolora_core.errors import PackError, StoreError
+from evolora_core.report import build, export, verify
+from evolora_core.searches.adapters.pack.sections import SECTIONS
+from evolora_core.store import carry, query, read, unpacked
+
+SUITE = "example-0a1b2c3d"
+
+
+@pytest.fixture(scope="module")
+def home(packed: Path) -> Path:
+    """Read here, never changed."""
+    return packed
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Path:
+    """A home without a store."""
+    (tmp_path / "empty").mkdir()
+    return tmp_path / "empty"
+
+
+def _edit(file: Path, column: str, row: int, value: object) -> None:
+    table = pq.read_table(file)
+    cells = table[column].to_pylist()
+    cells[row] = value
+    place = table.schema.get_field_index(column)
+    pq.write_table(table.set_column(place, column, pa.array(cells, table.schema.field(column).type)), file)
+
+
+def test_a_pack_verifies_where_no_store_is(pack: Path, nowhere: Path) -> None:
+    assert verify(nowhere, pack, SECTIONS) == []
+    assert list(nowhere.iterdir()) == []
+
+
+def test_the_rows_of_a_pack_give_what_the_views_give(home: Path, pack: Path) -> None:
+    with unpacked(read(pack / "data")) as rows:
+        for view in ("paper_table", "comparison", "discovery", "gain_by_origin", "ledger_balance", "holdout_accuracy"):
+            sql = f"FROM {view} WHERE suite = '{SUITE}' ORDER BY ALL"
+            given, kept = query(home, sql), query(rows, sql)
+            assert given.columns == kept.columns
+            assert [pytest.approx(row, nan_ok=True) for row in given.records()] == kept.records(), view
+
+
+def test_an_edited_answer_is_found_without_a_store(pack: Path, nowhere: Path) -> None:
+    answers = pq.read_table(pack / "data" / "answers.parquet")
+    row = next(i for i, arm in enumerate(answers["arm"].to_pylist()) if arm == "sft")
+    _edit(pack / "data" / "answers.parquet", "correct", row, not answers["correct"][row].as_py())
+    found = verify(nowhere, pack, SECTIONS)
+    assert any(line.startswith("accuracies sft holdout_id *: acc is") for line in found)
+    assert any(line.startswith("paper_table.csv: line 5 has") and "its data gives" in line for line in found)
+    assert any(line.startswith("provenance.json: data.answers.parquet is") for line in found)
+
+
+def test_an_edited_number_is_found_without_a_store(pack: Path, nowhere: Path) -> None:
+    file = pack / "compute.csv"
+    file.write_text(file.read_text().replace("ecology,update,3,3", "ecology,update,3,4"))
+    assert [line.split(" has")[0] for line in verify(nowhere, pack, SECTIONS)] == ["compute.csv: line 6"]
+    _edit(pack / "data" / "ledger.parquet", "amount", 0, 17)
+    assert any(
+        line.startswith("summary.json: checks.largest_ledger_imbalance") for line in verify(nowhere, pack, SECTIONS)
+    )
+
+
+def test_rows_that_are_not_the_stores_are_named(home: Path, pack: Path) -> None:
+    _edit(pack / "data" / "compute.parquet", "seconds", 0, 1e6)  # of a time only the pack's own tables speak
+    found = verify(home, pack, SECTIONS)
+    assert found and all("the store" not in line for line in found)
+    _edit(pack / "data" / "frontier.parquet", "correct", 0, 1)
+    assert any(
+        line.startswith("data/frontier.parquet: row 1 (ecology 0 evaluate holdout_id) has correct 1, the store gives")
+        for line in verify(home, pack, SECTIONS)
+    )
+
+
+def test_damaged_missing_and_strange_rows_are_named_in_a_line(home: Path, pack: Path, nowhere: Path) -> None:
+    file = pack / "data" / "answers.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:400] + bytes([whole[400] ^ 255]) + whole[401:])
+    (found,) = verify(nowhere, pack, SECTIONS)
+    assert found.startswith("data/answers.parquet: damaged (") and "\n" not in found
+    assert verify(home, pack, SECTIONS)[0] == found  # and what the store says, too
+    file.write_bytes(whole)
+    (pack / "data" / "stages.parquet").unlink()
+    assert verify(nowhere, pack, SECTIONS) == ["data: has no stages.parquet, so it holds no rows of a suite"]
+    (pack / "data" / "mine.parquet").write_bytes(whole)
+    (found,) = verify(nowhere, pack, SECTIONS)
+    assert found.startswith("data/mine.parquet: no file of a pack or shard")
+
+
+def test_a_pack_of_before_says_that_it_carries_no_rows(home: Path, pack: Path, nowhere: Path) -> None:
+    shutil.rmtree(pack / "data")
+    stamp = json.loads((pack / "provenance.json").read_text())
+    del stamp["data"]
+    (pack / "provenance.json").write_text(json.dumps(stamp))
+    with pytest.raises(
+        PackError,
+        match=rf"cannot be verified: it is an older pack, which carries no rows .* does not have {SUITE}; run its",
+    ):
+        verify(nowhere, pack, SECTIONS)
+    assert verify(home, pack, SECTIONS) == []  # the store says so
+
+
+def test_other_forms_are_made_of_the_pack_alone(home: Path, pack: Path, nowhere: Path) -> None:
+    files = {path.relative_to(pack).as_posix() for path in export(pack, ("latex", "md", "svg"), pack, SECTIONS)}
+    assert {"paper_table.tex", "found.md", "plots/lineage.svg"} <= files and len(files) == 8 * 2 + 7
+    readme = (pack / "README.md").read_text()
+    for table in pack.glob("*.md"):
+        if table.name != "README.md":
+            for shown in table.read_text().split("\n\n")[1::2]:
+                assert shown.strip() in readme, table.name
+    assert verify(nowhere, pack, SECTIONS) == []
+    text = (pack / "comparisons.tex").read_text()
+    (pack / "comparisons.tex").write_text(text.replace("0.250", "0.001", 1))
+    assert [line.split(":")[0] for line in verify(nowhere, pack, SECTIONS)] == ["comparisons.tex"]
+    build(home, SUITE, pack, SECTIONS)
+    assert not (pack / "comparisons.tex").exists()  # of the pack before
+
+
+def test_the_rows_of_eight_seeds_are_small_and_are_themselves_once_more(tmp_path: Path) -> None:
+    suite = write_big_store(tmp_path)
+    carry(tmp_path, suite, tmp_path / "data")
+    assert sum(file.stat().st_size for file in (tmp_path / "data").iterdir()) < 400_000
+    rows = read(tmp_path / "data")
+    with unpacked(rows) as again:
+        carry(again, suite, tmp_path / "again")
+    assert read(tmp_path / "again") == rows
+    with pytest.raises(StoreError, match="the store has no such suite"):
+        carry(tmp_path, "other-00000000", tmp_path / "other")

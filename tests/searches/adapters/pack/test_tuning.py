@@ -1,0 +1,86 @@
+"""What a pack says about tuning."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_suite import part, write_stage, write_suite
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evolora_core.evaluation.trials import best_trials
+from evolora_core.report import StoredSuite, build, verify
+from evolora_core.searches.adapters.pack.sections import SECTIONS
+from evolora_core.searches.adapters.pack.tuning import edge, tuning_frame
+from evolora_core.store import record
+
+SUITE = "example-0a1b2c3d"
+RATES = {"ecology": ([0.001, 0.002, 0.004], [0.3, 0.5, 0.5]), "sft": ([0.002, 0.004, 0.008], [0.3, 0.4, 0.5])}
+
+
+@pytest.mark.parametrize(
+    ("trials", "chosen", "words"),
+    [
+        ([{"rate": 1}, {"rate": 2}, {"rate": 3}], 1, ""),
+        ([{"rate": 1}, {"rate": 2}, {"rate": 3}], 0, "lowest rate"),
+        ([{"a.rate": 1.0}, {"a.rate": 3.0}], 1, "highest rate"),
+        ([{"rate": 1, "rows": 8}, {"rate": 2}], 0, "lowest rate"),  # `rows` is not what the trials differ in
+        ([{"rate": 1, "rule": "grpo"}, {"rate": 1, "rule": "search"}], 0, ""),
+        ([{"rate": 1}], 0, ""),
+        ([{}, {"rate": 2}], 0, ""),
+    ],
+)
+def test_an_edge_is_the_end_of_what_was_tried(trials: Any, chosen: int, words: str) -> None:
+    assert edge(trials, trials[chosen]) == words
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["sft", "ecology"]), st.integers(0, 2), st.integers(0, 10)),
+        min_size=1,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_the_best_trial_has_the_highest_mean_whatever_the_order(right: Any, shuffled: Any) -> None:
+    answered = [(arm, trial, correct / 10) for arm, trial, correct in right]
+    of_ten: dict[tuple[str, int], list[int]] = {}
+    for arm, trial, correct in right:
+        of_ten.setdefault((arm, trial), []).append(correct)
+    means = {own: Fraction(sum(correct), len(correct)) for own, correct in of_ten.items()}
+    best = best_trials(answered)
+    assert set(best) == {arm for arm, _, _ in answered}
+    for arm, chosen in best.items():
+        rivals = {trial: mean for (own, trial), mean in means.items() if own == arm}
+        assert rivals[chosen] == max(rivals.values())
+        assert all(rivals[trial] < rivals[chosen] for trial in rivals if trial < chosen)  # a tie: the earlier
+    again = list(answered)
+    shuffled.shuffle(again)
+    assert best_trials(again) == best
+
+
+def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
+    for stage in write_suite(tmp_path, SUITE, items=96):
+        record(tmp_path, stage)
+    for arm, (rates, accs) in RATES.items():
+        for i, (rate, acc) in enumerate(zip(rates, accs, strict=True)):
+            for seed, more in {1000: 0.1, 1001: -0.1}.items():
+                changes = json.dumps({"learning_rate": rate})
+                row = {"arm": arm, "trial": i, "changes": changes, "holdout_acc": acc + more, "flops": 10}
+                record(
+                    tmp_path, write_stage(tmp_path, part(SUITE, "tuning", seed, f"try-{arm}-{i}"), {"tuning": [row]})
+                )
+    trials = tuning_frame(StoredSuite(tmp_path, SUITE))
+    assert trials["condition"].tolist() == ["ecology"] * 3 + ["sft"] * 3
+    assert trials["chosen"].tolist() == [False, True, False, False, False, True]
+    assert trials["accuracy"].tolist() == pytest.approx([0.3, 0.5, 0.5, 0.3, 0.4, 0.5]) and set(trials["flops"]) == {20}
+    assert trials["edge"].tolist() == ["", "", "", "", "", "highest learning_rate"]
+    pack = build(tmp_path, SUITE, tmp_path / "pack", SECTIONS)
+    text = (pack / "README.md").read_text()
+    assert (
+        "## Tuning" in text
+        and "| learning_rate 0.008 | holdout_id |        60.0 |        40.0 |   50.0 | yes    | highest learning_rate |"
+        in text
+    )
+    assert verify(tmp_path, pack, SECTIONS) == []
