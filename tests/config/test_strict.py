@@ -82,7 +82,7 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         (
             "sft]",
             "sft, quick]\narms:\n  quick: {like: sft, changes: {trials: []}}",
-            r"quick: 0 trials, but the ecology has 2; all arms are tuned alike",
+            r"quick: 0 trials, but ecology has 2; all arms are tuned alike",
         ),
     ],
 )
