@@ -18,7 +18,7 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module}
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
 
 
@@ -42,6 +42,17 @@ def test_tasks_do_not_know_flows() -> None:
 def test_only_the_report_is_above_the_report() -> None:
     core = {name for name in importers("evolora_core.report") if name.startswith("evolora_core/")}
     assert not {name for name in core if not name.startswith("evolora_core/report/")}
+
+
+def test_only_stages_and_benchmarks_are_above_the_ecology() -> None:
+    others = {name for name in importers("evolora_core.ecology") if not name.startswith("evolora_core/ecology/")}
+    assert not {name for name in others if not name.startswith(("tasks/", "flows/bench/"))}
+
+
+def test_a_learning_rule_is_imported_by_its_name_alone() -> None:
+    from evolora_core.ecology.rules import RULES
+
+    assert not importers(*RULES.values())
 
 
 def test_only_the_store_opens_duckdb() -> None:
