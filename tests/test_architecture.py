@@ -19,7 +19,7 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module}
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
 
 
@@ -53,6 +53,17 @@ def test_statistics_store_and_report_know_no_search() -> None:
     files = [file for name in house[:2] for file in (ROOT / name).rglob("*.*") if file.suffix in (".py", ".sql", ".j2")]
     assert len(files) > 30
     assert not [file for file in files if words.search(file.read_text(encoding="utf-8"))]
+
+
+def test_only_stages_and_benchmarks_are_above_the_ecology() -> None:
+    others = {name for name in importers("evolora_core.ecology") if not name.startswith("evolora_core/ecology/")}
+    assert not {name for name in others if not name.startswith(("tasks/", "flows/bench/"))}
+
+
+def test_a_learning_rule_is_imported_by_its_name_alone() -> None:
+    from evolora_core.ecology.rules import RULES
+
+    assert not importers(*RULES.values())
 
 
 def test_only_the_store_opens_duckdb() -> None:

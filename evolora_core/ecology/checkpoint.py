@@ -3,7 +3,7 @@ dead, stands in the segments of rows (`commits.py`), each written once.
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ def save_state(state: State, folder: Path) -> None:
     save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "state.safetensors")
     document = {
         "generation": state.generation,
-        "organelles": [asdict(organelle) for organelle in state.living],
+        "organelles": [organelle.row() for organelle in state.living],
         "archive": state.archive.state(),
         "ledger": state.ledger.state(),
         "buffers": {str(i): buffer.state() for i, buffer in sorted(state.buffers.items())},
@@ -50,8 +50,7 @@ def load_state(state: State, commit: Commit) -> State:
     document = json.loads((commit.folder / "state.json").read_text(encoding="utf-8"))
     state.archive.restore(document["archive"])
     events = Events.read(commit.segments)
-    organelles = [Organelle(**{**row, "parents": tuple(row["parents"])}) for row in events["dead"]]
-    organelles += [Organelle(**{**row, "parents": tuple(row["parents"])}) for row in document["organelles"]]
+    organelles = [Organelle.from_row(row) for row in [*events["dead"], *document["organelles"]]]
     phase, phase_start, phase_updates, steps = document["phase"]
     return replace(
         state,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evolora_core.ecology.events import Row
+
 
 @dataclass(frozen=True)
 class Organelle:
@@ -29,6 +31,15 @@ class Organelle:
     def alive(self) -> bool:
         """Whether it takes part."""
         return self.died is None
+
+    def row(self) -> Row:
+        """Its fields as JSON values."""
+        return {**vars(self), "parents": list(self.parents)}
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Organelle":
+        """The organelle whose fields `row()` gave."""
+        return cls(**{**row, "parents": tuple(row["parents"])})
 
 
 @dataclass(frozen=True)

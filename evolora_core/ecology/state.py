@@ -6,7 +6,7 @@ else is changed by the methods here alone.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -136,7 +136,7 @@ class State:
         elif left < 0:
             self.ledger.post(self.generation, "default", "sink", name, -left)
         dead = self._change(organelle, died=self.generation, cause=cause)
-        self.events.add("dead", [asdict(dead)])
+        self.events.add("dead", [dead.row()])
         self.buffers.pop(organelle.id, None)
         self.population.clear(organelle.slot)
         self.practice[organelle.slot] = 0
