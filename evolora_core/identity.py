@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import HostError
-from evolora_core.plugins import OURS, source
+from evolora_core.plugins import OURS, source, sql_folders
 
 # They, and the modules below them, decide when and where a stage runs, and never what it computes.
 ORCHESTRATION = ("evolora_core.engine.stage", "evolora_core.searches.base", "evolora_core.searches.registry", "tasks")
@@ -137,11 +137,14 @@ def _code_hash(module: str) -> str:
 
 
 def _data(module: str) -> list[Path]:
-    """The data files of a package, without those of the packages in it."""
+    """The data files of a package, without those of the packages in it, and without the SQL of searches: what that
+    decides is what a pack says, whose stage has it among its settings.
+    """
     file = source(module)
     if file is None or file.name != "__init__.py":
         return []
     files = sorted(path for path in file.parent.rglob("*") if path.suffix in DATA)
+    files = [path for path in files if not {*path.parents} & {*sql_folders().values()}]
     owners = [next(folder for folder in path.parents if (folder / "__init__.py").is_file()) for path in files]
     return [path for path, owner in zip(files, owners, strict=True) if owner == file.parent]
 

@@ -36,3 +36,11 @@ def source(module: str) -> Path | None:
         origin = Path(spec.origin)
         base = (origin.parent if origin.name == "__init__.py" else origin.with_suffix("")).joinpath(*rest)
     return next((file for file in (base / "__init__.py", base.with_suffix(".py")) if file.is_file()), None)
+
+
+@cache
+def sql_folders() -> dict[str, Path]:
+    """Name of each search that has SQL -> the folder `sql` beside its module, with its tables and views."""
+    files = {name: source(module) for name, module in sorted(search_modules().items())}
+    folders = {name: file.parent / "sql" for name, file in files.items() if file is not None}
+    return {name: folder for name, folder in folders.items() if folder.is_dir()}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from evolora_core.artifacts import sha256
 from evolora_core.engine.stage import (
     WHOLE,
     Made,
@@ -19,7 +20,8 @@ from evolora_core.engine.stage import (
 )
 from evolora_core.engine.strict import Strict
 from evolora_core.home import home_path
-from evolora_core.plugins import search_modules
+from evolora_core.identity import digest
+from evolora_core.plugins import sql_folders
 from evolora_core.searches.registry import get_search
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Packed(Strict):
     seeds: list[int]
     stages: dict[str, tuple[str, float]]
     sections: str
+    sql: str  # hash of the tables and views of its search
 
 
 def request_pack(
@@ -46,14 +49,16 @@ def request_pack(
     stages = {name: (result.identity, result.seconds) for name, result in made.items()}
     stages["comparison"] = (comparison.identity, comparison.seconds)
     sections = get_search(suite.config.search).sections
+    folder = sql_folders()[suite.config.search]
+    sql = digest({path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*.sql"))})
     return stage_request(
         suite,
         "pack",
         WHOLE,
         0,
         entry=__name__,
-        also=[sections, f"{search_modules()[suite.config.search]}.sql"],
-        config=Packed(suite=str(suite.id), seeds=list(seeds), stages=stages, sections=sections),
+        also=[sections],
+        config=Packed(suite=str(suite.id), seeds=list(seeds), stages=stages, sections=sections, sql=sql),
         inputs={},
         uses_host=False,
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 import duckdb
 
 from evolora_core.errors import StoreError
-from evolora_core.plugins import search_modules, source
+from evolora_core.plugins import sql_folders
 
 CORE = "core"
 _COMMENT = re.compile(r"--.*")
@@ -52,10 +52,7 @@ class Owner:
 @cache
 def owners() -> tuple[Owner, ...]:
     """The core, then the searches that have SQL, by name. No search is imported."""
-    files = {name: source(module) for name, module in sorted(search_modules().items())}
-    folders = {name: file.parent / "sql" for name, file in files.items() if file is not None}
-    brought = [Owner(name, folder) for name, folder in folders.items() if folder.is_dir()]
-    return (Owner(CORE, Path(__file__).with_name("sql")), *brought)
+    return (Owner(CORE, Path(__file__).with_name("sql")), *(Owner(*own) for own in sql_folders().items()))
 
 
 def run_script(connection: duckdb.DuckDBPyConnection, file: Path) -> None:

@@ -18,7 +18,8 @@ from evolora_core.population.saved import load_population
 
 @pytest.fixture
 def run(small: Any, tmp_path: Path) -> Run:
-    return founded(small, small.config.model_copy(update={"ranks": [2, 4]}), folder=tmp_path)
+    made: Run = founded(small, small.config.model_copy(update={"ranks": [2, 4]}), folder=tmp_path)
+    return made
 
 
 def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(small: Any, run: Run, skill: Any, tmp_path: Path) -> None:

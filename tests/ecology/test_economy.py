@@ -20,7 +20,7 @@ from evolora_core.ecology.selection import cull
 @pytest.fixture
 def ecology(small: Any) -> Run:
     """An ecology and its founders: 0 and 2 practise one family, 1 and 3 the other."""
-    run = founded(small)
+    run: Run = founded(small)
     niches = [organelle.niche for organelle in run.state.living]
     assert niches == [niches[0], niches[1]] * 2 and niches[0] != niches[1]
     return run

@@ -23,7 +23,8 @@ def run_of(small: Any) -> Run:
     config = small.config.model_copy(
         update={"assimilation": small.config.assimilation.model_copy(update={"uplift": 0.1, "alpha": 0.2})}
     )
-    return founded(small, config)
+    run: Run = founded(small, config)
+    return run
 
 
 def with_fault(skill: Adapter, sign: float) -> Adapter:
@@ -108,7 +109,8 @@ def by_fisher(small: Any, rows: int = 8, **more: Any) -> Run:
     """The small ecology, merging by Fisher."""
     changes = {"methods": ["fisher"], "fisher_rows": rows}
     config = small.config.model_copy(update={"assimilation": small.config.assimilation.model_copy(update=changes)})
-    return founded(small, config, **more)
+    run: Run = founded(small, config, **more)
+    return run
 
 
 def remember(run: Run, organelle: Any, family: str, count: int) -> None:

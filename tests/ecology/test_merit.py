@@ -19,7 +19,7 @@ def run(small: Any, request: Any) -> Run:
     """Four organelles, of which two have moved, one of them a learner, and one family is not there."""
     economy = small.config.economy.model_copy(update={"allocation": request.param})
     config = small.config.model_copy(update={"economy": economy, "verifier_error": 0.1})
-    run = founded(small, config, arrivals=("math", "json_repair") if request.param == "merit" else ())
+    run: Run = founded(small, config, arrivals=("math", "json_repair") if request.param == "merit" else ())
     draw = np.random.default_rng(0)
     answers = draw.integers(0, 40, run.state.practice.shape[:2])
     answers[4:] = 0

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-# What the views say decides what a pack says: so that they count in the identity of the stage that makes it.
-import evolora_core.searches.adapters.sql  # noqa: F401
 from evolora_core.report.comparisons import COMPARISON_PLOT
 from evolora_core.report.compute import COMPUTE
 from evolora_core.report.sections import PackPlot, PackTable, Sections
