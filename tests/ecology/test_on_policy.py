@@ -14,9 +14,9 @@ import torch
 from small_ecologies import evolve, founded, without_clock
 
 from evolora_core.config import EcologyConfig
-from evolora_core.ecology import asking
-from evolora_core.ecology.episodes import act, admit, allocate, settle
 from evolora_core.ecology.horizon import first_generation
+from evolora_core.ecology.learning import asking
+from evolora_core.ecology.phases.episodes import act, admit, allocate, settle
 from evolora_core.evaluation.grading import answer_items
 from evolora_core.families import Grade
 from evolora_core.population.saved import load_population

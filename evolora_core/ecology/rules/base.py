@@ -9,7 +9,7 @@ from evolora_core.ecology.memories import Memory
 from evolora_core.evaluation.outcome import Outcome
 
 if TYPE_CHECKING:
-    from evolora_core.ecology.asking import Group
+    from evolora_core.ecology.learning.asking import Group
     from evolora_core.ecology.run import Run
     from evolora_core.ecology.task import Task
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from evolora_core.config.ecology import PlasticityConfig
-from evolora_core.ecology.asking import Group, samples
-from evolora_core.ecology.on_policy import Lesson, Objective, practise, rewards_of
+from evolora_core.ecology.learning.asking import Group, samples
+from evolora_core.ecology.learning.on_policy import Lesson, Objective, practise, rewards_of
 from evolora_core.ecology.organelle import Organelle
 from evolora_core.ecology.rules.base import Answers, Rule
 from evolora_core.ecology.run import Run
