@@ -16,17 +16,17 @@ import pyarrow.parquet as pq
 
 from evolora_core import artifacts, commits
 from evolora_core.ecology.checkpoint import load_state, save_state
-from evolora_core.ecology.choosing import choose
-from evolora_core.ecology.episodes import act, admit, allocate, settle, trade
 from evolora_core.ecology.events import Row, write_tables
 from evolora_core.ecology.founding import found
 from evolora_core.ecology.horizon import Horizon, cooldown_steps, phase_over
 from evolora_core.ecology.ledger import MICRO, SINK, SUN
-from evolora_core.ecology.merging import assimilate
+from evolora_core.ecology.phases.choosing import choose
+from evolora_core.ecology.phases.episodes import act, admit, allocate, settle, trade
+from evolora_core.ecology.phases.merging import assimilate
+from evolora_core.ecology.phases.selection import archive, cull, reproduce
 from evolora_core.ecology.regime import Regime
 from evolora_core.ecology.rules import rule
 from evolora_core.ecology.run import Run
-from evolora_core.ecology.selection import archive, cull, reproduce
 from evolora_core.ecology.state import State
 from evolora_core.ecology.task import Task
 from evolora_core.errors import StageError

@@ -8,9 +8,9 @@ import pytest
 import torch
 from small_ecologies import founded
 
-from evolora_core.ecology.episodes import act, admit, allocate, cell_chances, settle
 from evolora_core.ecology.ledger import SUN, micro
-from evolora_core.ecology.merit import FLOOR, appraise
+from evolora_core.ecology.merit import FLOOR, appraise, cell_chances
+from evolora_core.ecology.phases.episodes import act, admit, allocate, settle
 
 
 def move(state: Any, slot: int) -> None:

@@ -12,8 +12,7 @@ from small_ecologies import evolve, founded, start, without_clock
 
 from evolora_core import commits
 from evolora_core.config import EcologyConfig
-from evolora_core.ecology import evolve as loop
-from evolora_core.ecology.checkpoint import load_state
+from evolora_core.ecology.checkpoint import load_state, save_state
 from evolora_core.ecology.evolve import advance, finish
 from evolora_core.ecology.run import Run
 from evolora_core.probes import probe
@@ -86,15 +85,13 @@ def ended(run: Run) -> Any:
 def test_a_run_killed_between_its_rows_and_its_state_is_the_same_run(
     small: Any, straight: Any, tmp_path: Path, every_generation: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = loop.save_state
-
     def killed(state: Any, folder: Path) -> None:
         if state.generation == 3:
             raise KeyboardInterrupt
-        made(state, folder)
+        save_state(state, folder)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(loop, "save_state", killed)
+        patch.setattr("evolora_core.ecology.evolve.save_state", killed)
         advance(start(small, tmp_path))
     names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert {"g000002", "rows-000003"} <= names and "g000003" not in names

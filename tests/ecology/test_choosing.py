@@ -9,8 +9,8 @@ import pytest
 import torch
 from small_ecologies import founded
 
-from evolora_core.ecology.choosing import choose, shortlist, sum_of
 from evolora_core.ecology.evolve import publish
+from evolora_core.ecology.phases.choosing import choose, shortlist, sum_of
 from evolora_core.ecology.run import Run
 from evolora_core.population.merge import resize
 from evolora_core.population.saved import load_population

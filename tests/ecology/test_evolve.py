@@ -221,7 +221,7 @@ def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(
     """`rank_change` is 1 here, so every child has another rank than its parent, within the bounds."""
     ranks = {}
     for threshold in (0.0, 1.0):
-        monkeypatch.setattr("evolora_core.ecology.selection.WELL_USED", threshold)
+        monkeypatch.setattr("evolora_core.ecology.phases.selection.WELL_USED", threshold)
         folder = tmp_path / str(threshold)
         evolve(small, folder, config=varied)
         known = {row["organelle"]: row for row in rows(folder, "organelles")}

@@ -7,11 +7,11 @@ import pytest
 import torch
 from small_ecologies import change, founded
 
-from evolora_core.ecology import merging
 from evolora_core.ecology.horizon import LONGER
 from evolora_core.ecology.ledger import micro
 from evolora_core.ecology.memories import Memory
-from evolora_core.ecology.merging import fisher_flops, fishers
+from evolora_core.ecology.phases import merging
+from evolora_core.ecology.phases.merging import fisher_flops, fishers
 from evolora_core.ecology.run import Run
 from evolora_core.families.registry import gold
 from evolora_core.population.adapter import Adapter

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from small_ecologies import founded
 
 from evolora_core.config.ecology import EconomyConfig, PlasticityConfig
-from evolora_core.ecology.episodes import admit
 from evolora_core.ecology.evolve import begin
 from evolora_core.ecology.horizon import Horizon, cooldown_steps, limit, phase_over
 from evolora_core.ecology.ledger import SINK, micro
+from evolora_core.ecology.phases.episodes import admit
 from evolora_core.ecology.practice import practice_of, slots_needed
 from evolora_core.ecology.regime import REGIMES, Ecology, Seat, Single
 from evolora_core.population.merge import summed_rank

@@ -8,11 +8,11 @@ import pytest
 import torch
 from small_ecologies import founded
 
-from evolora_core.ecology.asking import observed
-from evolora_core.ecology.episodes import act, admit, allocate
-from evolora_core.ecology.learners import Share
-from evolora_core.ecology.merging import Proposal, answers_of
+from evolora_core.ecology.learning.asking import observed
+from evolora_core.ecology.learning.learners import Share
 from evolora_core.ecology.merit import appraise
+from evolora_core.ecology.phases.episodes import act, admit, allocate
+from evolora_core.ecology.phases.merging import Proposal, answers_of
 from evolora_core.ecology.rules import es
 from evolora_core.evaluation.outcome import Outcome
 from evolora_core.families.base import Item

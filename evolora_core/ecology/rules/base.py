@@ -9,7 +9,7 @@ from evolora_core.evaluation.outcome import Outcome
 from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 if TYPE_CHECKING:
-    from evolora_core.ecology.asking import Group
+    from evolora_core.ecology.learning.asking import Group
     from evolora_core.ecology.run import Run
     from evolora_core.ecology.task import Task
 

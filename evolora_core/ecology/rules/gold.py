@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from evolora_core.ecology.asking import samples
+from evolora_core.ecology.learning.asking import samples
+from evolora_core.ecology.learning.rehearsal import cool, cooldown, rehearse
 from evolora_core.ecology.memories import Memory
-from evolora_core.ecology.rehearsal import cool, cooldown, rehearse
 from evolora_core.ecology.rules.base import Rule
 
 

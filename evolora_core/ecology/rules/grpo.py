@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from evolora_core.ecology.asking import Group, samples
-from evolora_core.ecology.learners import charge_learner
-from evolora_core.ecology.on_policy import Lesson, Objective, practise, rewards_of
+from evolora_core.ecology.learning.asking import Group, samples
+from evolora_core.ecology.learning.learners import charge_learner
+from evolora_core.ecology.learning.on_policy import Lesson, Objective, practise, rewards_of
 from evolora_core.ecology.organelle import Organelle
 from evolora_core.ecology.rules.base import Answers, Rule
 from evolora_core.ecology.run import Run

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evolora_core.ecology.asking import Group, Manner, ask
+from evolora_core.ecology.learning.asking import Group, Manner, ask
+from evolora_core.ecology.learning.rehearsal import cool, cooldown, rehearse
 from evolora_core.ecology.memories import Memory
-from evolora_core.ecology.rehearsal import cool, cooldown, rehearse
 from evolora_core.ecology.rules.base import Answers, Rule
 from evolora_core.ecology.run import Run
 from evolora_core.population.generate import Alternatives

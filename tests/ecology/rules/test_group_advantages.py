@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.ecology.on_policy import step_order
+from evolora_core.ecology.learning.on_policy import step_order
 from evolora_core.ecology.rules.grpo import advantages
 
 

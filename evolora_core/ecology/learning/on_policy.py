@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evolora_core.ecology.asking import Group
-from evolora_core.ecology.learners import Step, gradient_step, learners_of, teach, train
+from evolora_core.ecology.learning.asking import Group
+from evolora_core.ecology.learning.learners import Step, gradient_step, learners_of, teach, train
 from evolora_core.ecology.organelle import Organelle
 from evolora_core.ecology.rules.base import Answers
 from evolora_core.ecology.run import Run

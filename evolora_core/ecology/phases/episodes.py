@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evolora_core.ecology.asking import Group
 from evolora_core.ecology.events import Row
+from evolora_core.ecology.learning.asking import Group
 from evolora_core.ecology.ledger import SINK, SUN, micro
 from evolora_core.ecology.memories import Memory
-from evolora_core.ecology.merit import Merit, appraise
+from evolora_core.ecology.merit import appraise, cell_chances
 from evolora_core.ecology.organelle import Organelle
 from evolora_core.ecology.rules.base import Answers
 from evolora_core.ecology.run import Run
@@ -56,30 +56,6 @@ def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
         for cell in draw.choice(len(run.task.cells), size=share, p=chances[organelle.niche]):
             groups.append(Group(organelle, int(draw.choice(run.task.members[cell]))))
     return groups
-
-
-def cell_chances(run: Run, merit: Merit, niche: str) -> np.ndarray:
-    """Probability `[cells]` that an organelle of a niche practises each cell.
-
-    Within the niche, and within the rest, a share is uniform; the remainder follows learning progress (the gap
-    between a fast and a slow success average, as in Oudeyer et al. 2007) plus the variance p(1-p) of the reward,
-    without which a sample teaches nothing.
-    """
-    config = run.config.curriculum
-    fast, slow = run.state.curriculum[:, 0], run.state.curriculum[:, 1]
-    progress = 1.0 if run.uniform else np.abs(fast - slow) + fast * (1 - fast) + 1e-6
-    interest = progress * merit.interest
-    there = run.present_cells
-    inside = np.array([family == niche for family, _ in run.task.cells]) & there
-    outside = ~inside & there
-    chances = np.zeros(len(run.task.cells))
-    for part, share in ((inside, config.focus), (outside, 1 - config.focus)):
-        if part.any():
-            share = share if inside.any() and outside.any() else 1.0
-            mixed = config.uniform * part / part.sum() + (1 - config.uniform) * part * interest / interest[part].sum()
-            chances += share * mixed
-    result: np.ndarray = chances / chances.sum()
-    return result
 
 
 def act(run: Run, groups: Sequence[Group]) -> Answers:
