@@ -83,8 +83,8 @@ class StoredSuite:
         """Split -> the share of its prompts that another seed has too: items of small families are drawn again."""
         sql = """
             WITH asked AS (
-                SELECT DISTINCT split, seed, coalesce(prompt, task_id) AS prompt FROM evaluations JOIN complete_seeds USING (suite, seed)
-                WHERE suite = $suite
+                SELECT DISTINCT split, seed, coalesce(prompt, task_id) AS prompt
+                FROM evaluations JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
             ), counted AS (SELECT split, prompt, count(*) AS seeds FROM asked GROUP BY ALL)
             SELECT split, coalesce(sum(seeds) FILTER (WHERE seeds > 1), 0) / sum(seeds) AS share
             FROM counted GROUP BY split

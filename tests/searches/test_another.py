@@ -43,7 +43,7 @@ def write(home: Path, seeds: Sequence[int] = SEEDS) -> list[Slice]:
             steps[0]["note"] = f"{seed} seconds on this machine"
             tries = [{"step": i, "place": 0, "number": 7 + e} for i, e in enumerate(errors)]
             spent = [{"purpose": "search", "flops": 100 + seed, "executed_flops": 100, "tokens": 0, "seconds": 0.5}]
-            tables = {"number_steps": steps, "number_tries": tries, "compute": spent}
+            tables: dict[str, Any] = {"number_steps": steps, "number_tries": tries, "compute": spent}
             made.append(write_stage(home, part(SUITE, condition, seed, "search"), tables))
             answers = [
                 {"split": "test", "task_id": f"within-{i}", "arm": condition, "correct": errors[-1] < i / 8}
