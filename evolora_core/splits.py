@@ -3,11 +3,7 @@
 HOLDOUTS = ("holdout_id", "holdout_ood", "retention")  # looked at once, at the end
 SPLITS = ("train", "selection", *HOLDOUTS, "reselection")  # in the order in which they are drawn
 TITLES = {"holdout_id": "in distribution", "holdout_ood": "out of distribution", "retention": "retention"}
-_WHERE = {
-    "holdout_id": TITLES["holdout_id"],
-    "holdout_ood": TITLES["holdout_ood"],
-    "retention": "on the retention families",
-}
+_WHERE = TITLES | {"retention": "on the retention families"}
 
 
 def title(split: str) -> str:

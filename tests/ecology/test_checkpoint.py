@@ -11,11 +11,11 @@ import pytest
 from small_ecologies import evolve, founded, start, without_clock
 
 from evolora_core import commits
-from evolora_core.config import EcologyConfig
 from evolora_core.ecology.checkpoint import load_state, save_state
 from evolora_core.ecology.evolve import advance, finish
 from evolora_core.ecology.run import Run
 from evolora_core.probes import probe
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 
 def tiny(small: Any, generations: int) -> EcologyConfig:

@@ -13,14 +13,14 @@ import pytest
 import torch
 from small_ecologies import evolve, founded, without_clock
 
-from evolora_core.config import EcologyConfig
 from evolora_core.ecology.horizon import first_generation
 from evolora_core.ecology.learning import asking
 from evolora_core.ecology.phases.episodes import act, admit, allocate, settle
 from evolora_core.evaluation.grading import answer_items
-from evolora_core.families import Grade
+from evolora_core.families.base import Grade
 from evolora_core.population.saved import load_population
 from evolora_core.probes import watch
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 RULES = ["grpo", "hebbian", "es"]
 

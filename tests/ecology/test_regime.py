@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_ecologies import founded
 
-from evolora_core.config.ecology import EconomyConfig, PlasticityConfig
 from evolora_core.ecology.evolve import begin
 from evolora_core.ecology.horizon import Horizon, cooldown_steps, limit, phase_over
 from evolora_core.ecology.ledger import SINK, micro
@@ -16,6 +15,7 @@ from evolora_core.ecology.phases.episodes import admit
 from evolora_core.ecology.practice import practice_of, slots_needed
 from evolora_core.ecology.regime import REGIMES, Ecology, Seat, Single
 from evolora_core.population.merge import summed_rank
+from evolora_core.searches.adapters.settings.ecology import EconomyConfig, PlasticityConfig
 
 
 def test_their_words_key_their_random_streams(small: Any) -> None:

@@ -136,6 +136,11 @@ def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path
         StoreError, match=r"evaluate of .* was made otherwise there: identity_document seed null, and 7 here"
     ):
         merge(tmp_path, [other])
+    slower = _copy(shards[1], tmp_path / "slower", '"summary": {}', '"summary": {"generation_seconds": 9}')
+    assert merge(tmp_path, [slower]).stages == 0  # a time is no result
+    richer = _copy(shards[1], tmp_path / "richer", '"summary": {}', '"summary": {"rho": 9}')
+    with pytest.raises(StoreError, match="has other results there: summary rho null, and 9 here"):
+        merge(tmp_path, [richer])
     settings = Path(shutil.copytree(shards[0], tmp_path / "settings"))
     suite = pq.read_table(settings / "suite.parquet").to_pylist()[0]
     config = json.loads(suite["config"])

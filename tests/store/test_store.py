@@ -156,6 +156,10 @@ def test_a_newer_store_is_refused_in_one_line_and_can_be_rebuilt(home: Path) -> 
         assert "\n" not in str(error.value)
     rebuild(home)
     assert query(home, "SELECT count(*) FROM sft_steps").rows == [(3,)]
+    with duckdb.connect(str(store_path(home))) as raw:
+        raw.execute("UPDATE schema_version SET version = 99 WHERE owner = 'adapters'")
+    with pytest.raises(StoreError, match="its schema 99 of adapters is newer than this Evolora's 1; use that newer"):
+        query(home, "SELECT 1")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from evolora_core.config.ecology import PlasticityConfig
 from evolora_core.ecology.learning.asking import Group
 from evolora_core.ecology.learning.learners import learners_of, teach, train
 from evolora_core.ecology.memories import Memory
@@ -13,6 +12,7 @@ from evolora_core.ecology.organelle import Organelle
 from evolora_core.ecology.rules.base import Answers
 from evolora_core.ecology.run import Run
 from evolora_core.population.train import Batch, build_batch
+from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 
 def rehearse(run: Run, groups: Sequence[Group], answers: Answers) -> None:

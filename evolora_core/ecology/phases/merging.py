@@ -7,7 +7,6 @@ from itertools import permutations
 
 import numpy as np
 
-from evolora_core.config.ecology import AssimilationConfig
 from evolora_core.ecology.horizon import affords
 from evolora_core.ecology.learning.asking import ask
 from evolora_core.ecology.learning.rehearsal import batch_of
@@ -20,6 +19,7 @@ from evolora_core.evaluation.grading import charge
 from evolora_core.population.fisher import Fisher, fishers_of
 from evolora_core.population.merge import merge
 from evolora_core.population.slots import HOST
+from evolora_core.searches.adapters.settings.ecology import AssimilationConfig
 
 ARMS = 4  # child, two parents and host answer in a test
 

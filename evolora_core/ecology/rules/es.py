@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evolora_core.config.ecology import PlasticityConfig
 from evolora_core.ecology.learning.asking import Group, ask, samples
 from evolora_core.ecology.learning.learners import Share, charge_learner, learners_of, teach
 from evolora_core.ecology.merit import Merit, appraise, cell_chances
@@ -24,6 +23,7 @@ from evolora_core.evaluation.grading import charge
 from evolora_core.evaluation.outcome import Outcome
 from evolora_core.population.mirrored import slope
 from evolora_core.population.stack import Population
+from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 
 @dataclass(frozen=True)

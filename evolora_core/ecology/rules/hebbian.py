@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from evolora_core.config.ecology import PlasticityConfig
 from evolora_core.ecology.learning.asking import Group, samples
 from evolora_core.ecology.learning.on_policy import Lesson, Objective, practise, rewards_of
 from evolora_core.ecology.organelle import Organelle
@@ -19,6 +18,7 @@ from evolora_core.ecology.rules.base import Answers, Rule
 from evolora_core.ecology.run import Run
 from evolora_core.population.hebbian import hebbian_flops, hebbian_step
 from evolora_core.population.train import Batch, build_batch
+from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 
 def learn(run: Run, groups: Sequence[Group], answers: Answers) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from small_ecologies import founded
 
-from evolora_core.config.ecology import PlasticityConfig
 from evolora_core.ecology.rules import RULES, rule
 from evolora_core.errors import ConfigError
+from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 
 def test_every_rule_of_a_suite_has_a_file_of_its_name() -> None:

@@ -9,6 +9,7 @@ import pandas as pd
 from evolora_core.report import comparisons, takeaways
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
+from evolora_core.splits import TITLES
 
 
 def paper_rows(stored: StoredSuite) -> pd.DataFrame:
@@ -21,9 +22,7 @@ def paper_table(suite: str, data: pd.DataFrame) -> Table:
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("seeds", lambda r: str(r["seeds"])),
-        Column("in distribution %", _interval("holdout_id")),
-        Column("out of distribution %", _interval("holdout_ood")),
-        Column("retention %", _interval("retention")),
+        *(Column(f"{title} %", _interval(split)) for split, title in TITLES.items()),
         Column("total FLOPs", number("total_flops", "{:.3g}")),
     ]
     return Table("paper_table", f"{suite}: accuracy, means over seeds with 95 % intervals", data, columns)
