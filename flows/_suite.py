@@ -13,6 +13,7 @@ from prefect.task_runners import TaskRunner
 from pydantic import Field
 
 from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
+from evolora_core.engine.strict import stated
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.home import home_path
 from evolora_core.run_index import SuiteId, begin, entries, forget_entry, write_plan
@@ -91,7 +92,7 @@ def make_suite(
     check_machine(config)
     check_suite(config, out)
     own = suite_id(config)
-    begin(home_path(), own, config.model_dump(mode="json"), Path(packs))
+    begin(home_path(), own, stated(config), Path(packs))
     search = get_search(config.search)
     made = Suite(config, own, use_host(config))
     steps = search.plan(made)

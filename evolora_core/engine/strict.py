@@ -133,8 +133,8 @@ def checked(document: Document, model: type[Model]) -> Model:
 
 
 def stated(model: BaseModel) -> dict[str, Any]:
-    """The settings as JSON, for a hash: a setting that came LATER is left out where it stands at its default, so that
-    what was hashed before it came still has its hash.
+    """The settings as JSON, for hashes and files: a setting that came LATER is left out where it stands at its default,
+    so that what was hashed, or written, before it came is still the same.
     """
     kept: dict[str, Any] = model.model_dump(mode="json")
     for name, field in type(model).model_fields.items():

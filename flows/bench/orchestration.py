@@ -19,6 +19,7 @@ from statistics import median
 from typing import Any
 
 from evolora_core.artifacts import write_json
+from evolora_core.engine.strict import stated
 from evolora_core.errors import StageError
 from evolora_core.run_index import entries, suites
 from evolora_core.searches.base import Experiment
@@ -54,7 +55,7 @@ def _run(way: str, config: Experiment) -> dict[str, float]:
     """One run in a home of its own; its clock."""
     with tempfile.TemporaryDirectory(prefix="evolora-bench-") as folder:
         suite = Path(folder) / "suite.json"
-        write_json(suite, config.model_dump(mode="json"))
+        write_json(suite, stated(config))
         done = subprocess.run(
             [sys.executable, "-m", "flows.bench.orchestration", way, str(suite)],
             cwd=folder,
@@ -98,7 +99,7 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     start_worker(config.threads)
     started = time.perf_counter()
     made = Suite(config, suite_id(config), use_host(config))
-    write_suite(home, made.id, config.model_dump(mode="json"))
+    write_suite(home, made.id, stated(config))
     results: dict[str, StageResult] = {}
 
     def result(need: Step | Sequence[Step] | None) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evolora_core.artifacts import write_json
+from evolora_core.engine.strict import stated
 from evolora_core.errors import StageError
 from evolora_core.run_index import Entry, entries, suites
 from evolora_core.searches.base import Experiment
@@ -30,7 +31,7 @@ class Victim:
     def make(cls, folder: Path, config: Experiment, home: Path | None = None) -> "Victim":
         """A suite file in `folder`; the home is beside it unless given."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "suite.json", config.model_dump(mode="json"))
+        write_json(folder / "suite.json", stated(config))
         return cls(config, folder, home or folder / "home", folder / "log.txt")
 
     def start(self, *arguments: str, module: str = "flows.cli") -> subprocess.Popen[bytes]:

@@ -63,6 +63,7 @@ def run_and_show(config: "Experiment", packs: Path, only: Sequence[str] = ()) ->
     from evolora_core.home import prepare_home
 
     home = prepare_home()
+    from evolora_core.engine.strict import stated
     from evolora_core.run_index import begin
     from evolora_core.searches.registry import suite_id
     from flows._preflight import check_machine, check_suite
@@ -71,7 +72,7 @@ def run_and_show(config: "Experiment", packs: Path, only: Sequence[str] = ()) ->
     check_machine(config)
     check_suite(config, packs / config.name)
     suite = suite_id(config)
-    begin(home, suite, config.model_dump(mode="json"), packs)  # from here on `evolora retry` knows it
+    begin(home, suite, stated(config), packs)  # from here on `evolora retry` knows it
     with embedded_prefect(home):
         from flows.paper_suite import paper_suite
         from tasks._worker import show_log
