@@ -2,7 +2,7 @@
 
 A commit is a folder `checkpoints/g000020`: what the loop needs to go on, after 20 rounds. It is written beside its
 name, hashed, and moved into place; the last two are kept. What only grows, the rows of tables, is not written again:
-each commit leaves the new ones in a segment `checkpoints/rows-000020`, which stays. The manifest of a commit or segment
+each commit leaves the new ones in a segment `checkpoints/rows/000020`, which stays. The manifest of a commit or segment
 names the segment before it, with that one's hash, so that a commit writes and reads no more than one link of the chain,
 however long it is. A segment is written before its commit; one that no commit leads to is of a killed loop, and is
 dropped.
@@ -20,6 +20,7 @@ from evolora_core.artifacts import MANIFEST, sha256
 log = logging.getLogger(__name__)
 
 KEPT = 2
+ROWS = "rows"  # folder of the segments, apart from the commits, which are listed at every commit
 Write = Callable[[Path], None]  # writes files into an empty folder
 
 
@@ -43,7 +44,7 @@ def commit(checkpoints: Path, number: int, write: Write, append: Write | None = 
     before = _commits(checkpoints)
     link = _link(before[-1]) if before else None
     if append:
-        segment = checkpoints / f"rows-{number:06d}"
+        segment = segment_of(checkpoints, number)
         _make(segment, append, link)
         link = {"name": segment.name, "sha256": sha256(segment / MANIFEST)}
     _make(target, write, link)
@@ -67,10 +68,15 @@ def latest(checkpoints: Path) -> Commit | None:
 
     found = newest_whole(reversed(_commits(checkpoints)), damage)
     kept = chains[found] if found else []
-    for folder in checkpoints.glob("rows-*"):
+    for folder in (checkpoints / ROWS).glob("*"):
         if folder not in kept:
             shutil.rmtree(folder)
     return Commit(int(found.name.removeprefix("g")), found, kept) if found else None
+
+
+def segment_of(checkpoints: Path, number: int) -> Path:
+    """Where the rows are that the commit after so many rounds left."""
+    return checkpoints / ROWS / f"{number:06d}"
 
 
 def newest_whole(folders: Iterable[Path], damage: Callable[[Path], str | None]) -> Path | None:
@@ -109,13 +115,13 @@ def _chain(folder: Path) -> tuple[list[Path], str | None]:
     found: list[Path] = []
     link = _link(folder)
     while link:
-        segment = folder.with_name(link["name"])
+        segment = folder.parent / ROWS / link["name"]
         if not segment.is_dir():
-            return found, f"{segment.name} is gone"
+            return found, f"{ROWS}/{segment.name} is gone"
         if reason := artifacts.damage(segment):
-            return found, f"{segment.name}: {reason}"
+            return found, f"{ROWS}/{segment.name}: {reason}"
         if sha256(segment / MANIFEST) != link["sha256"]:
-            return found, f"{segment.name} was changed"
+            return found, f"{ROWS}/{segment.name} was changed"
         found.insert(0, segment)
         link = _link(segment)
     return found, None

@@ -38,7 +38,7 @@ def resumed(folder: Path) -> tuple[int, str]:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.relative_to(folder).as_posix() for path in [*folder.glob("g*"), *folder.glob("rows/*")])
 
 
 def spoil(path: Path) -> None:
@@ -47,7 +47,7 @@ def spoil(path: Path) -> None:
 
 def test_two_commits_are_kept_and_all_rows(tmp_path: Path) -> None:
     assert loop(tmp_path, 5) == (15, "12345")
-    assert names(tmp_path) == ["g000004", "g000005", *(f"rows-00000{i}" for i in range(1, 6))]
+    assert names(tmp_path) == ["g000004", "g000005", *(f"rows/00000{i}" for i in range(1, 6))]
     assert resumed(tmp_path) == (15, "12345")
 
 
@@ -64,20 +64,20 @@ def test_rows_are_no_part_of_a_loop_that_has_none(tmp_path: Path) -> None:
     assert found and found.number == 3 and found.segments == [] and names(tmp_path) == ["g000002", "g000003"]
 
 
-@pytest.mark.parametrize("name", ["g000003/text", "g000003/manifest.json", "rows-000003/text", "rows-000003"])
+@pytest.mark.parametrize("name", ["g000003/text", "g000003/manifest.json", "rows/000003/text", "rows/000003"])
 def test_what_is_damaged_is_gone_on_from_before_it(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
     loop(tmp_path, 3)
-    spoil(tmp_path / name) if "/" in name else shutil.rmtree(tmp_path / name)
+    spoil(tmp_path / name) if (tmp_path / name).is_file() else shutil.rmtree(tmp_path / name)
     with caplog.at_level(logging.WARNING):
         assert resumed(tmp_path) == (3, "12")
     assert "checkpoint g000003: " in caplog.text and "going on from before it" in caplog.text
-    assert names(tmp_path) == ["g000002", "rows-000001", "rows-000002"]
+    assert names(tmp_path) == ["g000002", "rows/000001", "rows/000002"]
     assert loop(tmp_path, 6) == (21, "123456")
 
 
 def test_rows_that_both_commits_need_leave_nothing_to_go_on_from(tmp_path: Path) -> None:
     loop(tmp_path, 4)
-    spoil(tmp_path / "rows-000002" / "text")
+    spoil(tmp_path / "rows/000002" / "text")
     assert resumed(tmp_path) == (0, "") and names(tmp_path) == []
     assert loop(tmp_path, 4) == (10, "1234")
 
@@ -86,8 +86,8 @@ def test_rows_of_another_run_are_not_taken_for_its_own(tmp_path: Path) -> None:
     """A segment that is whole, but is not the one that was there when the commit was made."""
     loop(tmp_path / "a", 3)
     loop(tmp_path / "b", 1)
-    shutil.rmtree(tmp_path / "a" / "rows-000002")
-    commits._make(tmp_path / "a" / "rows-000002", partial(write, "x"), None)
+    shutil.rmtree(tmp_path / "a" / "rows/000002")
+    commits._make(tmp_path / "a" / "rows/000002", partial(write, "x"), None)
     assert resumed(tmp_path / "a") == (0, "")
 
 
@@ -114,7 +114,7 @@ def test_a_loop_killed_at_any_write_ends_as_if_nothing_had_been(
     assert resumed(folder) == (total, lines)
     assert loop(folder, 6) == (21, "123456")
     assert resumed(folder) == (21, "123456")
-    assert not list(folder.glob("*.partial"))
+    assert not list(folder.rglob("*.partial"))
 
 
 def test_a_copied_folder_is_gone_on_from(tmp_path: Path) -> None:

@@ -17,6 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from tqdm import tqdm
 
+<<<<<<< HEAD
+=======
+from evolora_core.commits import segment_of
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.experiment import SuiteConfig
+>>>>>>> state
 from evolora_core.datasets import build_splits
 from evolora_core.ecology import evolve
 from evolora_core.ecology.horizon import Horizon
@@ -26,7 +32,7 @@ from evolora_core.ecology.task import Task
 from evolora_core.families.base import Item
 from evolora_core.hosts.host import Host, load_host
 from evolora_core.pricing import Prices, price
-from evolora_core.probes import probe, watch
+from evolora_core.probes import watch
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -63,8 +69,8 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Commit:
-    """What a run has written by a commit: milliseconds that it took (median of the commits around), bytes of its state
-    and of the rows since the one before.
+    """What a run has written by a commit: milliseconds that it took, bytes of its state and of the rows since the one
+    before.
     """
 
     generation: int
@@ -138,33 +144,48 @@ def _begun(config: SuiteConfig, task: Task, changes: dict[str, object], folder: 
     return evolve.begin(task, ecology, Horizon(ecology.generations), REGIMES["ecology"], folder)
 
 
-def measure_commits(config: SuiteConfig, host: Host, at: Sequence[int] = (20, 400), around: int = 5) -> list[Commit]:
-    """What a commit takes at some generations of one run that commits after each. The time is the median of so many
-    commits on either side.
+def measure_commits(config: SuiteConfig, host: Host, at: Sequence[int] = (20, 400), repeats: int = 9) -> list[Commit]:
+    """What a commit takes in runs that have committed after each of so many generations. The runs take turns, so that
+    whatever else the machine does slows all of them; the times are medians.
     """
     torch.set_num_threads(config.threads)
     items = build_splits(config.data, 0)["train"]
+<<<<<<< HEAD
     prices = price(host, items, config.ecology.practice, config.decoding, 0)
+=======
+    task = Task(
+        host, items, [], config.decoding, 0, price(host, items, practice_of(config.ecology), config.decoding, 0)
+    )
+>>>>>>> state
     plasticity = config.ecology.plasticity.model_dump() | {"steps": 1, "batch_rows": 4, "buffer": MEMORIES}
     economy = config.ecology.economy.model_dump() | {"ticket": 0.0}  # so that nobody goes bankrupt
     changes: dict[str, object] = {**LONG_RUN, "plasticity": plasticity, "economy": economy, "trials": []}
-    taken: dict[int, float] = {}
-    written: dict[int, tuple[int, int]] = {}
+    with TemporaryDirectory(prefix="evolora-bench-") as folder:
+        runs = {generations: _begun(config, task, changes, Path(folder) / str(generations)) for generations in at}
+        taken: dict[int, list[float]] = {generations: [] for generations in at}
+        for generations, run in runs.items():
+            for _ in tqdm(range(generations - 1), desc="before the commits", unit="generation"):
+                _committed(run)
+        for _ in range(repeats):
+            for generations, run in runs.items():
+                taken[generations].append(_committed(run))
+        return [
+            Commit(
+                generations,
+                1000 * median(taken[generations]),
+                _bytes(run.checkpoints / f"g{run.state.generation:06d}"),
+                _bytes(segment_of(run.checkpoints, run.state.generation)),
+            )
+            for generations, run in runs.items()
+        ]
 
-    def weigh(generation: int, folder: Path) -> None:
-        rows = folder.with_name(f"rows-{generation:06d}")
-        written[generation] = (_bytes(folder), _bytes(rows))
 
-    task = Task(host, items, [], config.decoding, 0, prices)
-    with TemporaryDirectory(prefix="evolora-bench-") as folder, probe("committed", weigh):
-        run = _begun(config, task, changes, Path(folder))
-        for generation in tqdm(range(1, max(at) + around + 1), desc="commits", unit="generation"):
-            evolve.generation(run)
-            started = time.perf_counter()
-            evolve.commit(run.state, run.checkpoints)
-            taken[generation] = 1000 * (time.perf_counter() - started)
-    near = {g: [taken[n] for n in range(g - around, g + around + 1) if n in taken] for g in at}
-    return [Commit(generation, median(near[generation]), *written[generation]) for generation in at]
+def _committed(run: Run) -> float:
+    """Seconds of the commit after one more generation."""
+    evolve.generation(run)
+    started = time.perf_counter()
+    evolve.commit(run.state, run.checkpoints)
+    return time.perf_counter() - started
 
 
 def _bytes(folder: Path) -> int:

@@ -42,7 +42,7 @@ def test_a_commit_does_not_grow_with_the_generations_behind_it(
     written: dict[int, tuple[int, int]] = {}
 
     def weigh(generation: int, folder: Path) -> None:
-        written[generation] = size(folder), size(folder.with_name(f"rows-{generation:06d}"))
+        written[generation] = size(folder), size(commits.segment_of(folder.parent, generation))
 
     run = start(small, tmp_path, tiny(small, 40))
     with probe("committed", weigh):
@@ -93,14 +93,14 @@ def test_a_run_killed_between_its_rows_and_its_state_is_the_same_run(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("evolora_core.ecology.evolve.save_state", killed)
         advance(start(small, tmp_path))
-    names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
-    assert {"g000002", "rows-000003"} <= names and "g000003" not in names
+    lost = commits.segment_of(tmp_path / "checkpoints", 3)
+    assert lost.exists() and not (tmp_path / "checkpoints" / "g000003").exists()
     resumed = start(small, tmp_path)
-    assert resumed.state.generation == 2 and not (tmp_path / "checkpoints" / "rows-000003").exists()
+    assert resumed.state.generation == 2 and not lost.exists()
     assert ended(resumed) == without_clock(straight.folder)
 
 
-@pytest.mark.parametrize(("segment", "generation"), [("rows-000003", 2), ("rows-000001", 0)])
+@pytest.mark.parametrize(("segment", "generation"), [("rows/000003", 2), ("rows/000001", 0)])
 def test_rows_that_are_damaged_are_gone_on_from_before_them(
     small: Any,
     straight: Any,

@@ -49,5 +49,16 @@ def test_an_ecology_is_timed_by_phase_and_size() -> None:
     assert len(ecology.plot(points).axes) == 3
 
 
+def test_commits_are_weighed_early_and_late() -> None:
+    from evolora_core.hosts import load_host
+
+    config = load_suite("configs/suites/tiny.yaml", [])
+    early, late = ecology.measure_commits(config, load_host("nano"), at=(3, 12), repeats=2)
+    assert (early.generation, late.generation) == (3, 12) and min(early.milliseconds, late.milliseconds) > 0
+    assert late.state_bytes < 1.02 * early.state_bytes and late.row_bytes < 1.2 * early.row_bytes
+    rows: Any = ecology.commit_rows([early, late])
+    assert [row["ratio"] for row in rows[:3]] == [1, 1, 1] and {row["unit"] for row in rows} == {"ms", "KiB"}
+
+
 def test_the_fitted_power_is_that_of_the_line() -> None:
     assert ecology.exponent([(1, 3.0), (10, 300.0), (100, 30000.0)]) == pytest.approx(2)
