@@ -17,12 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from tqdm import tqdm
 
-<<<<<<< HEAD
-=======
 from evolora_core.commits import segment_of
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
-from evolora_core.searches.adapters.experiment import SuiteConfig
->>>>>>> state
 from evolora_core.datasets import build_splits
 from evolora_core.ecology import evolve
 from evolora_core.ecology.horizon import Horizon
@@ -150,13 +145,7 @@ def measure_commits(config: SuiteConfig, host: Host, at: Sequence[int] = (20, 40
     """
     torch.set_num_threads(config.threads)
     items = build_splits(config.data, 0)["train"]
-<<<<<<< HEAD
-    prices = price(host, items, config.ecology.practice, config.decoding, 0)
-=======
-    task = Task(
-        host, items, [], config.decoding, 0, price(host, items, practice_of(config.ecology), config.decoding, 0)
-    )
->>>>>>> state
+    task = Task(host, items, [], config.decoding, 0, price(host, items, config.ecology.practice, config.decoding, 0))
     plasticity = config.ecology.plasticity.model_dump() | {"steps": 1, "batch_rows": 4, "buffer": MEMORIES}
     economy = config.ecology.economy.model_dump() | {"ticket": 0.0}  # so that nobody goes bankrupt
     changes: dict[str, object] = {**LONG_RUN, "plasticity": plasticity, "economy": economy, "trials": []}
