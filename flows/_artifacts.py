@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from prefect.artifacts import create_link_artifact, create_table_artifact
 
-from evolora_core.home import home_path
+from evolora_core.engine.home import home_path
 
 if TYPE_CHECKING:
     from evolora_core.report.sections import Sections

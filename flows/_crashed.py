@@ -17,7 +17,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.runtime import flow_run
 from prefect.states import Crashed
 
-from evolora_core.run_index import alive
+from evolora_core.engine.run_index import alive
 
 TAG = "evolora-process"
 

@@ -6,16 +6,16 @@ Loads no Prefect, and torch only where `dtype: auto` asks what the machine is fa
 from collections.abc import Sequence
 from pathlib import Path
 
+from evolora_core.engine.home import home_path
+from evolora_core.engine.identity import host_files_hash
+from evolora_core.engine.run_index import suites
 from evolora_core.engine.stage import HostUse
-from evolora_core.home import home_path
-from evolora_core.hosts.arithmetic import settled_dtype
-from evolora_core.hosts.catalog import find_host
-from evolora_core.hosts.fetch import fetch_host
-from evolora_core.hosts.host import check_device, load_host
-from evolora_core.hosts.rehearsal import rehearse
-from evolora_core.identity import host_files_hash
-from evolora_core.pack_folder import check_place
-from evolora_core.run_index import suites
+from evolora_core.language.hosts.arithmetic import settled_dtype
+from evolora_core.language.hosts.catalog import find_host
+from evolora_core.language.hosts.fetch import fetch_host
+from evolora_core.language.hosts.host import check_device, load_host
+from evolora_core.language.hosts.rehearsal import rehearse
+from evolora_core.report.pack_folder import check_place
 from evolora_core.searches.base import Experiment
 from evolora_core.searches.registry import get_search, load_experiment
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evolora_core.engine.stage import StageResult
-from evolora_core.pack_folder import put
+from evolora_core.report.pack_folder import put
 
 
 def publish(result: StageResult, out: Path, own: Collection[str]) -> Path:

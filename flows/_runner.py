@@ -24,9 +24,9 @@ from prefect.task_runners import TaskRunner
 from prefect.utilities.collections import visit_collection
 from prefect.utilities.engine import collect_task_run_inputs_sync, resolve_inputs_sync
 
+from evolora_core.engine.home import home_path
+from evolora_core.engine.run_index import now, read_entry, write_entry
 from evolora_core.engine.stage import StageRequest, StageResult
-from evolora_core.home import home_path
-from evolora_core.run_index import now, read_entry, write_entry
 from flows._workers import Worker, Workers, lost
 from tasks.stage import StageTask, reason, request_of, reuse, stands
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from evolora_core.artifacts import write_json
+from evolora_core.engine.artifacts import write_json
 from evolora_core.errors import StageError
 
 log = logging.getLogger("evolora_core.stages")

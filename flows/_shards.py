@@ -4,9 +4,9 @@ import json
 import time
 from pathlib import Path
 
-from evolora_core.artifacts import commit, partial_folder
+from evolora_core.engine.artifacts import commit, partial_folder
+from evolora_core.engine.run_index import SuiteId, now, write_entry
 from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
-from evolora_core.run_index import SuiteId, now, write_entry
 from evolora_core.searches.comparing import COMPARISON, in_words
 from evolora_core.searches.registry import get_search
 from flows._preflight import asked_suite
@@ -16,8 +16,8 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     """Compare the seeds that the store has in every condition, as the stage `compare` would have; returns them. There
     may be none yet.
     """
-    from evolora_core.evaluation.comparisons import write_tables
     from evolora_core.report.stored import StoredSuite
+    from evolora_core.statistics.comparisons import write_tables
     from evolora_core.store import Slice, query, record
 
     stored = StoredSuite(home, suite)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import StageResult, Step
 from evolora_core.errors import ConfigError
-from evolora_core.run_index import SuiteId
 from evolora_core.searches.comparing import COMPARISON
 from evolora_core.searches.packing import PACK
 from flows._runner import StageFuture, StageRunner

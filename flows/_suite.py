@@ -12,11 +12,11 @@ from prefect.runtime import flow_run
 from prefect.task_runners import TaskRunner
 from pydantic import Field
 
+from evolora_core.engine.home import home_path
+from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, write_plan
 from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
 from evolora_core.engine.strict import stated
 from evolora_core.errors import EvoloraError, StageError
-from evolora_core.home import home_path
-from evolora_core.run_index import SuiteId, begin, entries, forget_entry, write_plan
 from evolora_core.searches.base import Experiment
 from evolora_core.searches.comparing import COMPARISON
 from evolora_core.searches.packing import PACK

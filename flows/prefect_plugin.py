@@ -15,8 +15,8 @@ from typing import Any
 
 from prefect.plugins import HookContext, SetupResult, register_hook
 
+from evolora_core.engine.home import environment, home_path
 from evolora_core.errors import EvoloraError
-from evolora_core.home import environment, home_path
 from flows._server import known_server
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evolora_core.hosts.host import Host
+    from evolora_core.language.hosts.host import Host
 
 
 def load_stage_host(wanted: Mapping[str, Any]) -> "Host":
@@ -15,7 +15,7 @@ def load_stage_host(wanted: Mapping[str, Any]) -> "Host":
     """
     import torch
 
-    from evolora_core.hosts.host import Room
+    from evolora_core.language.hosts.host import Room
 
     torch.set_num_threads(wanted["threads"])
     return replace(_load(wanted["word"], wanted["device"], wanted["dtype"]), room=Room())
@@ -23,6 +23,6 @@ def load_stage_host(wanted: Mapping[str, Any]) -> "Host":
 
 @lru_cache(maxsize=1)
 def _load(word: str, device: str, dtype: str) -> "Host":
-    from evolora_core.hosts.host import load_host
+    from evolora_core.language.hosts.host import load_host
 
     return load_host(word, device=device, dtype=dtype)

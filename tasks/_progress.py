@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, cast
 from uuid import UUID
 
-from evolora_core.progress import Progress
+from evolora_core.engine.progress import Progress
 
 log = logging.getLogger("evolora_core.stages")
 

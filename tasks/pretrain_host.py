@@ -9,8 +9,8 @@ from prefect import get_run_logger, task
 @task(name="pretrain-host")
 def pretrain_host(name: str, folder: str) -> dict[str, Any]:
     """Train the described host `name` into `folder`; returns its hash, parameters, tokens, FLOPs and seconds."""
-    from evolora_core.hosts.pretrain import PretrainStep, pretrain
-    from evolora_core.hosts.pretrain_config import pretrain_config
+    from evolora_core.language.hosts.pretrain_config import pretrain_config
+    from evolora_core.pretraining.training import PretrainStep, pretrain
 
     config = pretrain_config(name)
     logger = get_run_logger()

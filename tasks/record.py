@@ -3,8 +3,8 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from evolora_core.engine.home import home_path
 from evolora_core.engine.stage import StageResult
-from evolora_core.home import home_path
 from tasks.stage import is_fault
 
 

@@ -17,13 +17,13 @@ from prefect.cache_policies import CachePolicy
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.context import TaskRunContext
 
-from evolora_core import artifacts
+from evolora_core.engine import artifacts
+from evolora_core.engine.home import home_path
+from evolora_core.engine.progress import Progress
+from evolora_core.engine.run_index import Entry, now, write_entry
+from evolora_core.engine.run_index import State as RunState
 from evolora_core.engine.stage import Made, Relative, Stage, StageRequest, StageResult, Work
 from evolora_core.errors import EvoloraError, StageError, StoreError
-from evolora_core.home import home_path
-from evolora_core.progress import Progress
-from evolora_core.run_index import Entry, now, write_entry
-from evolora_core.run_index import State as RunState
 from tasks._accelerator import accelerator
 from tasks._log import run_log
 from tasks._progress import progress

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import settings
 
-from evolora_core.home import environment
+from evolora_core.engine.home import environment
 
 _home = Path(tempfile.mkdtemp(prefix="evolora-test-"))
 atexit.register(shutil.rmtree, _home, ignore_errors=True)

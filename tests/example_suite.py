@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evolora_core.artifacts import commit, partial_folder
-from evolora_core.evaluation.comparisons import write_comparisons
-from evolora_core.identity import digest
-from evolora_core.rng import stream
-from evolora_core.run_index import Entry, SuiteId, write_entry
-from evolora_core.run_index import write_suite as write_suite_file
+from evolora_core.engine.artifacts import commit, partial_folder
+from evolora_core.engine.identity import digest
+from evolora_core.engine.rng import stream
+from evolora_core.engine.run_index import Entry, SuiteId, write_entry
+from evolora_core.engine.run_index import write_suite as write_suite_file
 from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.statistics.comparisons import write_comparisons
 from evolora_core.store import Slice
 
 CONDITIONS = ("frozen", "single", "ecology", "sft")

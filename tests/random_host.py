@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from evolora_core import rng
-from evolora_core.families.base import Item
-from evolora_core.families.registry import get
-from evolora_core.hosts.host import Host, load_host
-from evolora_core.hosts.pretrain import build_model
-from evolora_core.hosts.pretrain_config import Architecture
-from evolora_core.hosts.tokenizer import build_tokenizer
+from evolora_core.engine import rng
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import get
+from evolora_core.language.hosts.host import Host, load_host
+from evolora_core.language.hosts.pretrain_config import Architecture
+from evolora_core.language.hosts.tokenizer import build_tokenizer
+from evolora_core.pretraining.training import build_model
 
 SHAPE = Architecture(
     hidden_size=32, layers=2, intermediate_size=64, heads=2, kv_heads=1, head_dim=16, context=256

@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from evolora_core.ecology.events import TABLES
-from evolora_core.ecology.evolve import Evolved, advance, begin, finish
-from evolora_core.ecology.founding import found
-from evolora_core.ecology.horizon import Horizon
-from evolora_core.ecology.organelle import Organelle
-from evolora_core.ecology.regime import REGIMES
-from evolora_core.ecology.rules import rule
-from evolora_core.ecology.run import Run
-from evolora_core.ecology.state import State
+from evolora_core.searches.adapters.ecology.events import TABLES
+from evolora_core.searches.adapters.ecology.evolve import Evolved, advance, begin, finish
+from evolora_core.searches.adapters.ecology.founding import found
+from evolora_core.searches.adapters.ecology.horizon import Horizon
+from evolora_core.searches.adapters.ecology.organelle import Organelle
+from evolora_core.searches.adapters.ecology.regime import REGIMES
+from evolora_core.searches.adapters.ecology.rules.base import rule
+from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.state import State
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 

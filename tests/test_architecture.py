@@ -47,7 +47,7 @@ def test_only_packs_and_maps_of_searches_are_above_the_report() -> None:
 
 
 def test_statistics_store_and_report_know_no_search() -> None:
-    house = ("evolora_core/store/", "evolora_core/report/", "evolora_core/evaluation/comparisons.py")
+    house = ("evolora_core/store/", "evolora_core/report/", "evolora_core/statistics/comparisons.py")
     assert not {name for name in importers("evolora_core.searches") if name.startswith(house)}
     words = re.compile(r"organelle|ecology|adapter|\bfrozen\b(?!=)|router|bare host|\bsft\b", re.IGNORECASE)
     files = [file for name in house[:2] for file in (ROOT / name).rglob("*.*") if file.suffix in (".py", ".sql", ".j2")]
@@ -56,12 +56,18 @@ def test_statistics_store_and_report_know_no_search() -> None:
 
 
 def test_only_stages_and_benchmarks_are_above_the_ecology() -> None:
-    others = {name for name in importers("evolora_core.ecology") if not name.startswith("evolora_core/ecology/")}
-    assert not {name for name in others if not name.startswith(("tasks/", "flows/bench/"))}
+    others = {
+        name
+        for name in importers("evolora_core.searches.adapters.ecology")
+        if not name.startswith("evolora_core/searches/adapters/ecology/")
+    }
+    assert not {
+        name for name in others if not name.startswith(("evolora_core/searches/adapters/arms/", "flows/bench/"))
+    }
 
 
 def test_a_learning_rule_is_imported_by_its_name_alone() -> None:
-    from evolora_core.ecology.rules import RULES
+    from evolora_core.searches.adapters.ecology.rules.names import RULES
 
     assert not importers(*RULES.values())
 
@@ -71,7 +77,10 @@ def test_only_the_store_opens_duckdb() -> None:
 
 
 def test_only_two_rivals_use_trl() -> None:
-    assert importers("trl") == {"evolora_core/rivals/sft.py", "evolora_core/rivals/grpo.py"}
+    assert importers("trl") == {
+        "evolora_core/searches/adapters/rivals/sft.py",
+        "evolora_core/searches/adapters/rivals/grpo.py",
+    }
 
 
 def test_nothing_is_pickled() -> None:
@@ -79,7 +88,9 @@ def test_nothing_is_pickled() -> None:
     assert not [path for path in SOURCES if "torch.load(" in path.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("package", ["families", "foreign", "hosts", "routing"])
+@pytest.mark.parametrize(
+    "package", ["language/families", "foreign", "language/hosts", "searches/adapters", "searches/adapters/routing"]
+)
 def test_these_packages_hand_nothing_on(package: str) -> None:
     """Whoever imports one module of theirs depends on no other."""
     assert not imports(ROOT / "evolora_core" / package / "__init__.py")
@@ -94,9 +105,9 @@ def test_a_file_is_one_idea(path: Path) -> None:
     "module",
     [
         "evolora_core.searches.adapters.search",
-        "evolora_core.families.registry",
-        "evolora_core.datasets",
-        "evolora_core.rng",
+        "evolora_core.language.families.registry",
+        "evolora_core.language.datasets",
+        "evolora_core.engine.rng",
     ],
 )
 def test_light_modules_stay_light(module: str) -> None:

@@ -15,10 +15,10 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from evolora_core import rng
-from evolora_core.hosts.host import Room
-from evolora_core.population.generate import Answer, generate
-from evolora_core.population.stack import Population
+from evolora_core.engine import rng
+from evolora_core.language.hosts.host import Room
+from evolora_core.lora.population.generate import Answer, generate
+from evolora_core.lora.population.stack import Population
 
 VOCABULARY = 48
 COMMON: dict[str, Any] = {

@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, RootModel
 
+from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import HostUse, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.language.data import DataConfig
-from evolora_core.run_index import SuiteId
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.evaluation import EvaluationConfig
 

@@ -12,12 +12,12 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from evolora_core import artifacts
+from evolora_core.engine import artifacts
+from evolora_core.engine.home import home_path
+from evolora_core.engine.identity import digest, stage_identity
+from evolora_core.engine.progress import Progress
+from evolora_core.engine.run_index import Entry, State, SuiteId
 from evolora_core.engine.strict import stated
-from evolora_core.home import home_path
-from evolora_core.identity import digest, stage_identity
-from evolora_core.progress import Progress
-from evolora_core.run_index import Entry, State, SuiteId
 
 Config = TypeVar("Config", bound=BaseModel, covariant=True)
 Facts = TypeVar("Facts", bound=BaseModel)

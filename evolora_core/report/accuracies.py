@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
+from evolora_core.language.splits import in_order, title
 from evolora_core.report.sections import PackTable
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, percent, rows_of
-from evolora_core.splits import in_order, title
 
 _ROWS = """
     SELECT condition, arm, split, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)

@@ -4,12 +4,12 @@ import matplotlib
 import pandas as pd
 from matplotlib.figure import Figure
 
-from evolora_core.evaluation.statistics import UNDECIDED
+from evolora_core.language.splits import HOLDOUTS, title
 from evolora_core.report.plots import STYLE
 from evolora_core.report.sections import PackPlot, PackTable
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, difference, p_value
-from evolora_core.splits import HOLDOUTS, title
+from evolora_core.statistics.inference import UNDECIDED
 
 _ROWS = """
     SELECT c.* EXCLUDE suite FROM comparison AS c JOIN suites USING (suite) WHERE suite = $suite

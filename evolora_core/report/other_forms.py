@@ -7,8 +7,8 @@ from typing import Literal
 import pandas as pd
 
 from evolora_core.errors import PackError
-from evolora_core.pack_folder import read_stamp
 from evolora_core.report import figures
+from evolora_core.report.pack_folder import read_stamp
 from evolora_core.report.sections import Sections
 from evolora_core.report.tables import Table
 

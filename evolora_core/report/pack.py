@@ -12,16 +12,16 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from evolora_core.artifacts import sha256
+from evolora_core.engine.artifacts import sha256
 from evolora_core.errors import PackError
-from evolora_core.evaluation.statistics import MIN_SEEDS
-from evolora_core.pack_folder import DATA, STAMP, check_place, put
+from evolora_core.language.splits import title
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents
+from evolora_core.report.pack_folder import DATA, STAMP, check_place, put
 from evolora_core.report.sections import TEMPLATES, Sections
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import csv
-from evolora_core.splits import title
+from evolora_core.statistics.inference import MIN_SEEDS
 from evolora_core.store import carry, read, unpacked
 
 

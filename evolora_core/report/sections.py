@@ -29,7 +29,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from evolora_core.pack_folder import DATA, STAMP
+from evolora_core.report.pack_folder import DATA, STAMP
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Table
 from evolora_core.report.takeaways import takeaway

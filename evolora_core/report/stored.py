@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.errors import PackError, StageError
-from evolora_core.evaluation.comparisons import compute_accuracies, compute_comparisons, facts_of
-from evolora_core.evaluation.statistics import RESAMPLES
+from evolora_core.language.splits import in_order
 from evolora_core.report.tables import rows_of
-from evolora_core.splits import in_order
+from evolora_core.statistics.comparisons import compute_accuracies, compute_comparisons, facts_of
+from evolora_core.statistics.inference import RESAMPLES
 from evolora_core.store import frame, query
 
 

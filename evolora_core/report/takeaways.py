@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED
+from evolora_core.language.splits import where
 from evolora_core.report.tables import difference, p_value
-from evolora_core.splits import where
+from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED
 
 
 def takeaway(row: Mapping[str, Any], variant: str = "variant") -> str:

@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 
 from evolora_core.errors import PackError, StoreError
-from evolora_core.pack_folder import DATA, read_stamp
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents
 from evolora_core.report.other_forms import write_tables
 from evolora_core.report.pack import hashes, write_numbers
+from evolora_core.report.pack_folder import DATA, read_stamp
 from evolora_core.report.sections import Sections
 from evolora_core.report.stored import same
 from evolora_core.store import carry, query, read, store_path, unpacked

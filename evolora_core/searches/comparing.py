@@ -80,7 +80,7 @@ def request_comparison(
 
 def compare(work: Work[Comparisons]) -> Made[Verdicts]:
     """Leaves the tables `comparisons` and `accuracies`. StageError where conditions were not measured alike."""
-    from evolora_core.evaluation.comparisons import write_comparisons
+    from evolora_core.statistics.comparisons import write_comparisons
 
     folders = {(result.condition, result.seed): work.inputs[role] for role, result in work.results.items()}
     declared = [pair.model_dump() for pair in work.config.comparisons]

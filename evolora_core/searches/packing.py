@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from evolora_core.artifacts import sha256
+from evolora_core.engine.artifacts import sha256
+from evolora_core.engine.home import home_path
+from evolora_core.engine.identity import digest
+from evolora_core.engine.plugins import sql_folders
 from evolora_core.engine.stage import (
     WHOLE,
     Made,
@@ -19,9 +22,6 @@ from evolora_core.engine.stage import (
     step_name,
 )
 from evolora_core.engine.strict import Strict
-from evolora_core.home import home_path
-from evolora_core.identity import digest
-from evolora_core.plugins import sql_folders
 from evolora_core.searches.registry import get_search
 
 if TYPE_CHECKING:

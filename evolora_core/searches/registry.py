@@ -7,11 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evolora_core import run_index
+from evolora_core.engine import run_index
+from evolora_core.engine.plugins import search_modules
+from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.strict import checked, config_hash, read_settings
 from evolora_core.errors import ConfigError
-from evolora_core.plugins import search_modules
-from evolora_core.run_index import SuiteId
 from evolora_core.searches.base import DEFAULT, AnySearch, Experiment
 
 if TYPE_CHECKING:

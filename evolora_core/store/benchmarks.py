@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from evolora_core.artifacts import write_json
+from evolora_core.engine.artifacts import write_json
 from evolora_core.store.connection import opened, store_path
 
 COLUMNS = ("measure", "ours", "other", "ratio", "unit", "note")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import duckdb
 
+from evolora_core.engine.rng import stream
 from evolora_core.errors import StoreError
-from evolora_core.rng import stream
 from evolora_core.store import schema
 from evolora_core.store.owners import one_line
 

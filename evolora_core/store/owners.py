@@ -18,8 +18,8 @@ from pathlib import Path
 
 import duckdb
 
+from evolora_core.engine.plugins import sql_folders
 from evolora_core.errors import StoreError
-from evolora_core.plugins import sql_folders
 
 CORE = "core"
 _COMMENT = re.compile(r"--.*")

@@ -13,10 +13,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from evolora_core.artifacts import sha256
+from evolora_core.engine.artifacts import sha256
+from evolora_core.engine.identity import digest
+from evolora_core.engine.run_index import SuiteId, read_suite, write_suite
 from evolora_core.errors import StoreError
-from evolora_core.identity import digest
-from evolora_core.run_index import SuiteId, read_suite, write_suite
 from evolora_core.store.carried import Run, carry, load, read, suite_in
 from evolora_core.store.connection import opened, store_path
 

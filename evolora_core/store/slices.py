@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evolora_core import run_index
-from evolora_core.artifacts import MANIFEST, read_manifest, sha256
+from evolora_core.engine import run_index
+from evolora_core.engine.artifacts import MANIFEST, read_manifest, sha256
 from evolora_core.errors import StageError
 from evolora_core.store import schema
 

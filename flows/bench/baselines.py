@@ -9,7 +9,7 @@ import torch
 from peft import PeftModel
 from torch import Tensor
 
-from evolora_core.population.peft_io import export_peft
+from evolora_core.lora.population.peft_io import export_peft
 from flows.bench.workload import Workload
 
 

@@ -17,18 +17,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from tqdm import tqdm
 
-from evolora_core.commits import segment_of
-from evolora_core.datasets import build_splits
-from evolora_core.ecology import evolve
-from evolora_core.ecology.horizon import Horizon
-from evolora_core.ecology.regime import REGIMES
-from evolora_core.ecology.run import Run
-from evolora_core.ecology.task import Task
-from evolora_core.families.base import Item
-from evolora_core.hosts.host import Host, load_host
-from evolora_core.pricing import Prices, price
-from evolora_core.probes import watch
+from evolora_core.engine.commits import segment_of
+from evolora_core.engine.probes import watch
+from evolora_core.language.datasets import build_splits
+from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.host import Host, load_host
+from evolora_core.lora.answering.pricing import Prices, price
 from evolora_core.report.plots import STYLE
+from evolora_core.searches.adapters.ecology import evolve
+from evolora_core.searches.adapters.ecology.horizon import Horizon
+from evolora_core.searches.adapters.ecology.regime import REGIMES
+from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.task import Task
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from flows.bench.timing import Row, row

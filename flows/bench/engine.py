@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from evolora_core.flops import FlopModel
-from evolora_core.population.generate import generate
-from evolora_core.population.merge import merge
-from evolora_core.population.slots import HOST
-from evolora_core.population.train import StackedAdamW, build_batch, train_step
+from evolora_core.language.flops import FlopModel
+from evolora_core.lora.population.generate import generate
+from evolora_core.lora.population.merge import merge
+from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.train import StackedAdamW, build_batch, train_step
 from flows.bench import baselines
 from flows.bench.timing import Row, clocked, row, side_by_side
 from flows.bench.workload import Size, Workload, make_workload

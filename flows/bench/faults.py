@@ -16,7 +16,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from evolora_core import rng
+from evolora_core.engine import rng
 from evolora_core.errors import StageError
 from evolora_core.searches.base import Experiment
 from evolora_core.store import query

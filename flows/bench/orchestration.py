@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from evolora_core.artifacts import write_json
+from evolora_core.engine.artifacts import write_json
+from evolora_core.engine.run_index import entries, suites
 from evolora_core.engine.strict import stated
 from evolora_core.errors import StageError
-from evolora_core.run_index import entries, suites
 from evolora_core.searches.base import Experiment
 from flows.bench.timing import Row, row
 
@@ -83,8 +83,8 @@ def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
 
 
 def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
+    from evolora_core.engine.run_index import write_suite
     from evolora_core.engine.stage import StageResult, Step, Suite
-    from evolora_core.run_index import write_suite
     from evolora_core.searches.packing import PACK
     from evolora_core.searches.registry import get_search, load_experiment, sections_of, suite_id
     from flows._preflight import use_host
@@ -120,7 +120,7 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
 
 def main() -> None:
     """Run one way; the last line of the output is its clock as JSON."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
 
     way, suite = sys.argv[1:]
     begun = time.perf_counter()

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from evolora_core.probes import probe
+from evolora_core.engine.probes import probe
 
 if TYPE_CHECKING:
-    from evolora_core.population.stack import Population
-    from evolora_core.population.train import Batch
+    from evolora_core.lora.population.stack import Population
+    from evolora_core.lora.population.train import Batch
 
 ROOM = {"cache": 16, "training pass": 1024, "examples": 4}  # answers decoded together, tokens, and SFT rows that fit
 

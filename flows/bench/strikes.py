@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evolora_core.artifacts import write_atomic
+from evolora_core.engine.artifacts import write_atomic
 from evolora_core.errors import StageError
 from evolora_core.store import store_path
 from evolora_core.store.connection import opened

@@ -6,10 +6,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evolora_core.artifacts import write_json
+from evolora_core.engine.artifacts import write_json
+from evolora_core.engine.run_index import Entry, entries, suites
 from evolora_core.engine.strict import stated
 from evolora_core.errors import StageError
-from evolora_core.run_index import Entry, entries, suites
 from evolora_core.searches.base import Experiment
 from evolora_core.store import fingerprints
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evolora_core import rng
-from evolora_core.hosts.host import Host, load_host
-from evolora_core.population.stack import Population
+from evolora_core.engine import rng
+from evolora_core.language.hosts.host import Host, load_host
+from evolora_core.lora.population.stack import Population
 
 NEVER = -1  # an end token that no model samples, so that every answer has the length that was asked for
 STRENGTH = 0.02  # of the factors B: adapters that change what the host says

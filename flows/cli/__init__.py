@@ -13,9 +13,9 @@ from typing import NoReturn
 
 from cyclopts import CycloptsError
 
+from evolora_core.engine.home import home_path, set_environment
 from evolora_core.errors import EvoloraError
 from evolora_core.foreign.text import one_line
-from evolora_core.home import home_path, set_environment
 from flows.cli import bench, doctor, evaluate, export, host, pack, regime_map, retry, run, serve, sql, status, store
 from flows.cli._app import app
 

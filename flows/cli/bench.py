@@ -61,7 +61,7 @@ def ecology(
     """Seconds of a generation by phase, and how they grow with population, episodes, rank and host; and time and bytes
     of a commit, early and late in a long run.
     """
-    from evolora_core.hosts.host import load_host
+    from evolora_core.language.hosts.host import load_host
     from evolora_core.report.plots import save
     from evolora_core.searches.adapters.experiment import load_suite
     from flows.bench.ecology import commit_rows, measure, measure_commits, plot, table
@@ -99,7 +99,7 @@ def faults(
     json: Json = False,
 ) -> None:
     """Do to a suite what a night can do to it; afterwards its tables must be those of an undisturbed run."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
     from evolora_core.searches.adapters.experiment import load_suite
     from flows.bench.faults import measure
 
@@ -109,7 +109,7 @@ def faults(
 
 def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:
     """Print the rows and write them to a file and the store; returns the file. A note that all share is said once."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
     from evolora_core.store import record_benchmark
 
     notes = {row["note"] for row in rows}

@@ -23,7 +23,7 @@ def doctor(*, json: Json = False) -> int:
 
     Exits with 1 if something is missing that every suite needs.
     """
-    from evolora_core.home import home_path, set_environment
+    from evolora_core.engine.home import home_path, set_environment
 
     set_environment(home_path())
     rows = [*installed(), home(), store(), *hosts(), *devices(), telemetry()]
@@ -59,7 +59,7 @@ def installed() -> Iterator[Row]:
 
 def home() -> Row:
     """Whether EVOLORA_HOME can be written."""
-    from evolora_core.home import home_path
+    from evolora_core.engine.home import home_path
 
     folder = home_path()
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
@@ -70,8 +70,8 @@ def home() -> Row:
 
 def store() -> Row:
     """Whether the store can be read."""
+    from evolora_core.engine.home import home_path
     from evolora_core.errors import StoreError
-    from evolora_core.home import home_path
     from evolora_core.store import query, store_path
 
     path = store_path(home_path())
@@ -86,7 +86,7 @@ def store() -> Row:
 
 def hosts() -> Iterator[Row]:
     """Hosts that are described, and whether their weights are here."""
-    from evolora_core.hosts.catalog import list_hosts
+    from evolora_core.language.hosts.catalog import list_hosts
 
     for listed in list_hosts():
         if listed.ready:

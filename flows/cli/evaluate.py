@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from evolora_core import artifacts
+from evolora_core.engine import artifacts
 from evolora_core.searches.adapters.settings.evaluation import Routing
 from flows.cli._app import AnyId, AtLeastOne, Json, show
 
 if TYPE_CHECKING:
-    from evolora_core.evaluation.holdout import TrainedRun
-    from evolora_core.hosts.host import Host
-    from evolora_core.run_index import Entry
+    from evolora_core.engine.run_index import Entry
+    from evolora_core.language.hosts.host import Host
+    from evolora_core.searches.adapters.evaluation.holdout import TrainedRun
 
 
 def register(app: App) -> None:
@@ -37,10 +37,10 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
+    from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
-    from evolora_core.holdouts import read_holdout
-    from evolora_core.home import prepare_home
     from evolora_core.language.decoding import DecodingConfig
+    from evolora_core.language.holdouts import read_holdout
 
     items = read_holdout(holdout)
     if organelle is not None and run is None:
@@ -58,8 +58,8 @@ def evaluate(
         raise ConfigError(f"--max-new-tokens {given['max_new_tokens']}: no host has that much room; ask for less")
     decoding = DecodingConfig.model_validate(given)
 
-    from evolora_core.evaluation.holdout import evaluate_holdout
-    from evolora_core.hosts.host import load_host
+    from evolora_core.language.hosts.host import load_host
+    from evolora_core.searches.adapters.evaluation.holdout import evaluate_holdout
     from tasks._progress import progress
 
     loaded = load_host(word, dtype=suite.get("dtype", "float32"))
@@ -85,7 +85,7 @@ def evaluate(
 
 def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     """The training stage of a run and its resolved suite."""
-    from evolora_core.run_index import find_run
+    from evolora_core.engine.run_index import find_run
     from evolora_core.searches.adapters.arms.registry import TRAINED
     from evolora_core.searches.registry import find_suite
 
@@ -98,12 +98,12 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Trained
     """A run's adapters, who lives in which slot, and its routes, or the items to choose them on and those who were
     asked for its own routes: the best of all that live would be the best by luck.
     """
-    from evolora_core.datasets import read_items
-    from evolora_core.evaluation.holdout import TrainedRun
-    from evolora_core.population.slots import HOST
-    from evolora_core.population.trained import load_trained
-    from evolora_core.routing.learned import FILE, read_classifier
-    from evolora_core.routing.routes import read_routes
+    from evolora_core.language.datasets import read_items
+    from evolora_core.lora.population.slots import HOST
+    from evolora_core.lora.population.trained import load_trained
+    from evolora_core.searches.adapters.evaluation.holdout import TrainedRun
+    from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
+    from evolora_core.searches.adapters.routing.routes import read_routes
 
     folder = home / entry.folder
     population, organelles = load_trained(host, folder)
@@ -123,9 +123,9 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Trained
 
 def check_host(home: Path, entry: "Entry", word: str) -> None:
     """Raise HostError unless the host is the one that the run was made on; its adapters mean nothing to another."""
+    from evolora_core.engine.identity import host_files_hash
     from evolora_core.errors import HostError
-    from evolora_core.hosts.catalog import find_host
-    from evolora_core.identity import host_files_hash
+    from evolora_core.language.hosts.catalog import find_host
 
     folder = home / entry.folder
     artifacts.check(folder)

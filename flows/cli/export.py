@@ -24,8 +24,8 @@ def export(
     ] = None,
 ) -> None:
     """Write an organelle as an ordinary PEFT adapter folder, which PeftModel.from_pretrained loads."""
+    from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
-    from evolora_core.home import prepare_home
     from flows.cli.evaluate import check_host, find
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -34,9 +34,9 @@ def export(
     entry, suite = find(home, run)
     check_host(home, entry, suite["host"])
 
-    from evolora_core.hosts.host import load_host
-    from evolora_core.population.peft_io import export_peft
-    from evolora_core.population.trained import load_trained
+    from evolora_core.language.hosts.host import load_host
+    from evolora_core.lora.population.peft_io import export_peft
+    from evolora_core.lora.population.trained import load_trained
 
     host = load_host(suite["host"])
     population, organelles = load_trained(host, home / entry.folder)

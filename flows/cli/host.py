@@ -23,17 +23,17 @@ def register(app: App) -> None:
 
 def list_(*, json: Json = False) -> None:
     """List the hosts that are described in configs/hosts."""
-    from evolora_core.hosts.catalog import list_hosts
+    from evolora_core.language.hosts.catalog import list_hosts
 
     show([asdict(listed) for listed in list_hosts()], json)
 
 
 def show_(name: Name, /, *, json: Json = False) -> None:
     """Load a host and show what it is: sizes, and the hashes of its weights, tokenizer and template."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
 
     prepare_home()
-    from evolora_core.hosts.host import load_host
+    from evolora_core.language.hosts.host import load_host
 
     host = load_host(name)
     facts = host.identity | {"max_context": host.max_context, "architecture": type(host.model).__name__}
@@ -42,10 +42,10 @@ def show_(name: Name, /, *, json: Json = False) -> None:
 
 def fetch(name: Name, /) -> None:
     """Fetch a host's weights into EVOLORA_HOME."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
 
     prepare_home()
-    from evolora_core.hosts.fetch import fetch_host
+    from evolora_core.language.hosts.fetch import fetch_host
 
     print(fetch_host(name))
 
@@ -59,7 +59,7 @@ def pretrain(
     ] = None,
 ) -> None:
     """Train a host of our own from nothing."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
 
     home = prepare_home()
     from flows._server import embedded_prefect

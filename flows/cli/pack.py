@@ -25,7 +25,7 @@ def build(
     out: Annotated[Path | None, Parameter(help="Folder to write; by default packs/NAME.")] = None,
 ) -> None:
     """Build the paper pack of a suite from the store."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
     from evolora_core.report import build as build_pack
     from evolora_core.report.stored import StoredSuite
     from evolora_core.searches.registry import find_suite, sections_of
@@ -40,9 +40,9 @@ def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) 
     """Recompute every number of a pack from the rows that it carries; needs no store. Where the store has the suite,
     the rows are compared with the store's. Exits with 1 and names each difference if there is any.
     """
-    from evolora_core.home import prepare_home
-    from evolora_core.pack_folder import read_stamp
+    from evolora_core.engine.home import prepare_home
     from evolora_core.report import verify as verify_pack
+    from evolora_core.report.pack_folder import read_stamp
     from evolora_core.searches.registry import sections_of
 
     home = prepare_home()
@@ -64,9 +64,9 @@ def export(
     out: Annotated[Path | None, Parameter(help="Folder to write; by default the pack itself.")] = None,
 ) -> None:
     """Write the tables of a pack as LaTeX and Markdown, and its plots as SVG. Needs the pack alone."""
-    from evolora_core.home import prepare_home
-    from evolora_core.pack_folder import read_stamp
+    from evolora_core.engine.home import prepare_home
     from evolora_core.report import export as export_pack
+    from evolora_core.report.pack_folder import read_stamp
     from evolora_core.searches.registry import sections_of
 
     prepare_home()  # matplotlib keeps its cache there

@@ -26,9 +26,9 @@ def retry(
     """Run again only what failed or is missing, of suites that were begun. Needs no suite file; packs go where they
     went before.
     """
+    from evolora_core.engine.home import home_path
+    from evolora_core.engine.run_index import SuiteId, read_packs, suites
     from evolora_core.errors import ConfigError
-    from evolora_core.home import home_path
-    from evolora_core.run_index import SuiteId, read_packs, suites
     from evolora_core.searches.registry import find_suite, suite_id
     from flows._preflight import asked_suite
 

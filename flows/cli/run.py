@@ -60,11 +60,11 @@ def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
 
 def run_and_show(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> None:
     """Run a suite, or some of its runs and stages, and print what it found."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
 
     home = prepare_home()
+    from evolora_core.engine.run_index import begin
     from evolora_core.engine.strict import stated
-    from evolora_core.run_index import begin
     from evolora_core.searches.registry import suite_id
     from flows._preflight import check_machine, check_suite
     from flows._server import embedded_prefect

@@ -20,7 +20,7 @@ def serve(
     ] = 1,
 ) -> None:
     """Serve all deployments until stopped, with a Prefect server if none answers."""
-    from evolora_core.home import prepare_home
+    from evolora_core.engine.home import prepare_home
 
     home = prepare_home()
     from flows._server import shared_prefect

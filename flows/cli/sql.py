@@ -36,7 +36,7 @@ def sql(
     json: Json = False,
 ) -> None:
     """Query the store, read-only."""
-    from evolora_core.home import home_path
+    from evolora_core.engine.home import home_path
     from evolora_core.store import bounded
 
     ask = partial(bounded, home_path(), query, seconds=seconds, memory=memory * MIB)

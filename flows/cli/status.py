@@ -21,9 +21,9 @@ def status(
     json: Json = False,
 ) -> None:
     """Show the stages of each run: done, cached, running, failed (with the reason) or waiting; their time and FLOPs."""
+    from evolora_core.engine.home import home_path
+    from evolora_core.engine.run_index import entries, suites, waiting
     from evolora_core.errors import ConfigError
-    from evolora_core.home import home_path
-    from evolora_core.run_index import entries, suites, waiting
     from evolora_core.searches.registry import find_suite
 
     home = home_path()

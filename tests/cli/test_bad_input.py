@@ -127,10 +127,10 @@ def test_a_host_folder_without_weights(capsys: pytest.CaptureFixture[str], home:
 def test_an_adapter_of_another_shape(capsys: pytest.CaptureFixture[str]) -> None:
     from safetensors.numpy import load_file, save_file
 
-    from evolora_core.hosts.host import load_host
-    from evolora_core.population.peft_io import export_peft
-    from evolora_core.population.stack import Population
-    from evolora_core.rng import stream
+    from evolora_core.engine.rng import stream
+    from evolora_core.language.hosts.host import load_host
+    from evolora_core.lora.population.peft_io import export_peft
+    from evolora_core.lora.population.stack import Population
 
     host = load_host("nano")
     population = Population.empty(host, 1, 2)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from evolora_core.ecology.rules import RULES
-from evolora_core.evaluation.statistics import Comparison
-from evolora_core.families.names import MODULES
+from evolora_core.language.families.names import MODULES
+from evolora_core.searches.adapters.ecology.rules.names import RULES
+from evolora_core.statistics.inference import Comparison
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 SECTIONS = ["A task family", "A learning rule", "A rival", "A search"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from evolora_core.engine.run_index import entries
 from evolora_core.errors import ConfigError
-from evolora_core.run_index import entries
 from evolora_core.searches.registry import find_suite, get_search, load_experiment
 from evolora_core.store import query
 

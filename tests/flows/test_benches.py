@@ -25,8 +25,8 @@ def test_the_engine_is_compared_with_every_other_way() -> None:
 
 def adapter_parameters() -> Any:
     """Of rank 1: in + out features of all adapted layers."""
-    from evolora_core.flops import FlopModel
-    from evolora_core.hosts.host import load_host
+    from evolora_core.language.flops import FlopModel
+    from evolora_core.language.hosts.host import load_host
 
     return FlopModel.from_model(load_host("nano").model).adapter
 
@@ -50,7 +50,7 @@ def test_an_ecology_is_timed_by_phase_and_size() -> None:
 
 
 def test_commits_are_weighed_early_and_late() -> None:
-    from evolora_core.hosts.host import load_host
+    from evolora_core.language.hosts.host import load_host
 
     config = load_suite("configs/suites/tiny.yaml", [])
     early, late = ecology.measure_commits(config, load_host("nano"), at=(3, 12), repeats=2)

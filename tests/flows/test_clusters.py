@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evolora_core.run_index import suites
+from evolora_core.engine.run_index import suites
 from evolora_core.store import fingerprints
 
 pytestmark = pytest.mark.distributed

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from evolora_core.run_index import entries, suites
+from evolora_core.engine.run_index import entries, suites
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE = [
@@ -35,7 +35,7 @@ def evolve(home: Path, generations: int) -> tuple[Path, dict[str, list[dict[str,
 def test_extending_equals_running_at_once(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    logger = logging.getLogger("evolora_core.ecology.evolve")
+    logger = logging.getLogger("evolora_core.searches.adapters.ecology.evolve")
     logger.addHandler(caplog.handler)  # Prefect may have cut what leads to the root's
     short, _ = evolve(home, 1)
     longer, extended = evolve(home, 2)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evolora_core import identity
+from evolora_core.engine import identity
+from evolora_core.engine.run_index import entries, suites
 from evolora_core.errors import PackError, StageError, StoreError
-from evolora_core.run_index import entries, suites
 from evolora_core.store import query
 from flows import _suite
 from flows.cli import main

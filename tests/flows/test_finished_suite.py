@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from evolora_core import identity
-from evolora_core.artifacts import read_manifest
+from evolora_core.engine import identity
+from evolora_core.engine.artifacts import read_manifest
+from evolora_core.engine.run_index import entries
 from evolora_core.errors import ConfigError
-from evolora_core.run_index import entries
 from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.registry import find_suite
 from evolora_core.store import query
@@ -219,8 +219,8 @@ def test_a_plot_s_code_changes_the_pack_alone(finished: SimpleNamespace, monkeyp
 def test_a_verifier_s_code_counts_wherever_answers_are_made(finished: SimpleNamespace) -> None:
     made = {entry.stage: entry.folder for entry in entries(finished.home, find_suite(finished.home, finished.suite))}
     counted = {stage: _identity_document(finished.home / folder)["also"] for stage, folder in made.items()}
-    trained = {f"evolora_core.families.{name}" for name in ("math", "string_sort")}
-    every = trained | {f"evolora_core.families.{name}" for name in ("code_format", "word_count")}
+    trained = {f"evolora_core.language.families.{name}" for name in ("math", "string_sort")}
+    every = trained | {f"evolora_core.language.families.{name}" for name in ("code_format", "word_count")}
     families = {stage: {name for name in modules if ".families." in name} for stage, modules in counted.items()}
     assert {stage for stage, own in families.items() if not own} == {"choose", "compare", "pack"}
     assert families["datasets"] == families["evaluate"] == every
@@ -236,7 +236,11 @@ def _identity_document(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("arm", TRAINED)
 def test_whatever_chooses_routes_is_part_of_every_training_stage(arm: str) -> None:
-    decides = {"evolora_core.routing.candidates", "evolora_core.routing.routes", "evolora_core.pricing"}
+    decides = {
+        "evolora_core.searches.adapters.routing.candidates",
+        "evolora_core.searches.adapters.routing.routes",
+        "evolora_core.lora.answering.pricing",
+    }
     assert decides <= identity.import_closure(TRAINED[arm].module)
 
 

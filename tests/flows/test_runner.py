@@ -22,9 +22,9 @@ from prefect.runtime import flow_run
 from prefect.task_runners import TaskRunner
 from toy_stages import count, executions, toy_suite
 
-from evolora_core import artifacts
+from evolora_core.engine import artifacts
+from evolora_core.engine.run_index import entries
 from evolora_core.engine.stage import Step
-from evolora_core.run_index import entries
 from flows._runner import StageRunner, stage_runner
 from flows._steps import Outcome, follow, submit
 from flows._workers import Workers

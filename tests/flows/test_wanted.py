@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
-from evolora_core.run_index import SuiteId
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.plan import plan
 from flows._steps import wanted

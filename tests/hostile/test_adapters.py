@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_host, tiny_population
 
-from evolora_core.population.peft_io import CONFIG, WEIGHTS, export_peft, import_peft
+from evolora_core.lora.population.peft_io import CONFIG, WEIGHTS, export_peft, import_peft
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ from random_host import random_host
 from safetensors.torch import load_file, save
 
 from evolora_core.errors import DataError
-from evolora_core.evaluation.grading import answer_items
-from evolora_core.families.base import Item
-from evolora_core.hosts.catalog import find_host
-from evolora_core.hosts.host import load_host
 from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.catalog import find_host
+from evolora_core.language.hosts.host import load_host
+from evolora_core.lora.answering.grading import answer_items
 
 TEXTS = ("config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", "tokenizer.json")
 TEMPLATES = st.one_of(

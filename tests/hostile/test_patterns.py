@@ -8,9 +8,9 @@ from hostile.conftest import accepted_or_refused, tried
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evolora_core.families.matching import TIME_LIMIT, grade_pattern
 from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.patterns import MOST_NODES, compile_pattern, expanded
+from evolora_core.language.families.matching import TIME_LIMIT, grade_pattern
 
 ATOMS = st.sampled_from(
     [

@@ -11,10 +11,10 @@ from hostile.values import ANY, WORDS, as_json, garbled, spoilt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.datasets import read_items, write_items
-from evolora_core.families.canonical import canonical
-from evolora_core.families.registry import gold, grade
-from evolora_core.holdouts import read_holdout
+from evolora_core.language.datasets import read_items, write_items
+from evolora_core.language.families.canonical import canonical
+from evolora_core.language.families.registry import gold, grade
+from evolora_core.language.holdouts import read_holdout
 
 DATA = Path(__file__).parents[1] / "data"
 GOOD = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel
 
-from evolora_core import rng
+from evolora_core.engine import rng
 from evolora_core.engine.stage import (
     JUDGED,
     SHARED,

@@ -13,13 +13,13 @@ from example_suite import part, suite_id, write_stage
 from example_suite import write_suite as write_adapter_suite
 from number_search.pack import SECTIONS
 
+from evolora_core.engine.plugins import search_modules
+from evolora_core.engine.rng import stream
+from evolora_core.engine.run_index import write_suite
 from evolora_core.errors import StoreError
-from evolora_core.evaluation.comparisons import write_comparisons
-from evolora_core.plugins import search_modules
 from evolora_core.report import build, export, verify
-from evolora_core.rng import stream
-from evolora_core.run_index import write_suite
 from evolora_core.searches.adapters.pack.sections import SECTIONS as ADAPTERS
+from evolora_core.statistics.comparisons import write_comparisons
 from evolora_core.store import Slice, fingerprints, merge, query, read, rebuild, record, store_path, write_shard
 
 SUITE = "number-0a1b2c3d"

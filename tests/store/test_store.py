@@ -15,8 +15,8 @@ import duckdb
 import pytest
 from example_suite import part, suite_id, write_stage, write_suite
 
+from evolora_core.engine.run_index import write_suite as write_suite_file
 from evolora_core.errors import StageError, StoreError
-from evolora_core.run_index import write_suite as write_suite_file
 from evolora_core.store import Slice, connection, query, rebuild, record, schema, store_path
 from evolora_core.store.owners import Owner, owners
 

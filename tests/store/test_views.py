@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from example_suite import CONDITIONS, COOLDOWN, part, write_stage, write_suite
 
-from evolora_core.evaluation.statistics import wilson
+from evolora_core.statistics.inference import wilson
 from evolora_core.store import query, record
 
 SUITE = "example-0a1b2c3d"

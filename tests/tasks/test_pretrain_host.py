@@ -6,8 +6,8 @@ import pytest
 from prefect.logging import disable_run_logger
 
 from evolora_core.errors import ConfigError
-from evolora_core.hosts.host import load_host
-from evolora_core.hosts.pretrain_config import PretrainConfig
+from evolora_core.language.hosts.host import load_host
+from evolora_core.language.hosts.pretrain_config import PretrainConfig
 from tasks.pretrain_host import pretrain_host
 
 TINY = {
@@ -30,7 +30,7 @@ TINY = {
 
 def test_it_trains_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = PretrainConfig.model_validate(TINY)
-    monkeypatch.setattr("evolora_core.hosts.pretrain_config.pretrain_config", lambda name: config)
+    monkeypatch.setattr("evolora_core.language.hosts.pretrain_config.pretrain_config", lambda name: config)
     with disable_run_logger():
         done = pretrain_host.fn("little", str(tmp_path / "made"))
     assert done["weights_sha256"] == load_host(str(tmp_path / "made")).identity["weights_sha256"]

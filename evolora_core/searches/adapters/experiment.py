@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from evolora_core.datasets import check_families
 from evolora_core.engine.stage import SHARED, WHOLE
 from evolora_core.engine.strict import LATER, load_yaml
 from evolora_core.language.data import DataConfig
+from evolora_core.language.datasets import check_families
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
 from evolora_core.searches.adapters.settings.arms import ArmConfig, changed, leaves

@@ -6,8 +6,8 @@ from pydantic import BaseModel
 
 from evolora_core.engine.stage import StageRequest, StageResult, Suite, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.families.registry import full_name, modules_of
 from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.families.registry import full_name, modules_of
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.experiment import SuiteConfig

@@ -63,9 +63,9 @@ def make(work: Work[EsTraining]) -> Made[EsTrained]:
 def train(work: Work[EsTraining], folder: Path) -> Made[EsTrained]:
     """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
     from evolora_core.engine.tables import write_table
-    from evolora_core.rivals.es import train_es
-    from evolora_core.rivals.rewarded import train_and_route
     from evolora_core.searches.adapters.arms.terms import terms_of
+    from evolora_core.searches.adapters.rivals.es import train_es
+    from evolora_core.searches.adapters.rivals.rewarded import train_and_route
 
     result = train_and_route(train_es, work.config.es, terms_of(work), folder)
     write_table(folder, "es_steps", result.steps)

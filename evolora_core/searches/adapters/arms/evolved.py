@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel
 
-from evolora_core.ecology.rules import RULES
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.families.registry import modules_of
+from evolora_core.language.families.registry import modules_of
 from evolora_core.searches.adapters.arms.base import Training, budget_from, chosen_trial, common
+from evolora_core.searches.adapters.ecology.rules.names import RULES
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 if TYPE_CHECKING:
-    from evolora_core.ecology.run import Run
+    from evolora_core.searches.adapters.ecology.run import Run
     from evolora_core.searches.adapters.experiment import SuiteConfig
 
 
@@ -166,9 +166,9 @@ def too_long(suite: "Suite[SuiteConfig]", generations: int, calibration: StageRe
 
 def calibrate(work: Work[Evolution]) -> Made[Calibrated]:
     """Leaves the last commits of the run, and the table `calibration`; what was computed is in the run's own table."""
-    from evolora_core.ecology.evolve import advance
-    from evolora_core.ecology.foretaste import measure
     from evolora_core.engine.tables import write_table
+    from evolora_core.searches.adapters.ecology.evolve import advance
+    from evolora_core.searches.adapters.ecology.foretaste import measure
 
     first = work.config.first
     assert first is not None
@@ -193,7 +193,7 @@ def evolve(work: Work[Evolution]) -> Made[Ended]:
 
 def train(work: Work[Evolution], folder: Path) -> Made[Ended]:
     """Evolve into `folder`, for the generations of the horizon or settings, or until the budget is spent."""
-    from evolora_core.ecology.evolve import advance, finish
+    from evolora_core.searches.adapters.ecology.evolve import advance, finish
 
     run = begin(work, folder, work.horizon.get("generations", work.config.generations))
     advance(run, work.report)
@@ -203,13 +203,13 @@ def train(work: Work[Evolution], folder: Path) -> Made[Ended]:
 
 def begin(work: Work[Evolution], folder: Path, generations: int | None) -> "Run":
     """An evolution in `folder`, founded or resumed, that is to run for so many generations, or for its budget."""
-    from evolora_core.datasets import read_items
-    from evolora_core.ecology import evolve
-    from evolora_core.ecology.horizon import Horizon
-    from evolora_core.ecology.regime import REGIMES
-    from evolora_core.ecology.task import Task
-    from evolora_core.hosts.kept import stage_host
-    from evolora_core.pricing import Prices
+    from evolora_core.language.datasets import read_items
+    from evolora_core.language.hosts.kept import stage_host
+    from evolora_core.lora.answering.pricing import Prices
+    from evolora_core.searches.adapters.ecology import evolve
+    from evolora_core.searches.adapters.ecology.horizon import Horizon
+    from evolora_core.searches.adapters.ecology.regime import REGIMES
+    from evolora_core.searches.adapters.ecology.task import Task
 
     task = Task(
         host=stage_host(work),

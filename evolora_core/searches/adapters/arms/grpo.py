@@ -65,9 +65,9 @@ def make(work: Work[GrpoTraining]) -> Made[GrpoTrained]:
 def train(work: Work[GrpoTraining], folder: Path) -> Made[GrpoTrained]:
     """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
     from evolora_core.engine.tables import write_table
-    from evolora_core.rivals.grpo import train_grpo
-    from evolora_core.rivals.rewarded import train_and_route
     from evolora_core.searches.adapters.arms.terms import terms_of
+    from evolora_core.searches.adapters.rivals.grpo import train_grpo
+    from evolora_core.searches.adapters.rivals.rewarded import train_and_route
 
     result = train_and_route(train_grpo, work.config.grpo, terms_of(work), folder)
     write_table(folder, "grpo_steps", result.steps)

@@ -71,8 +71,8 @@ def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
     budget.
     """
     from evolora_core.engine.tables import write_table
-    from evolora_core.rivals.supervised import fine_tune_and_route
     from evolora_core.searches.adapters.arms.terms import terms_of
+    from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 
     trained = fine_tune_and_route(work.config.sft, terms_of(work), folder, work.config.arrivals)
     write_table(folder, "sft_steps", trained.steps)

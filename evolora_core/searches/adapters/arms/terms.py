@@ -1,11 +1,11 @@
 """What a stage that trains a rival gives to the function that does it."""
 
-from evolora_core.datasets import read_items
 from evolora_core.engine.stage import Work
-from evolora_core.hosts.kept import stage_host
-from evolora_core.pricing import Prices
-from evolora_core.rivals.terms import Terms
+from evolora_core.language.datasets import read_items
+from evolora_core.language.hosts.kept import stage_host
+from evolora_core.lora.answering.pricing import Prices
 from evolora_core.searches.adapters.arms.base import Training
+from evolora_core.searches.adapters.rivals.terms import Terms
 
 
 def terms_of(work: Work[Training]) -> Terms:

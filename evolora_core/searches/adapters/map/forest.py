@@ -11,11 +11,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
-from evolora_core.evaluation.statistics import MIN_SEEDS, UNDECIDED, holm
+from evolora_core.language.splits import TITLES
 from evolora_core.report.plots import STYLE
 from evolora_core.report.tables import difference, p_value, share
 from evolora_core.searches.adapters.pack.looks import LOOKS
-from evolora_core.splits import TITLES
+from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED, holm
 
 
 @dataclass(frozen=True)

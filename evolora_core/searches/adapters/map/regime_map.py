@@ -16,14 +16,14 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.errors import PackError
-from evolora_core.evaluation.statistics import UNDECIDED
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import read_text
-from evolora_core.pack_folder import STAMP
+from evolora_core.language.splits import TITLES
+from evolora_core.report.pack_folder import STAMP
 from evolora_core.report.plots import save
 from evolora_core.report.tables import Column, Table, csv, difference, p_value, share
 from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
-from evolora_core.splits import TITLES
+from evolora_core.statistics.inference import UNDECIDED
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
+from evolora_core.language.splits import TITLES
 from evolora_core.report.accuracies import interval
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, rows_of
-from evolora_core.splits import TITLES
 
 _FAMILIES = """
     SELECT split, family, condition, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from evolora_core.language.splits import TITLES
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
-from evolora_core.splits import TITLES
 
 # Accuracies of the headline on holdout_id, and on retention under the router `single`, where one adapter answers all.
 _CURVE = """

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from evolora_core.language.splits import TITLES
 from evolora_core.report import comparisons, takeaways
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
-from evolora_core.splits import TITLES
 
 
 def paper_rows(stored: StoredSuite) -> pd.DataFrame:

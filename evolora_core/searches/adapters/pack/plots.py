@@ -14,9 +14,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from evolora_core.language.splits import TITLES
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
-from evolora_core.splits import TITLES
 
 BORN = {"mutation": "child by mutation", "merge": "child by merge, or sum of learners"}
 BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5)}  # colour and line width by origin

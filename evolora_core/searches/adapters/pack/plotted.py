@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from evolora_core.families.registry import get
+from evolora_core.language.families.registry import get
+from evolora_core.language.splits import TITLES
 from evolora_core.report.sections import Config
 from evolora_core.report.stored import StoredSuite
 from evolora_core.searches.adapters.pack.curves import curves, headline
-from evolora_core.splits import TITLES
 
 BY_FAMILY = ("family", "cell")  # routers that send a family nobody was trained on to the host
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evolora_core.evaluation.statistics import hierarchical_bootstrap
+from evolora_core.engine.rng import stream
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table
-from evolora_core.rng import stream
+from evolora_core.statistics.inference import hierarchical_bootstrap
 
 # Without a right answer a right one has no price. The suite's routers are arms of their own, and their asking is paid.
 _PRICES = """

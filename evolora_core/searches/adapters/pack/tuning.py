@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from evolora_core.evaluation.trials import best_trials
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, percent
+from evolora_core.searches.adapters.trials import best_trials
 
 # A trial of a run from before `holdout_acc` was judged on the selection split, and chosen by that.
 _TRIALS = """

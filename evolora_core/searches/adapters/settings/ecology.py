@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import Changes, Strict
-from evolora_core.practice import Practice
+from evolora_core.lora.answering.practice import Practice
 
 ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
 

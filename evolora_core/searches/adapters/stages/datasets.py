@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import RootModel
 
-from evolora_core.datasets import build_splits, check_disjoint, write_items
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.engine.tables import write_table
-from evolora_core.families.base import Item
-from evolora_core.families.registry import modules_of
 from evolora_core.language.data import DataConfig
+from evolora_core.language.datasets import build_splits, check_disjoint, write_items
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import modules_of
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.experiment import SuiteConfig

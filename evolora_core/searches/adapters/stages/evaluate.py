@@ -13,7 +13,7 @@ from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.adapters.stages.datasets import families
 
 if TYPE_CHECKING:
-    from evolora_core.hosts.host import Host
+    from evolora_core.language.hosts.host import Host
     from evolora_core.searches.adapters.experiment import SuiteConfig
 
 
@@ -69,11 +69,11 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
     """Leaves the tables `evaluations`, `compute` and, where strengths are asked for, `frontier`. The arm of the first
     router is named like the condition.
     """
-    from evolora_core.datasets import read_items
     from evolora_core.engine.tables import write_table
-    from evolora_core.hosts.kept import stage_host
-    from evolora_core.searches.adapters.evaluating import evaluate_condition
-    from evolora_core.splits import HOLDOUTS
+    from evolora_core.language.datasets import read_items
+    from evolora_core.language.hosts.kept import stage_host
+    from evolora_core.language.splits import HOLDOUTS
+    from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
 
     host, asked = stage_host(work), work.config
     found = evaluate_condition(

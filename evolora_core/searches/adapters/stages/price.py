@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.families.registry import modules_of
 from evolora_core.language.decoding import DecodingConfig
-from evolora_core.practice import Practice
+from evolora_core.language.families.registry import modules_of
+from evolora_core.lora.answering.practice import Practice
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ def request(suite: "Suite[SuiteConfig]", arm: str, seed: int, *, datasets: Stage
 
 def make(work: Work[Pricing]) -> Made[Priced]:
     """Leaves calibration.json and the tables `calibration` and `compute`."""
-    from evolora_core.datasets import read_items
+    from evolora_core.engine.meter import Meter
     from evolora_core.engine.tables import write_table
-    from evolora_core.hosts.kept import stage_host
-    from evolora_core.meter import Meter
-    from evolora_core.pricing import price
+    from evolora_core.language.datasets import read_items
+    from evolora_core.language.hosts.kept import stage_host
+    from evolora_core.lora.answering.pricing import price
 
     items = read_items(work.inputs["datasets"] / "train.jsonl")
     prices = price(stage_host(work), items, work.config.practice, work.config.decoding, work.seed)

@@ -14,9 +14,9 @@ from pydantic import BaseModel, SerializeAsAny
 
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Changes, Strict
-from evolora_core.evaluation.trials import Spent, best_trials, trial_budget
-from evolora_core.families.registry import modules_of
+from evolora_core.language.families.registry import modules_of
 from evolora_core.searches.adapters.arms.base import Choice, Training
+from evolora_core.searches.adapters.trials import Spent, best_trials, trial_budget
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.arms.registry import Trained
@@ -108,13 +108,13 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
     """Leaves the short run in run/, the table `tuning` and the compute, all charged to `tuning`, as are the answers
     that judge it.
     """
-    from evolora_core.datasets import read_items
+    from evolora_core.engine.meter import Meter
     from evolora_core.engine.tables import read_table, write_table
-    from evolora_core.hosts.kept import stage_host
-    from evolora_core.meter import Meter
-    from evolora_core.population.trained import load_trained
-    from evolora_core.routing.routes import read_routes
-    from evolora_core.searches.adapters.judging import judge_trial
+    from evolora_core.language.datasets import read_items
+    from evolora_core.language.hosts.kept import stage_host
+    from evolora_core.lora.population.trained import load_trained
+    from evolora_core.searches.adapters.evaluation.trial import judge_trial
+    from evolora_core.searches.adapters.routing.routes import read_routes
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from evolora_core.engine.rng import stream
 from evolora_core.report import figures
 from evolora_core.report.plots import save
-from evolora_core.rng import stream
 from evolora_core.searches.adapters.pack import plots
 from evolora_core.searches.adapters.pack.looks import LOOKS, looks_of
 from evolora_core.searches.adapters.pack.sections import SECTIONS

@@ -10,10 +10,10 @@ from example_suite import part, write_stage, write_suite
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.evaluation.trials import best_trials
 from evolora_core.report import StoredSuite, build, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tuning import edge, tuning_frame
+from evolora_core.searches.adapters.trials import best_trials
 from evolora_core.store import record
 
 SUITE = "example-0a1b2c3d"

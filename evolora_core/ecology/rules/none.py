@@ -1,7 +1,0 @@
-"""Control: organelles answer, are paid and charged, and learn nothing."""
-
-from evolora_core.ecology.learning.asking import samples
-from evolora_core.ecology.learning.rehearsal import cool, cooldown, rehearse
-from evolora_core.ecology.rules.base import Rule
-
-RULE = Rule("control", act=samples, learn=rehearse, cooldown=cooldown, cool=cool)

@@ -1,1 +1,0 @@
-"""How answers are graded, counted and compared."""

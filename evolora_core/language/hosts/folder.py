@@ -1,0 +1,86 @@
+"""A host's folder in Hugging Face's form: configuration, tokenizer, weights. Code that comes with it is never run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evolora_core.errors import HostError
+from evolora_core.foreign.text import one_line
+from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
+
+if TYPE_CHECKING:
+    import torch
+
+
+def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path]]:
+    """Model, tokenizer and weight files. HostError names the file and the mend."""
+    from transformers import AutoModelForCausalLM
+
+    weights = weight_files(folder)
+    load_config(folder)
+    tokenizer = load_tokenizer(folder)
+    try:
+        with bars_on_terminals_only(), quiet():
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                folder,
+                dtype=dtype,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+    except Exception as error:
+        raise HostError(f"host {folder}: {weights[0].name}: {_kind(error)}; fetch or save the weights anew") from error
+    model, found = loaded
+    if missing := sorted(found["missing_keys"]):  # transformers would draw them at random
+        raise HostError(
+            f"host {folder}: {weights[0].name}: {len(missing)} tensors are missing, such as {missing[0]}; "
+            "config.json is of another model, or the weights are not whole"
+        )
+    return model, tokenizer, weights
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors of a folder that has a configuration and a tokenizer beside them."""
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        pickles = sorted([*folder.glob("*.bin"), *folder.glob("*.pt")])
+        found = f"only {pickles[0].name}, which is never unpickled" if pickles else "none found"
+        raise HostError(f"host {folder}: no weights (*.safetensors or *.gguf, {found}); save them with save_pretrained")
+    if not (folder / "config.json").is_file():
+        raise HostError(f"host {folder}: config.json is missing; save the model with save_pretrained")
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise HostError(f"host {folder}: tokenizer.json is missing; save the tokenizer with save_pretrained")
+    return weights
+
+
+def load_config(folder: Path) -> Any:
+    """The configuration of a causal language model."""
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    try:
+        with quiet():
+            config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise HostError(f"host {folder}: config.json: {_kind(error)}; name a model that transformers knows") from error
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise HostError(
+            f"host {folder}: config.json: model_type {config.model_type!r} is not a causal language model; "
+            "name one such as qwen3, llama or gemma3_text"
+        )
+    return config
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer, with its chat template."""
+    from transformers import AutoTokenizer
+
+    try:
+        with quiet():
+            return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        raise HostError(f"host {folder}: tokenizer.json: {_kind(error)}; save the tokenizer anew") from error
+
+
+def _kind(error: Exception) -> str:
+    return f"{type(error).__name__}: {one_line(error, 160)}"

@@ -1,0 +1,24 @@
+"""The host of a stage; the last one used stays loaded in its process."""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from evolora_core.engine.stage import Work
+from evolora_core.language.hosts.host import Host, Room, load_host
+
+
+def stage_host(work: Work[Any]) -> Host:
+    """The host that a stage's work names. What one stage found of its memory is not the next one's. Torch computes with
+    the suite's threads from here on.
+    """
+    assert work.host is not None, "the stage asked for no host"
+    torch.set_num_threads(work.host.threads)
+    return replace(_load(work.host.word, work.host.device, work.host.dtype), room=Room())
+
+
+@lru_cache(maxsize=1)
+def _load(word: str, device: str, dtype: str) -> Host:
+    return load_host(word, device=device, dtype=dtype)

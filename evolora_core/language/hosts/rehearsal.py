@@ -1,0 +1,157 @@
+"""A host that somebody else made is tried before it is loaded: its files, its sizes, its tokenizer and its template.
+
+The trial runs in a process that can be ended: a configuration may ask for a billion layers, a template may loop.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from evolora_core.errors import HostError
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
+from evolora_core.foreign.guard import guarded
+from evolora_core.foreign.text import one_line
+
+SECONDS, MEMORY = 15.0, 1536 * MIB
+LONGEST_CONTEXT = 2**24  # tokens
+LARGEST_NUMBER = 2**40  # in a configuration; the largest that is used there counts parameters
+MOST_LAYERS = 2000
+PROMPTS = ["1", "What is 2 + 3?", "Sort the letters: b a c\n" * 20]
+_TEXTS = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
+# What transformers, jinja2 and tokenizers raise for what they cannot use: it depends on where they meet it.
+Trouble = Exception
+
+
+def rehearse(folder: Path) -> None:
+    """Raise HostError unless the folder holds a causal language model of the sizes that its weights have, and a
+    tokenizer whose template renders."""
+    _check_files(folder)
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: F401  # once, not in each copy
+
+    def work(begin: Any) -> str:
+        begin()
+        _try(folder)
+        return ""
+
+    try:
+        guarded(work, seconds=SECONDS, memory=MEMORY)
+    except Unfit as error:
+        raise HostError(f"host {folder}: trying its configuration and template {error}; name another model") from error
+
+
+def _check_files(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        try:
+            check_regular(path)
+            if path.name in _TEXTS:
+                document = read_json(read_text(path, 4 * MIB))
+                if not isinstance(document, dict):
+                    raise Unfit("is no JSON object")
+                _check_numbers(document)
+            elif path.name == "tokenizer.json":
+                read_json(read_text(path, 256 * MIB), constants=True)
+            elif path.suffix == ".jinja":
+                read_text(path, MIB)
+        except (OSError, ValueError) as error:
+            raise HostError(f"host {folder}: {path.name}: {one_line(error, 200)}; save the host anew") from error
+
+
+def _check_numbers(document: dict[str, Any]) -> None:
+    """Sizes are positive and not astronomical."""
+    waiting: list[tuple[str, Any]] = list(document.items())
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            waiting += [(key, inner) for inner in value]
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            size = key.startswith("num_") or key.endswith(("_size", "_dim", "max_position_embeddings"))
+            most = MOST_LAYERS if "layers" in key else LARGEST_NUMBER
+            if abs(value) > 1e31 or (isinstance(value, int) and size and not 0 <= value <= most):
+                raise Unfit(f"{key}: {one_line(repr(value), 40)} is no such number")
+
+
+def _try(folder: Path) -> None:
+    """What load_host will do, without the weights: sizes, tokenizer, template."""
+    import torch
+    from safetensors import safe_open
+    from transformers import AutoModelForCausalLM
+
+    from evolora_core.language.hosts.folder import load_config, load_tokenizer
+
+    config = load_config(folder)
+    files = sorted(folder.glob("*.safetensors"))
+    held = 0
+    for file in files:
+        try:
+            with safe_open(file, framework="pt") as tensors:
+                for name in tensors.keys():  # noqa: SIM118  # it is no mapping
+                    held += _product(tensors.get_slice(name).get_shape())
+        except Trouble as error:
+            raise HostError(f"host {folder}: {file.name}: {one_line(error, 160)}; save the weights anew") from error
+    try:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    except Trouble as error:
+        raise HostError(f"host {folder}: config.json: {_kind(error)}; save the model anew") from error
+    asked = sum(parameter.numel() for parameter in model.parameters())
+    if asked > 1.5 * held + 10_000:
+        raise HostError(
+            f"host {folder}: config.json asks for {asked} parameters, the weights have {held}; save the model anew"
+        )
+    tokenizer = load_tokenizer(folder)
+    try:
+        for prompt in PROMPTS:
+            chat = [{"role": "user", "content": prompt}]
+            if tokenizer.chat_template:
+                tokenizer.apply_chat_template(chat, add_generation_prompt=True, enable_thinking=False)
+                answered = [*chat, {"role": "assistant", "content": "2"}]
+                tokenizer.apply_chat_template(answered)
+            tokenizer(prompt)
+    except Trouble as error:
+        raise HostError(f"host {folder}: its chat template: {_kind(error)}; mend chat_template.jinja") from error
+
+
+def check_context(name: str, context: Any) -> int:
+    """The context of a host as a number of tokens. HostError where it is none."""
+    if isinstance(context, bool) or not isinstance(context, int) or not 1 <= context <= LONGEST_CONTEXT:
+        raise HostError(
+            f"host {name!r}: config.json: max_position_embeddings: {one_line(repr(context), 40)} is no context from 1 "
+            f"to {LONGEST_CONTEXT} tokens; save the model anew"
+        )
+    return context
+
+
+def check_ids(name: str, ids: list[Any], vocabulary: int) -> None:
+    """Raise HostError unless these token ids, which end or pad answers, are in the model's vocabulary."""
+    for token in ids:
+        if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary:
+            raise HostError(
+                f"host {name!r}: token id {one_line(repr(token), 40)} is not among the {vocabulary} of the model; "
+                "correct eos_token_id and pad_token_id in generation_config.json"
+            )
+
+
+def check_answers(name: str, model: Any, ids: list[int]) -> None:
+    """Raise HostError unless the model reads a prompt and gives finite numbers."""
+    import torch
+
+    try:
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([ids], device=model.device)).logits
+    except Trouble as error:
+        raise HostError(f"host {name!r}: it cannot read a prompt ({_kind(error)}); save the model anew") from error
+    if not bool(torch.isfinite(logits).all()):
+        raise HostError(f"host {name!r}: its weights give NaN or infinity; fetch or save the weights anew")
+
+
+def _product(shape: list[int]) -> int:
+    whole = 1
+    for size in shape:
+        whole *= size
+    return whole
+
+
+def _kind(error: Exception) -> str:
+    return f"{type(error).__name__}: {one_line(error, 160)}"

@@ -1,0 +1,69 @@
+"""How prompts and answers become token ids: the model's own chat template where it has one (and its host file
+does not set that aside), else a plain one."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from evolora_core.errors import HostError
+from evolora_core.foreign.text import one_line
+from evolora_core.language.hosts.description import TemplateDescription
+from evolora_core.language.hosts.identity import sha256_of_text
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class PromptTemplate:
+    """Text forms around one prompt and its answer."""
+
+    tokenizer: "PreTrainedTokenizerBase"
+    plain: TemplateDescription
+    end: int  # the id that ends an answer, which training targets carry and decoding stops at
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the text that decides: the chat template, or both plain forms."""
+        return sha256_of_text(self.tokenizer.chat_template or f"{self.plain.prompt}\x00{self.plain.answer}")
+
+    def encode_prompts(self, prompts: list[str]) -> list[list[int]]:
+        """Ids up to where the answer starts. Thinking is switched off where the chat template knows the switch."""
+        if not prompts:
+            return []
+        if self.tokenizer.chat_template:
+            chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
+            ids: Any = _rendered(self.tokenizer, chats, add_generation_prompt=True, enable_thinking=False)
+        else:
+            ids = self.tokenizer([self.plain.prompt.replace("{prompt}", prompt) for prompt in prompts])["input_ids"]
+        return cast(list[list[int]], ids)
+
+    def encode_answers(self, answers: list[str]) -> list[list[int]]:
+        """Ids of the answers, the ending id appended. Text that looks like a special token stays text."""
+        if not answers:
+            return []
+        if not self.tokenizer.chat_template:
+            answers = [self.plain.answer.replace("{answer}", answer) for answer in answers]
+        ids = self.tokenizer(answers, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return [[*row, self.end] for row in ids]
+
+
+def _rendered(tokenizer: "PreTrainedTokenizerBase", chats: Any, **options: Any) -> Any:
+    """Token ids by the chat template. HostError where the template fails, whatever it raises: it is a program."""
+    try:
+        return tokenizer.apply_chat_template(chats, return_dict=False, **options)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {one_line(error, 160)}"
+        raise HostError(f"host: its chat template cannot render a prompt ({reason}); mend the template") from error
+
+
+def ending_id(tokenizer: "PreTrainedTokenizerBase", eos_ids: tuple[int, ...]) -> int:
+    """The id that ends an answer: the one of `eos_ids` that the chat template puts after an assistant's text, else EOS.
+
+    Gemma's <end_of_turn>, for one, is not its EOS.
+    """
+    if tokenizer.chat_template:
+        chat = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+        closing: list[int] = [token for token in _rendered(tokenizer, chat) if token in eos_ids]
+        if closing:
+            return closing[-1]
+    return tokenizer.eos_token_id if tokenizer.eos_token_id is not None else eos_ids[0]

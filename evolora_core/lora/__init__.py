@@ -1,0 +1,1 @@
+"""LoRA adapters on a frozen host: the population engine, and what it answers."""

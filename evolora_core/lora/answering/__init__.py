@@ -1,0 +1,1 @@
+"""Asking, answering, grading and pricing: what one answer is, and what it costs."""

@@ -1,0 +1,164 @@
+"""Ask, answer, grade: items go in, one outcome each comes out, with the budget FLOPs of its answer.
+
+The same function serves every arm, in training and in evaluation; it knows nothing of energy, splits or stores.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.probes import span
+from evolora_core.engine.progress import Progress
+from evolora_core.language.families.base import Grade, Item
+from evolora_core.language.families.registry import grade
+from evolora_core.language.flops import FlopModel
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.answered import keep, kept
+from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.answering.stopping import stop_at, until
+from evolora_core.lora.population.generate import Answer, generate
+from evolora_core.lora.population.passes import out_of_memory
+from evolora_core.lora.population.stack import Population
+
+log = logging.getLogger(__name__)
+
+TOO_LONG = Grade(0.0, False, "too long")
+CHUNK = 8  # batches between two progress reports
+
+
+def answer_items(
+    host: Host,
+    population: Population | None,
+    items: Sequence[Item],
+    slots: Sequence[int] | np.ndarray,
+    *,
+    decoding: Decoding,
+    keys: np.ndarray | None = None,
+    temperatures: float | Sequence[float] = 0.0,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    alternatives: int = 0,
+    sampled: bool = False,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+) -> list[Outcome]:
+    """Answer `items[i]` with `slots[i]`, grade, and count; the outcomes keep the order of `items`.
+
+    `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
+    prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
+    nothing. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
+    `alternatives` and `sampled` are passed on to `generate`. `progress(done, total)` is called now and then. Greedy
+    answers are kept in `folder`, if one is given, and not asked for again. When memory runs out, half as many are
+    answered together, with a warning: floating point then differs in the last digits.
+    """
+    slots = np.asarray(slots, dtype=np.int64)
+    if len(slots) != len(items):
+        raise ValueError(f"{len(items)} items but {len(slots)} slots")
+    heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float64), (len(items),))
+    prompts = encode_unique(host, [item.prompt for item in items])
+    given_tokens = [[] for _ in items] if prefixes is None else [list(prefix) for prefix in prefixes]
+    prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, given_tokens, strict=True)]
+    lengths = np.array([len(ids) for ids in prompts], dtype=np.int64)
+    fits = lengths + decoding.max_new_tokens <= host.max_context
+    outcomes: list[Outcome | None] = [
+        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], False, 0.0)
+        for item, slot, length, fit in zip(items, slots, lengths, fits, strict=True)
+    ]
+    # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
+    order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
+    model = FlopModel.from_model(host.model)
+    ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
+    together = min(decoding.batch_rows, host.room.rows)
+    chunk = CHUNK * together
+    stop = stop_at(host, decoding.stop_strings)
+    done = len(items) - len(order)
+    for start in range(0, len(order), chunk):
+        rows = order[start : start + chunk]
+        path = folder / f"{start:08d}.jsonl" if folder else None
+        questions = [(int(row), items[row].task_id, int(slots[row])) for row in rows]
+        if path and (before := kept(path, questions)):
+            for row, known in zip(rows, before, strict=True):
+                outcomes[row] = Outcome(item=items[row], **known)
+            done += len(rows)
+            continue
+        answers: list[Answer] = []
+        while not answers:
+            try:
+                with span("generate"):
+                    answers = generate(
+                        host,
+                        population,
+                        [prompts[row] for row in rows],
+                        slots[rows],
+                        max_new_tokens=decoding.max_new_tokens,
+                        temperatures=heat[rows].tolist(),
+                        keys=None if keys is None else np.asarray(keys)[rows],
+                        batch_rows=together,
+                        alternatives=alternatives,
+                        sampled=sampled,
+                        stop=stop,
+                    )
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error) or together == 1:
+                    raise
+                together = host.room.rows = max(1, together // 2)
+                log.warning("out of memory: going on with %d answers together", together)
+        new_tokens = [given.new_tokens for given in answers]
+        rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
+        flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
+        for row, given, cost in zip(rows, answers, flops, strict=True):
+            outcomes[row] = _graded(host, items[row], int(slots[row]), given_tokens[row], given, cost, decoding)
+        if path:
+            keep(path, {row: outcome for row in rows.tolist() if (outcome := outcomes[row])})
+        done += len(rows)
+        if progress is not None:
+            progress(done, len(items))
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _graded(
+    host: Host, item: Item, slot: int, prefix: Sequence[int], given: Answer, flops: int, decoding: Decoding
+) -> Outcome:
+    """An answer, after its prefix, as text and with its grade. With a prefix too, nothing beyond the cap is graded:
+    unaided the answer could not be that long.
+    """
+    tokens = [*prefix, *given.tokens]
+    whole = host.decode(tokens[: decoding.max_new_tokens])
+    text = until(whole, decoding.stop_strings)
+    with span("grade"):
+        graded = grade(item, text)
+    return Outcome(
+        item=item,
+        slot=slot,
+        answer=text,
+        grade=graded,
+        prompt_tokens=given.prompt_tokens,
+        answer_tokens=given.new_tokens,
+        flops=flops,
+        executed_flops=given.executed_flops,
+        tokens=tokens[: decoding.max_new_tokens],
+        finished=(given.finished and len(tokens) < decoding.max_new_tokens) or len(text) < len(whole),
+        logprob=given.logprob,
+        alternatives=given.alternatives,
+        sampled=given.sampled,
+    )
+
+
+def charge(meter: Meter, purpose: str, outcomes: Sequence[Outcome], seconds: float) -> None:
+    """Count answers on a meter."""
+    meter.add(
+        purpose,
+        flops=sum(outcome.flops for outcome in outcomes),
+        tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes),
+        seconds=seconds,
+        executed_flops=sum(outcome.executed_flops for outcome in outcomes),
+    )
+
+
+def encode_unique(host: Host, prompts: Sequence[str]) -> list[list[int]]:
+    """Token ids of every prompt; each distinct prompt is encoded once (many samples, or many slots, share one)."""
+    distinct = list(dict.fromkeys(prompts))
+    ids = dict(zip(distinct, host.encode_prompts(distinct), strict=True))
+    return [ids[prompt] for prompt in prompts]

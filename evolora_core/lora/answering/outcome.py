@@ -1,0 +1,78 @@
+"""What is asked for, and what comes of asking: how answers are decoded, and one graded answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from evolora_core.language.families.base import Grade, Item
+
+if TYPE_CHECKING:
+    from evolora_core.lora.population.generate import Alternatives, Sampled
+
+
+class Decoding(Protocol):
+    """What `config.DecodingConfig` says about decoding; the same for every arm."""
+
+    @property
+    def max_new_tokens(self) -> int: ...
+
+    @property
+    def batch_rows(self) -> int: ...
+
+    @property
+    def stop_strings(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One answer of one organelle (`slot`; -1 = bare host) to one item.
+
+    answer_tokens   sampled tokens, the end token included
+    flops           budget FLOPs: non-padding tokens, KV cache, no prefix sharing, the slot's own rank
+    executed_flops  what was computed for it: padding, the batch's highest rank, shared prefills
+    tokens          token ids of the answer, given prefix included, the end token excluded
+    finished        whether it ended of itself, within the token cap
+    logprob         sum of the log-probabilities of the sampled tokens
+    alternatives    the tokens not taken after the prefix, if they were asked for
+    sampled         all sampled tokens with their log-probabilities, if they were asked for
+    """
+
+    item: Item
+    slot: int
+    answer: str
+    grade: Grade
+    prompt_tokens: int
+    answer_tokens: int
+    flops: int
+    executed_flops: int
+    tokens: list[int]
+    finished: bool
+    logprob: float
+    alternatives: "Alternatives | None" = None
+    sampled: "Sampled | None" = None
+
+
+def evaluation_rows(
+    split: str, arm: str, outcomes: Sequence[Outcome], organelle_of_slot: Mapping[int, int] | None = None
+) -> list[dict[str, Any]]:
+    """Rows of the table `evaluations`; `organelle` is -1 for the bare host, and the slot where no ids are given."""
+    ids = organelle_of_slot or {}
+    return [
+        {
+            "split": split,
+            "task_id": outcome.item.task_id,
+            "family": outcome.item.family,
+            "depth": outcome.item.depth,
+            "arm": arm,
+            "organelle": ids.get(outcome.slot, outcome.slot),
+            "prompt": outcome.item.prompt,
+            "answer": outcome.answer,
+            "score": outcome.grade.score,
+            "correct": outcome.grade.correct,
+            "reason": outcome.grade.reason,
+            "prompt_tokens": outcome.prompt_tokens,
+            "answer_tokens": outcome.answer_tokens,
+            "flops": outcome.flops,
+        }
+        for outcome in outcomes
+    ]

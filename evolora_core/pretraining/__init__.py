@@ -1,0 +1,1 @@
+"""Pretraining of our own small hosts."""

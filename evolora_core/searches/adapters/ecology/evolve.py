@@ -1,0 +1,229 @@
+"""The generation loop, its commits, and what a finished run leaves.
+
+A commit has weights and state; the rows of tables go into segments beside it (`commits.py`). A run that dies resumes
+from the last whole commit and is the same run, byte for byte but for wall-clock columns.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evolora_core.engine import artifacts, commits
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.probes import reached, span
+from evolora_core.engine.progress import Progress
+from evolora_core.errors import StageError
+from evolora_core.lora.population.saved import save_population
+from evolora_core.searches.adapters.ecology.checkpoint import load_state, save_state
+from evolora_core.searches.adapters.ecology.events import Row, write_tables
+from evolora_core.searches.adapters.ecology.founding import found
+from evolora_core.searches.adapters.ecology.horizon import Horizon, cooldown_steps, phase_over
+from evolora_core.searches.adapters.ecology.ledger import MICRO, SINK, SUN
+from evolora_core.searches.adapters.ecology.phases.choosing import choose
+from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle, trade
+from evolora_core.searches.adapters.ecology.phases.merging import assimilate
+from evolora_core.searches.adapters.ecology.phases.selection import archive, cull, reproduce
+from evolora_core.searches.adapters.ecology.regime import Regime
+from evolora_core.searches.adapters.ecology.rules.base import rule
+from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.state import State
+from evolora_core.searches.adapters.ecology.task import Task
+from evolora_core.searches.adapters.settings.ecology import EcologySettings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """A finished run: its folder, its cost, its number of generations, and whether its population died out."""
+
+    folder: Path
+    meter: Meter
+    generations: int
+    extinct: bool
+
+
+def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime, folder: Path) -> Run:
+    """Found a population, or resume it from the commits in `folder`. What the choice of routes will cost is set aside.
+
+    Raises StageError if that, and the pricing, leave nothing of the budget for a generation.
+    """
+    if regime.needs_budget and horizon.budget_flops is None:
+        raise ValueError(f"evolve: {regime.word} needs the FLOPs that it may spend")
+    task.prices.plan(task.host)
+    reserve = task.prices.routing_reserve(task.flops, len(task.selection), regime.candidate_ranks(config))
+    horizon = horizon.without(reserve)
+    state = found(task, config, regime)
+    if committed := commits.latest(folder / "checkpoints"):
+        state = load_state(state, committed)
+        log.info("resumed at generation %d", state.generation)
+    run = Run(task, config, horizon, regime, rule(config.plasticity.rule), state, folder)
+    if state.generation == 0 and phase_over(run):
+        raise StageError(
+            f"{regime.word}: the budget does not pay for a generation{' of each family' if horizon.arrivals else ''}: "
+            f"{horizon.budget_flops:.3g} FLOPs remain beside the choice of routes, and calibration took "
+            f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"
+        )
+    return run
+
+
+def advance(run: Run, progress: Progress | None = None, *, generations: int | None = None) -> None:
+    """Let generations pass until the run is over, or extinct, or has had so many `generations`; then commit."""
+    state = run.state
+    committed = time.monotonic()
+    while not state.extinct and (generations is None or state.generation < generations):
+        if phase_over(run):
+            if state.phase + 1 >= run.horizon.phases:
+                break
+            cool(run)
+            state.arrive()
+            continue
+        generation(run)
+        _report(run, progress, generations)
+        if time.monotonic() - committed > artifacts.commit_seconds():
+            commit(state, run.checkpoints)
+            committed = time.monotonic()
+    commit(state, run.checkpoints)
+
+
+def finish(run: Run, routings: Sequence[str]) -> Evolved:
+    """End a run that is over: the learners cool down, routes are chosen on the selection items, which is part of what
+    the run spends, and population and tables are written.
+    """
+    state = run.state
+    cool(run)
+    state.extinct = not state.living  # the steps of a cooldown may leave nobody's weights finite
+    meter = choose(run, routings)
+    publish(run, meter)
+    return Evolved(run.folder, meter, state.generation, state.extinct)
+
+
+def generation(run: Run) -> None:
+    """One round of the ecology. The state is changed in place: a copy of every weight a step would be waste."""
+    state = run.state
+    reached("generation", number=state.generation)
+    started = time.perf_counter()
+    spent = state.meter.total() - state.meter.flops("assimilation")
+    before = _Before(len(state.organelles), len(state.events["dead"]), len(state.events["episodes"]))
+
+    admitted = admit(run)
+    groups = allocate(run, admitted)
+    answers = act(run, groups)
+    found_answers = settle(run, groups, answers)
+    trade(run, found_answers)
+    with span("learn"):
+        run.rule.learn(run, groups, answers)
+    state.drop_broken()
+    with span("merge"):
+        assimilate(run)
+        reproduce(run)
+        archive(run)
+    cull(run)
+
+    with span("record"):
+        state.events.add("generations", [_summary(state, before, time.perf_counter() - started)])
+    state.pass_generation(state.meter.total() - state.meter.flops("assimilation") - spent)
+
+
+def cool(run: Run) -> None:
+    """Make the last steps of a run, or of a family's stay, in which the learning rate falls to zero."""
+    steps = cooldown_steps(run)
+    run.rule.cool(run, (1 - np.arange(1, steps + 1) / (steps + 1)).tolist())
+    run.state.drop_broken()
+    run.state.settle()
+
+
+def commit(state: State, checkpoints: Path) -> None:
+    """Commit what is alive, and in a segment of its own what happened since the last commit."""
+
+    def save(folder: Path) -> None:
+        save_state(state, folder)
+
+    with span("record"):
+        folder = commits.commit(checkpoints, state.generation, save, state.events.append)
+    if folder:
+        state.events.mark()
+        reached("committed", generation=state.generation, folder=folder)
+
+
+def publish(run: Run, meter: Meter) -> None:
+    """Write what later stages read: the living population, and the tables."""
+    state = run.state
+    norms = state.population.delta_norms().tolist()
+    rows: list[Row] = [
+        {
+            "organelle": o.id,
+            "slot": o.slot,
+            "rank": o.rank,
+            "niche": o.niche,
+            "origin": o.origin,
+            "born": o.born,
+            "died": o.died,
+            "cause": o.cause,
+            "balance": state.ledger.balance(o.id),
+            "delta_norm": norms[o.slot] if o.alive else 0.0,
+            "learning_rate": o.learning_rate,
+            "temperature": o.temperature,
+        }
+        for o in state.organelles
+    ]
+    save_population(run.folder, state.population, [row for row in rows if row["died"] is None])
+    write_tables(state.events.rows | {"organelles": rows}, run.folder)
+    pq.write_table(pa.Table.from_pylist(meter.rows()), run.folder / "compute.parquet")
+    assert np.isfinite(norms).all()
+
+
+@dataclass(frozen=True)
+class _Before:
+    """How many organelles, deaths and episodes there were before a generation."""
+
+    organelles: int
+    dead: int
+    episodes: int
+
+
+def _summary(state: State, before: _Before, seconds: float) -> Row:
+    """The generation's row; its postings are entered in the table of the ledger."""
+    postings = state.settle()
+    rewards = sum(row["amount"] for row in postings if row["entry"] == "reward" and row["amount"] > 0)
+    spending = {"ticket", "answer", "update", "test"}
+    costs = sum(row["amount"] for row in postings if row["account"] == SINK and row["entry"] in spending)
+    own = state.events["episodes"][before.episodes :]
+    episodes = max(len(own), 1)  # an extinct generation has none; its means are 0
+    born = state.organelles[before.organelles :]
+    energy = sum(v for name, v in state.ledger.balances.items() if name not in (SUN, SINK))
+    return {
+        "generation": state.generation,
+        "population": len(state.living),
+        "episodes": len(own),
+        "accuracy": sum(row["correct"] for row in own) / episodes,
+        "mean_reward": rewards / MICRO / episodes,
+        "mean_cost": costs / MICRO / episodes,
+        "mean_net": (rewards - costs) / MICRO / episodes,
+        "mean_roi": rewards / costs if costs else 0.0,
+        "energy_total": energy / MICRO,
+        "births": len(born),
+        "deaths": len(state.events["dead"]) - before.dead,
+        "merges": sum(organelle.origin == "merge" for organelle in born),
+        "qd_coverage": state.archive.coverage,
+        "qd_score": state.archive.qd_score,
+        "seconds": seconds,
+    }
+
+
+def _report(run: Run, progress: Progress | None, generations: int | None) -> None:
+    """Say how far a run has come."""
+    state, horizon = run.state, run.horizon
+    last = state.events["generations"][-1]
+    text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
+    if progress and horizon.budget_flops is None:
+        progress(state.generation, generations or horizon.generations or 0, text)
+    elif progress and horizon.budget_flops is not None:
+        progress(min(state.meter.total(), horizon.budget_flops), generations or horizon.budget_flops, text)
+    log.info("generation %d: %s", last["generation"], text)

@@ -1,0 +1,95 @@
+"""What the first generations of a run tell of the rest: whether rewards vary, and what a generation takes.
+
+The generations are the run's own: it is resumed from their commit.
+"""
+
+import resource
+import sys
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+
+from evolora_core.errors import StageError
+from evolora_core.searches.adapters.ecology.events import Row
+from evolora_core.searches.adapters.ecology.run import Run
+
+HOUR = 3600.0  # seconds
+
+
+@dataclass(frozen=True)
+class Foretaste:
+    """Measured on the first generations of an evolution."""
+
+    generations: int
+    generation_seconds: float  # of the last of them: the first one warms up
+    generation_flops: float  # mean, without the bare host's answers
+    peak_bytes: int  # most memory that the process has held; on an accelerator, that its tensors have
+    rewarded: float  # share of the first answers to an item that were right
+    practised: float  # share of the items for which practice found a right answer, the first answer included
+
+    def rows(self) -> list[Row]:
+        """Rows of the table `calibration`."""
+        notes = {
+            "generations": "first generations of the run, from which it was resumed",
+            "generation_seconds": "seconds of the last of them, this machine",
+            "generation_flops": "FLOPs of one of them",
+            "peak_bytes": "most memory held, this machine",
+            "rewarded": "share of items whose first answer was right",
+            "practised": "share of items for which practice found a right answer",
+        }
+        return [{"key": key, "value": float(value), "note": notes[key]} for key, value in asdict(self).items()]
+
+
+def measure(run: Run) -> Foretaste:
+    """What the generations of `run` so far took and found. Raises StageError where they cannot teach anything."""
+    state = run.state
+    done = state.events["generations"]
+    if state.extinct:
+        raise StageError(
+            f"calibrate: everybody was dead after {len(done)} generations; lower economy.ticket, or raise "
+            "economy.endowment"
+        )
+    episodes = state.events["episodes"]
+    right = np.array([row["correct"] for row in episodes if row["sample"] == 0])
+    items: dict[tuple[int, int, str], bool] = {}
+    for row in episodes:
+        key = row["generation"], row["organelle"], row["task_id"]
+        items[key] = items.get(key, False) or row["correct"]
+    solved = np.array(list(items.values()))
+    if not run.horizon.arrivals:  # families that have not come yet may be easier, or harder
+        _check_that_rewards_vary(solved, right, len(done), run.rule.sees_gold)
+    return Foretaste(
+        generations=len(done),
+        generation_seconds=done[-1]["seconds"],
+        generation_flops=(state.meter.total() - run.task.prices.spent) / len(done),
+        peak_bytes=_peak_bytes(run.task.host.model.device),
+        rewarded=float(right.mean()),
+        practised=float(solved.mean()),
+    )
+
+
+def _check_that_rewards_vary(solved: np.ndarray, right: np.ndarray, generations: int, sees_gold: bool) -> None:
+    if not (solved.any() or sees_gold):
+        raise StageError(
+            f"calibrate: none of {len(solved)} items of the first {generations} generations was ever answered "
+            "correctly, so rewards cannot vary; choose easier families or depths, a stronger host, or more verifier "
+            "calls"
+        )
+    if right.all() and len(right):
+        raise StageError(
+            f"calibrate: all {len(right)} items of the first {generations} generations were answered correctly, so "
+            "nothing can be learned; choose harder families or depths"
+        )
+
+
+def hours(generations: int, generation_seconds: float) -> float:
+    """Hours that so many generations take at the measured pace."""
+    return generations * generation_seconds / HOUR
+
+
+def _peak_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024  # getrusage counts in bytes there, in KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

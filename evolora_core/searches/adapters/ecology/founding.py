@@ -1,0 +1,61 @@
+"""Generation 0: founders, each with a rank and a niche, endowed by the sun."""
+
+from itertools import pairwise
+
+import numpy as np
+
+from evolora_core.engine import rng
+from evolora_core.engine.archive import Archive
+from evolora_core.engine.meter import Meter
+from evolora_core.lora.population.stack import Population
+from evolora_core.lora.population.train import StackedAdamW
+from evolora_core.searches.adapters.ecology.ledger import SUN, Ledger, micro
+from evolora_core.searches.adapters.ecology.memories import Buffer
+from evolora_core.searches.adapters.ecology.organelle import Organelle, Traits
+from evolora_core.searches.adapters.ecology.regime import Regime
+from evolora_core.searches.adapters.ecology.state import State
+from evolora_core.searches.adapters.ecology.task import Task
+from evolora_core.searches.adapters.settings.ecology import EcologySettings
+
+
+def found(task: Task, config: EcologySettings, regime: Regime) -> State:
+    """The state before the first generation."""
+    seats = regime.seats(config, task.families)
+    slots, top = regime.slots(config), max(config.ranks)
+    population = Population.empty(task.host, slots, top, scale=config.scale)
+    ledger = Ledger()
+    organelles = []
+    usual = Traits(1.0, config.temperature)
+    for i, seat in enumerate(seats):
+        draw = rng.stream(task.seed, 0, i, "founder", regime.word)
+        traits = usual.varied(seat.spread, draw)
+        organelles.append(
+            Organelle(i, i, seat.rank, "founder", 0, seat.niche, traits.learning_rate, traits.temperature)
+        )
+        population.init_slot(i, seat.rank, draw)
+        ledger.post(0, "endowment", SUN, str(i), micro(config.economy.endowment))
+    archive = Archive(task.cells, cost_edges(task, config))
+    prior, meter = task.host_accuracy(config.verifier_error), Meter.from_state(task.prices.meter)
+    state = State(
+        generation=0,
+        organelles=organelles,
+        population=population,
+        optimizer=StackedAdamW(population, weight_decay=config.plasticity.weight_decay),
+        elites=Population.empty(task.host, archive.size, top, scale=config.scale),
+        archive=archive,
+        ledger=ledger,
+        buffers={organelle.id: Buffer() for organelle in organelles},
+        practice=np.zeros((slots, len(task.cells), 2)),
+        curriculum=np.stack([prior, prior], axis=1),
+        baselines=task.inside @ prior / task.inside.sum(axis=1),
+        meter=meter,
+        phase_updates=meter.flops("update"),
+    )
+    state.settle()
+    return state
+
+
+def cost_edges(task: Task, config: EcologySettings) -> list[float]:
+    """Where the bins of cost meet, one for each rank: what an answer costs is decided by the rank."""
+    ranks = sorted(set(config.ranks))
+    return [(task.flops.dearness(lower) + task.flops.dearness(upper)) / 2 for lower, upper in pairwise(ranks)]

@@ -1,0 +1,102 @@
+"""Choose the learners, take one step of all of them at once, and charge each for its part."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from evolora_core.engine.probes import reached
+from evolora_core.lora.population.train import Batch, train_step
+from evolora_core.searches.adapters.ecology.ledger import SINK
+from evolora_core.searches.adapters.ecology.merit import appraise
+from evolora_core.searches.adapters.ecology.organelle import Organelle, incumbents
+from evolora_core.searches.adapters.ecology.run import Run
+
+# (run, batch, learning rates [slots]) -> (a number of each slot, finite if its weights are; FLOPs of each row)
+Step = Callable[[Run, Batch, Tensor], tuple[Tensor, np.ndarray]]
+
+
+class Share(NamedTuple):
+    """A learner, and its rows in one step."""
+
+    organelle: Organelle
+    rows: int
+
+
+def learners_of(run: Run, able: Collection[int]) -> list[Share]:
+    """One organelle of each niche, among the `able` (ids).
+
+    All organelles of a niche explore and sell what they find. Only one learns from it: if all did, each would get a
+    fraction of the compute. An organelle stays the learner while it lives, or until a merged child takes its place,
+    because skills from practice are too noisy to choose a new learner by. In a generation in which it cannot pay,
+    another of its niche learns. The rows are shared out to the niches by credit.
+    """
+    state, regime = run.state, run.regime
+    solvent = [o for o in run.awake() if o.id in able and regime.solvent(state.ledger.balance(o.id))]
+    if not solvent:
+        return []
+    credit = appraise(run).credit
+
+    def fitness(organelle: Organelle) -> tuple[float, int, int]:
+        """Order among organelles that never learned: by credit, then by rank."""
+        return credit[organelle.slot], organelle.rank, -organelle.id
+
+    best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)} | incumbents(solvent)
+    chosen = sorted(best.values(), key=lambda organelle: organelle.id)
+    own = credit[[organelle.slot for organelle in chosen]]
+    shares = np.maximum(np.rint(regime.rows(run.config.plasticity) * own / own.sum()), 1)
+    return [Share(organelle, int(rows)) for organelle, rows in zip(chosen, shares, strict=True)]
+
+
+def teach(run: Run, shares: Sequence[Share]) -> list[Share]:
+    """Record that these learn in this generation; returns them as they then are."""
+    return [Share(run.state.teach(organelle), rows) for organelle, rows in shares]
+
+
+def gradient_step(run: Run, batch: Batch, rates: Tensor) -> tuple[Tensor, np.ndarray]:
+    """One step of AdamW."""
+    state = run.state
+    reached("update", population=state.population, batch=batch)
+    done = train_step(
+        run.task.host, state.population, batch, state.optimizer, rates, run.config.plasticity.max_grad_norm
+    )
+    ranks = state.population.ranks.numpy(force=True)[batch.slots.numpy(force=True)]
+    return done, run.task.flops.train_flops(batch.lengths, batch.answer_lengths, ranks)
+
+
+def train(
+    run: Run,
+    learners: Sequence[Organelle],
+    decay: Sequence[float],
+    batches: Iterable[Batch],
+    step: Step = gradient_step,
+) -> None:
+    """Take one step of all learners for each factor of the learning rate in `decay`, each on the next batch, and charge
+    their accounts. An organelle whose weights become NaN retires.
+    """
+    started = time.perf_counter()
+    state = run.state
+    rates = torch.zeros(len(state.practice))
+    for organelle in learners:
+        rates[organelle.slot] = run.rate(organelle)
+    spent, tokens = np.zeros(len(state.practice), dtype=np.int64), 0
+    sound = torch.ones(len(state.practice), dtype=torch.bool)
+    for factor, batch in zip(decay, batches, strict=False):
+        state.steps += 1
+        done, flops = step(run, batch, rates * factor)
+        sound &= torch.isfinite(done).cpu()
+        np.add.at(spent, batch.slots.numpy(force=True), flops)
+        tokens += int(batch.lengths.sum())
+    for organelle in learners:
+        charge_learner(run, organelle, int(spent[organelle.slot]))
+        if not sound[organelle.slot]:
+            state.retire(state.organelles[organelle.id], "not finite")
+    state.meter.add("update", flops=int(spent.sum()), tokens=tokens, seconds=time.perf_counter() - started)
+
+
+def charge_learner(run: Run, organelle: Organelle, flops: int) -> None:
+    """Charge a learner for its updates."""
+    run.state.ledger.post(run.state.generation, "update", str(organelle.id), SINK, run.task.energy(flops))

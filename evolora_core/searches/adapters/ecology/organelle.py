@@ -1,0 +1,82 @@
+"""One adapter with its traits and lineage, and who learns for each niche."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from evolora_core.searches.adapters.ecology.events import Row
+
+
+@dataclass(frozen=True)
+class Organelle:
+    """One adapter with its traits, account (in the ledger, under its id) and lineage."""
+
+    id: int
+    slot: int
+    rank: int
+    origin: str  # founder, mutation, merge
+    born: int
+    niche: str  # family that it mostly practises; "" = all families alike
+    learning_rate: float  # relative to the run's
+    temperature: float
+    parents: tuple[int, ...] = ()
+    strikes: int = 0
+    learned: int = -1  # generation in which it last learned
+    lessons: int = 0  # generations in which it learned; of a merged child, its parents' too
+    died: int | None = None
+    cause: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it takes part."""
+        return self.died is None
+
+    def row(self) -> Row:
+        """Its fields as JSON values."""
+        return {**vars(self), "parents": list(self.parents)}
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Organelle":
+        """The organelle whose fields `row()` gave."""
+        return cls(**{**row, "parents": tuple(row["parents"])})
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is inherited and mutated."""
+
+    learning_rate: float
+    temperature: float
+
+    def varied(self, spread: float, draw: np.random.Generator) -> "Traits":
+        """Other traits, whose logarithms differ by normal noise with the standard deviation `spread`."""
+        return Traits(
+            float(self.learning_rate * np.exp(spread * draw.standard_normal())),
+            float(self.temperature * np.exp(spread * draw.standard_normal())),
+        )
+
+
+@dataclass(frozen=True)
+class Birth:
+    """How a child comes about.
+
+    `parents` are (organelle, weight in the child's ΔW), the first one the elder, whose niche it has; the `payers` give
+    `endowment` micro-energy in equal parts.
+    """
+
+    origin: str
+    parents: tuple[tuple[Organelle, float], ...]
+    payers: tuple[Organelle, ...]
+    endowment: int
+    traits: Traits
+
+
+def incumbents(organelles: Iterable[Organelle]) -> dict[str, Organelle]:
+    """The learner of each niche that has one: the organelle that has learned in most generations. Of equals, a merged
+    child comes before its parent.
+
+    No evidence of skill is asked for, so that a child by mutation, which was born later, never takes its place.
+    """
+    taught = [organelle for organelle in organelles if organelle.lessons]
+    return {o.niche: o for o in sorted(taught, key=lambda o: (o.lessons, o.origin == "merge", -o.id))}

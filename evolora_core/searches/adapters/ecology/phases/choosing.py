@@ -1,0 +1,65 @@
+"""The end of a run: choose the routes on the selection split, and charge the run for it.
+
+The candidate that answers everything is made here: the sum of the learners that are proven better than the host in
+their families.
+"""
+
+from collections.abc import Sequence
+
+from evolora_core.engine.meter import Meter
+from evolora_core.lora.population.merge import add_up
+from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.ecology.merit import skill_of
+from evolora_core.searches.adapters.ecology.organelle import incumbents
+from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.routing.candidates import choose_among, no_ops
+
+
+def shortlist(run: Run) -> dict[str, list[int]]:
+    """One candidate slot for each family, and under "" one for all families; no slot where every adapter still is the
+    host's.
+
+    For a family it is the learner of its niche (`incumbents`). A niche without a learner offers its organelle with most
+    skill. For all families it is `single`'s organelle, or the youngest child of a merge during the run. There is one
+    candidate each because asking costs as much as learning, and because the best of many on the selection split is
+    often the best by luck.
+    """
+    still = no_ops(run.state.population)
+    able = [organelle for organelle in run.state.living if organelle.slot not in still]
+    skill, taught = skill_of(run), incumbents(able)
+    listed = {}
+    for family, column in zip(run.task.families, run.task.inside, strict=True):
+        by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
+        best = [taught[family]] if family in taught else by_skill[:1]
+        listed[family] = [organelle.slot for organelle in best]
+    general = [organelle for organelle in able if organelle.origin == "merge" or not organelle.niche]
+    listed[""] = [organelle.slot for organelle in general[-1:]]
+    return listed
+
+
+def sum_of(run: Run, slots: Sequence[int]) -> Population:
+    """Add up the learners in these slots; the sum is entered as a merge, born after the last generation, and lives in a
+    slot of its own at the end of the population.
+    """
+    state, weight = run.state, run.config.assimilation.sum_weight
+    parents = [organelle for slot in slots for organelle in state.living if organelle.slot == slot]
+    adapter = add_up([state.population.get(slot) for slot in slots], weight)
+    state.add_sum(run.task.host, adapter, parents, weight)
+    return state.population
+
+
+def choose(run: Run, routings: Sequence[str]) -> Meter:
+    """Write `routes-ROUTING.json` for each router into the run's folder; return its meter plus the cost of choosing."""
+    meter = Meter.from_state(run.state.meter.state())
+    choose_among(
+        run.task.host,
+        run.state.population,
+        run.task.selection,
+        shortlist(run),
+        routings,
+        run.folder,
+        meter,
+        decoding=run.task.decoding,
+        add_up=(lambda slots: sum_of(run, slots)) if run.config.assimilation.sum_weight else None,
+    )
+    return meter

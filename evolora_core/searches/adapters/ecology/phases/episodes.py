@@ -1,0 +1,127 @@
+"""Admit, allocate, act, settle, trade: from energy to graded and paid episodes, and to memories worth learning."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from evolora_core.lora.answering.grading import charge
+from evolora_core.lora.answering.outcome import Outcome
+from evolora_core.searches.adapters.ecology.events import Row
+from evolora_core.searches.adapters.ecology.learning.asking import Group
+from evolora_core.searches.adapters.ecology.ledger import SINK, SUN, micro
+from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.merit import appraise, cell_chances
+from evolora_core.searches.adapters.ecology.organelle import Organelle
+from evolora_core.searches.adapters.ecology.rules.base import Answers
+from evolora_core.searches.adapters.ecology.run import Run
+
+LEARNER = 12.0  # weight of a learner in the share-out of episodes, whatever the allocation
+
+
+def admit(run: Run) -> list[Organelle]:
+    """The organelles that pay the ticket, which take part. One that cannot pay gets a strike, and retires after
+    `economy.strikes` of them in a row.
+    """
+    state, economy = run.state, run.config.economy
+    admitted = []
+    for organelle in run.awake():
+        ticket = run.regime.ticket(state.ledger.balance(organelle.id), economy)
+        if ticket is None:
+            state.strike(organelle, economy.strikes)
+        else:
+            admitted.append(state.admit(organelle, ticket))
+    return admitted
+
+
+def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
+    """Give out the items: one to each admitted organelle, the rest by energy and credit. The curriculum chooses the
+    cells.
+    """
+    if not admitted:
+        return []
+    state, merit = run.state, appraise(run)
+    draw = run.stream(0, "allocate")
+    total = run.config.episodes // run.config.samples
+    # The square root keeps the rich from taking everything: energy is evidence of skill, but a noisy one.
+    energy = [1 if run.uniform else max(state.ledger.balance(organelle.id), 1) for organelle in admitted]
+    weight = np.sqrt(energy)
+    weight *= merit.credit[[organelle.slot for organelle in admitted]]
+    # What a learner finds is what its present weights lack, and what it is asked shows what it has learned.
+    weight *= [LEARNER if organelle.learned == state.generation - 1 >= 0 else 1.0 for organelle in admitted]
+    shares = 1 + draw.multinomial(total - len(admitted), weight / weight.sum())
+    chances = {niche: cell_chances(run, merit, niche) for niche in {organelle.niche for organelle in admitted}}
+    groups = []
+    for organelle, share in zip(admitted, shares, strict=True):
+        for cell in draw.choice(len(run.task.cells), size=share, p=chances[organelle.niche]):
+            groups.append(Group(organelle, int(draw.choice(run.task.members[cell]))))
+    return groups
+
+
+def act(run: Run, groups: Sequence[Group]) -> Answers:
+    """Every answer of every group, as the rule asks for them; charged as rollouts."""
+    started = time.perf_counter()
+    answers = run.rule.act(run, groups)
+    outcomes = [outcome for own in answers for outcome in own]
+    charge(run.state.meter, "rollout", outcomes, time.perf_counter() - started)
+    return answers
+
+
+def settle(run: Run, groups: Sequence[Group], answers: Answers) -> list[tuple[Organelle, Memory]]:
+    """Pay ρ for each right answer, charge the FLOPs of every answer, and update the averages. Returns the memories that
+    the rule made, each with its finder.
+    """
+    state, smoothing = run.state, run.config.curriculum.smoothing
+    state.fade(run.present_cells, smoothing)
+    found: list[tuple[Organelle, Memory]] = []
+    success: dict[int, list[bool]] = {}
+    episodes: list[Row] = []
+    for group, own in zip(groups, answers, strict=True):
+        organelle, cell = group.organelle, int(run.task.cell_of[group.item])
+        for sample, outcome in enumerate(own):
+            paid = _pay(run, organelle, outcome)
+            episodes.append({"episode": len(episodes), "sample": sample} | _facts(run, organelle, outcome) | paid)
+        evidence = run.rule.evidence([outcome.grade.correct for outcome in own])
+        state.observe(organelle, cell, evidence)
+        success.setdefault(cell, []).extend(evidence)
+        for memory in run.rule.memories(run.task, group.item, own):
+            state.remember(organelle, memory, run.config.plasticity.buffer)
+            found.append((organelle, memory))
+    state.events.add("episodes", episodes)
+    state.follow(success, smoothing)
+    return found
+
+
+def _pay(run: Run, organelle: Organelle, outcome: Outcome) -> dict[str, int]:
+    """Reward and cost of an answer, in micro-energy, which are posted."""
+    reward = micro(run.config.economy.rho) if outcome.grade.correct else 0
+    cost = run.task.energy(outcome.flops)
+    ledger, generation, name = run.state.ledger, run.state.generation, str(organelle.id)
+    ledger.post(generation, "reward", SUN, name, reward)
+    ledger.post(generation, "answer", name, SINK, cost)
+    return {"reward": reward, "cost": cost}
+
+
+def _facts(run: Run, organelle: Organelle, outcome: Outcome) -> Row:
+    """What the table of episodes says of an answer."""
+    return {
+        "generation": run.state.generation,
+        "organelle": organelle.id,
+        "slot": organelle.slot,
+        "task_id": outcome.item.task_id,
+        "family": outcome.item.family,
+        "depth": outcome.item.depth,
+        "score": outcome.grade.score,
+        "correct": outcome.grade.correct,
+        "prompt_tokens": outcome.prompt_tokens,
+        "answer_tokens": outcome.answer_tokens,
+    }
+
+
+def trade(run: Run, found: Sequence[tuple[Organelle, Memory]]) -> None:
+    """Sell each memory to every living organelle of the finder's niche that lacks it and can pay. The buyer rehearses
+    it as its own.
+    """
+    price = micro(run.config.economy.answer_price)
+    for finder, memory in found:
+        run.state.sell(finder, memory, price, run.config.plasticity.buffer)

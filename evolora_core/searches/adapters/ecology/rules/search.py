@@ -1,0 +1,150 @@
+"""Best-first search over the policy's own token alternatives: cheap discovery of answers that greedy decoding misses.
+
+An item is first answered greedily. While it is unsolved, the most promising unexplored alternative is followed: the
+answer up to one of its tokens, another likely token there, and a greedy continuation. An alternative is the more
+promising, the likelier the policy finds it and, where partial credit counts, the better the answer was from which it
+departs (limited-discrepancy search ordered as in best-first search; Harvey and Ginsberg 1995). The verifier is called
+at most `calls` times an item: free verification would be gold labels by another name.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evolora_core.lora.population.generate import Alternatives
+from evolora_core.searches.adapters.ecology.learning.asking import Group, Manner, ask
+from evolora_core.searches.adapters.ecology.learning.rehearsal import cool, cooldown, rehearse
+from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.rules.base import Answers, Rule
+from evolora_core.searches.adapters.ecology.run import Run
+
+ALTERNATIVES = 3  # tokens followed at each position, besides the taken one
+KNOWN = 0.3  # weight in rehearsal of an answer that greedy decoding gave
+WIDTHS = (1, 1, 2, 4, 8)  # alternatives of one item that are followed at once, stage by stage
+
+
+@dataclass(frozen=True, order=True)
+class Branch:
+    """An alternative not followed yet: the tokens with which the answer would begin; the least cost goes first."""
+
+    cost: float
+    prefix: tuple[int, ...]
+    logprob: float
+
+
+@dataclass
+class Tree:
+    """What is known of one item: how often the verifier was asked, and the alternatives not followed yet."""
+
+    calls: int = 1  # the greedy answer is the first
+    solved: bool = False
+    frontier: list[Branch] = field(default_factory=list)
+
+    def expand(
+        self,
+        tokens: Sequence[int],
+        branch: Branch,
+        credit: float,
+        alternatives: Alternatives,
+        ends: Sequence[int],
+        cap: int,
+    ) -> None:
+        """Add the alternatives of a wrong answer, at its tokens after the prefix of its `branch`; each is preferred by
+        `credit` nats.
+
+        An alternative that ends the answer is left out: nothing would be left to continue. So is one beyond the `cap`
+        of an answer's tokens, since it would not be graded.
+        """
+        reached = branch.logprob + np.concatenate([[0.0], np.cumsum(alternatives.taken)[:-1]])
+        within = min(len(tokens) + 1, cap) - len(branch.prefix)  # the end token counts, unless the answer was cut off
+        likely = zip(
+            reached.tolist()[:within],
+            alternatives.tokens.tolist()[:within],
+            alternatives.logprobs.tolist()[:within],
+            strict=True,
+        )
+        for step, (before, others, logprobs) in enumerate(likely):
+            stem = tuple(tokens[: len(branch.prefix) + step])
+            for token, logprob in zip(others, logprobs, strict=True):
+                if token not in ends:
+                    total = before + logprob
+                    heapq.heappush(self.frontier, Branch(-total - credit, (*stem, token), total))
+
+
+ROOT = Branch(0.0, (), 0.0)
+
+
+def next_branches(trees: Sequence[Tree], stage: int, calls: int, budget: int) -> list[tuple[int, Branch]]:
+    """(tree number, branch) of what to follow in a stage: the best of each unsolved tree, within both caps.
+
+    `calls` caps the verifier calls of each tree, `budget` those of the stage over all trees, of which the most
+    promising are made.
+    """
+    width = WIDTHS[min(stage, len(WIDTHS) - 1)]
+    chosen: list[tuple[Branch, int]] = []
+    for number, tree in enumerate(trees):
+        if not tree.solved:
+            for _ in range(min(width, calls - tree.calls, len(tree.frontier))):
+                chosen.append((heapq.heappop(tree.frontier), number))
+    kept = sorted(sorted(chosen)[: max(budget, 0)], key=lambda entry: entry[1])
+    for _, number in kept:
+        trees[number].calls += 1
+    return [(number, branch) for branch, number in kept]
+
+
+def found_memories(
+    item: int, answers: Sequence[tuple[int, ...]], correct: Sequence[bool], gold: tuple[int, ...]
+) -> list[Memory]:
+    """The accepted answer; at a small weight where greedy decoding gave it. `gold` is not looked at.
+
+    What the organelle can do already teaches little, but rehearsing it keeps it.
+    """
+    accepted = dict.fromkeys(answer for answer, right in zip(answers, correct, strict=True) if right)
+    return [Memory(item, answer, KNOWN if correct[0] else 1.0) for answer in accepted]
+
+
+def search(run: Run, groups: Sequence[Group]) -> Answers:
+    """A greedy answer of every group, then alternatives for the unsolved ones until the episodes are used up."""
+    plasticity = run.config.plasticity
+    trees = [Tree() for _ in groups]
+    answers: Answers = [[] for _ in groups]
+    following = [(number, ROOT) for number in range(len(groups))]
+    left = run.config.episodes - len(groups)
+    stage = 0
+    while following:
+        outcomes = ask(
+            run,
+            run.state.population,
+            [groups[number].item for number, _ in following],
+            np.array([groups[number].organelle.slot for number, _ in following]),
+            Manner(prefixes=[branch.prefix for _, branch in following], alternatives=ALTERNATIVES),
+        )
+        for (number, branch), outcome in zip(following, outcomes, strict=True):
+            answers[number].append(outcome)
+            trees[number].solved |= outcome.grade.correct
+            if outcome.alternatives is not None:
+                credit = plasticity.partial_credit * outcome.grade.score
+                ends, cap = run.task.host.eos_ids, run.task.decoding.max_new_tokens
+                trees[number].expand(outcome.tokens, branch, credit, outcome.alternatives, ends, cap)
+        following = next_branches(trees, stage, plasticity.calls, left)
+        left -= len(following)
+        stage += 1
+    return answers
+
+
+def unaided(correct: Sequence[bool]) -> Sequence[bool]:
+    """The greedy answer: what a search finds after it is no evidence of what the organelle can do by itself."""
+    return correct[:1]
+
+
+RULE = Rule(
+    "best-first search over token alternatives, then as reinforce",
+    act=search,
+    learn=rehearse,
+    remember=found_memories,
+    evidence=unaided,
+    cooldown=cooldown,
+    cool=cool,
+)

@@ -1,0 +1,1 @@
+"""What a condition answers to the holdouts, under every router."""

@@ -1,0 +1,117 @@
+"""What a condition answers to the holdouts: under every router, and with its one adapter at several strengths."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.progress import Progress, part_of
+from evolora_core.language.datasets import read_items
+from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.outcome import Decoding, Outcome, evaluation_rows
+from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.stack import Population
+from evolora_core.lora.population.trained import load_trained
+from evolora_core.searches.adapters.evaluation.frontier import trace_frontier
+from evolora_core.searches.adapters.evaluation.routed import NOBODY, answer_by_router
+from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
+from evolora_core.searches.adapters.routing.reselected import RESELECTED, reselect
+from evolora_core.searches.adapters.routing.routes import Routes, read_routes
+
+
+class Strengths(Protocol):
+    """Factors of ΔW at which `items` of a split are answered too."""
+
+    @property
+    def strengths(self) -> Sequence[float]: ...
+    @property
+    def items(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows by table, accuracy of the headline by `SPLIT_acc`, and what all of it cost."""
+
+    tables: Mapping[str, list[dict[str, Any]]]
+    accuracies: Mapping[str, float]
+    meter: Meter
+
+
+def evaluate_condition(
+    host: Host,
+    condition: str,
+    splits: Mapping[str, Sequence[Item]],
+    trained: Path | None,
+    routings: Sequence[str],
+    frontier: Strengths | None,
+    *,
+    foreign: Path,
+    decoding: Decoding,
+    progress: Progress,
+    answered: Path,
+) -> Found:
+    """Let the adapters in `trained` (None: the bare host) answer all `splits` under each router; the arm of the first
+    is named like the condition. `foreign` is the file with the items on which the router `reselected` chooses; answers
+    are kept in `answered`.
+    """
+    population, organelles = load_trained(host, trained) if trained else (None, {})
+    meter, rows, done = Meter(), [], 0
+    routes = {name: _routes(name, host, population, trained, foreign, meter, decoding) for name in routings if trained}
+    classifier = read_classifier(trained / FILE) if trained and "learned" in routes else None
+    total = sum(len(items) for items in splits.values())
+    scaled = 2 * frontier.items * len(frontier.strengths) if frontier else 0  # answers, about
+    accuracies: dict[str, float] = {}
+    alone: dict[str, list[Outcome]] = {}  # what the one adapter answers, or the bare host
+    for split, items in splits.items():
+        by_router = answer_by_router(
+            host,
+            population,
+            items,
+            routes,
+            classifier,
+            meter,
+            decoding=decoding,
+            progress=part_of(progress, done, len(items), total + scaled),
+            folder=answered / split,
+        )
+        done += len(items)
+        for number, (router, answers) in enumerate(by_router.items()):
+            rows += evaluation_rows(split, f"{condition}:{router}" if number else condition, answers, organelles)
+            if router in ("single", NOBODY):
+                alone[split] = answers
+        headline = next(iter(by_router.values()))
+        accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in headline) / len(headline)
+    tables = {"evaluations": rows}
+    if frontier:
+        slot = alone["holdout_id"][0].slot
+        tables["frontier"] = trace_frontier(
+            host,
+            population.get(slot) if population and slot != HOST else None,
+            alone,
+            frontier.strengths,
+            frontier.items,
+            meter,
+            decoding=decoding,
+            progress=part_of(progress, done, scaled, total + scaled),
+            folder=answered / "frontier",
+        )
+    return Found(tables | {"compute": meter.rows()}, accuracies, meter)
+
+
+def _routes(
+    router: str,
+    host: Host,
+    population: Population | None,
+    trained: Path,
+    foreign: Path,
+    meter: Meter,
+    decoding: Decoding,
+) -> Routes:
+    """The routes of a router: those that training chose; for `reselected`, chosen here."""
+    chosen_by = "family" if router == RESELECTED else router
+    routes = read_routes(trained / f"routes-{chosen_by}.json")
+    if router != RESELECTED:
+        return routes
+    return reselect(host, population, routes, read_items(foreign), meter, decoding=decoding)

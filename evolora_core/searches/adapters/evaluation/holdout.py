@@ -1,0 +1,121 @@
+"""Grade the bare host, adapters and an evolved population on any list of items, under the same decoding.
+
+What `evolora evaluate` prints. Knows nothing of run folders or stores.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evolora_core.engine.progress import Progress, part_of
+from evolora_core.errors import ConfigError
+from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.population.peft_io import import_peft
+from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.routing.candidates import answer_as_each, learn_router, no_ops
+from evolora_core.searches.adapters.routing.learned import Classifier, guess_families
+from evolora_core.searches.adapters.routing.routes import Routes, choose_routes, route
+from evolora_core.statistics.inference import wilson
+
+BASE = "base"
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """The population of a run: the slot of each organelle, and either its routes (for `learned` with their classifier)
+    or the items to choose them on, among `shortlist` (slots; all if empty).
+    """
+
+    name: str
+    population: Population
+    organelles: Mapping[int, int]  # organelle id -> slot
+    routes: Routes | None = None
+    selection_items: Sequence[Item] = ()
+    classifier: Classifier | None = None
+    shortlist: Sequence[int] = ()
+
+
+def evaluate_holdout(
+    host: Host,
+    items: Sequence[Item],
+    *,
+    decoding: Decoding,
+    adapters: Sequence[Path] = (),
+    evolved: TrainedRun | None = None,
+    routing: str = "family",
+    organelle: int | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, str | int | float]]:
+    """Rows `{arm, n, correct, acc, lo, hi}` (Wilson 95 %): the host, each adapter folder, and the evolved run.
+
+    The run answers with one `organelle` (by id) if given, else routed: by its own routes where they are of the kind
+    `routing`, else by routes chosen now on `evolved.selection_items`. Raises AdapterError for an adapter of another
+    shape, ConfigError for an organelle that does not live or a routing without anything to choose on.
+    """
+    arms: list[tuple[str, Population | None, np.ndarray]] = [(BASE, None, np.full(len(items), HOST))]
+    for name, folder in zip(arm_names(adapters), adapters, strict=True):
+        adapter = import_peft(Path(folder), host)
+        alone = Population.empty(host, 1, adapter.rank, scale=adapter.scale)
+        alone.put(0, adapter)
+        arms.append((name, alone, np.zeros(len(items), dtype=np.int64)))
+    if evolved is not None:
+        label, slots = _evolved_slots(host, items, evolved, routing, organelle, decoding)
+        arms.append((f"{evolved.name} ({label})", evolved.population, slots))
+    rows = []
+    for number, (arm, population, slots) in enumerate(arms):
+        outcomes = answer_items(
+            host, population, items, slots, decoding=decoding, progress=_part(progress, number, len(arms), len(items))
+        )
+        rows.append(accuracy_row(arm, outcomes))
+    return rows
+
+
+def accuracy_row(arm: str, outcomes: Sequence[Outcome]) -> dict[str, str | int | float]:
+    """Counts, accuracy and Wilson interval of one arm."""
+    n, correct = len(outcomes), sum(outcome.grade.correct for outcome in outcomes)
+    lo, hi = wilson(correct, n)
+    return {"arm": arm, "n": n, "correct": correct, "acc": correct / n if n else float("nan"), "lo": lo, "hi": hi}
+
+
+def _part(progress: Progress | None, number: int, parts: int, size: int) -> Progress | None:
+    """Progress of part `number` of several of equal size, reported as progress of the whole."""
+    return part_of(progress, number * size, size, parts * size) if progress else None
+
+
+def arm_names(folders: Sequence[Path]) -> list[str]:
+    """Folder names as arm names: as many trailing parts of the path as it takes to tell them apart."""
+    paths = [Path(folder).resolve() for folder in folders]
+    for depth in range(1, max((len(path.parts) for path in paths), default=1) + 1):
+        names = ["/".join(path.parts[-depth:]) for path in paths]
+        if len(set(names)) == len(set(paths)):
+            break
+    return names if paths else []
+
+
+def _evolved_slots(
+    host: Host, items: Sequence[Item], evolved: TrainedRun, routing: str, organelle: int | None, decoding: Decoding
+) -> tuple[str, np.ndarray]:
+    """(label, slots `[len(items)]`) with which an evolved run answers."""
+    if organelle is not None:
+        if organelle not in evolved.organelles:
+            living = ", ".join(str(number) for number in sorted(evolved.organelles))
+            raise ConfigError(f"--organelle {organelle}: not alive at the end of {evolved.name}; choose from {living}")
+        return f"organelle {organelle}", np.full(len(items), evolved.organelles[organelle])
+    routes = evolved.routes
+    if routes is None or routes.routing != routing:
+        if not evolved.selection_items:
+            raise ConfigError(f"--routing {routing}: {evolved.name} has no selection items for it; give --organelle")
+        slots = sorted(evolved.shortlist or evolved.organelles.values())
+        answered = answer_as_each(host, evolved.population, evolved.selection_items, slots, decoding=decoding)
+        routes = choose_routes(answered, routing, no_op=no_ops(evolved.population))
+    guessed = None
+    if routing == "learned":
+        classifier = evolved.classifier or learn_router(host, evolved.selection_items)
+        guessed, _ = guess_families(host, classifier, items)
+    return routing, route(items, routes, guessed)

@@ -1,0 +1,67 @@
+"""A split of items, answered once for all the routers of a run."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.progress import Progress
+from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.grading import answer_items, charge
+from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.routing.learned import Classifier, guess_families
+from evolora_core.searches.adapters.routing.routes import Routes, route
+
+NOBODY = "host"  # in the place of a router, where there is none
+
+
+def answer_by_router(
+    host: Host,
+    population: Population | None,
+    items: Sequence[Item],
+    routes: Mapping[str, Routes],
+    classifier: Classifier | None,
+    meter: Meter,
+    *,
+    decoding: Decoding,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+) -> dict[str, list[Outcome]]:
+    """The outcomes of `items` under each router of `routes`, in their order; without routes the bare host's, under
+    `NOBODY`. The router `learned` needs its `classifier`, whose FLOPs are part of its answers' price.
+
+    An item that two routers send to the same slot has the same greedy answer, so it is answered, and charged, once.
+    """
+    slots: dict[str, np.ndarray] = {}
+    extra: dict[str, np.ndarray] = {}
+    for name, table in routes.items():
+        guessed = None
+        if name == "learned":
+            if classifier is None:
+                raise ValueError("the router `learned` needs its classifier")
+            guessed, extra[name] = guess_families(host, classifier, items, meter)
+        slots[name] = route(items, table, guessed)
+    slots = slots or {NOBODY: np.full(len(items), HOST)}
+    asked = list(dict.fromkeys((i, int(slot)) for chosen in slots.values() for i, slot in enumerate(chosen)))
+    started = time.perf_counter()
+    outcomes = answer_items(
+        host,
+        population,
+        [items[i] for i, _ in asked],
+        [slot for _, slot in asked],
+        decoding=decoding,
+        progress=progress,
+        folder=folder,
+    )
+    charge(meter, "evaluation", outcomes, time.perf_counter() - started)
+    given = dict(zip(asked, outcomes, strict=True))
+    answers = {name: [given[i, int(slot)] for i, slot in enumerate(chosen)] for name, chosen in slots.items()}
+    for name, more in extra.items():
+        answers[name] = [replace(o, flops=o.flops + int(flops)) for o, flops in zip(answers[name], more, strict=True)]
+    return answers

@@ -1,0 +1,95 @@
+"""Supervised fine-tuning as a rival: one adapter, one for each family, or one on families that come one after another;
+then the choice among them and the host, all within one budget.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evolora_core.engine import rng
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.progress import part_of
+from evolora_core.lora.population.candidates import add_candidate, load_candidates, write_candidates
+from evolora_core.lora.population.merge import summed_rank
+from evolora_core.searches.adapters.rivals.labels import labelled, parts
+from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
+from evolora_core.searches.adapters.rivals.terms import Terms
+from evolora_core.searches.adapters.routing.candidates import choose_among
+from evolora_core.searches.adapters.settings.sft import SftSettings
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """What fine-tuning left in its folder, and what it cost.
+
+    steps      rows of the table `sft_steps`
+    labels     training items with their gold answers
+    chosen     the step of the checkpoint that was chosen, by adapter
+    left_out   training items that do not fit the host's context
+    diverged   whether any training ended early on a NaN
+    """
+
+    meter: Meter
+    steps: list[dict[str, float | str]]
+    labels: int
+    chosen: dict[str, int]
+    left_out: int
+    diverged: bool
+
+
+def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrivals: Sequence[str] = ()) -> FineTuned:
+    """Train into `folder`, an adapter in PEFT's format for everything or for each family, and choose routes: leaves
+    candidates.json and routes too. Where families come one after another (`arrivals`), one adapter is trained on each
+    in turn, or, with specialists, one adapter on each.
+    """
+    host = terms.host
+    items = labelled(terms.items, config, terms.seed)
+    training = parts(items, config, arrivals)
+    summed = config.specialists and config.sum_weight > 0
+    ranks = [config.rank] * len(config.strengths)
+    if config.specialists:  # one of them, or their sum, answers everything
+        ranks.append(summed_rank(config.rank) if summed else config.rank)
+    left = terms.for_training(ranks)
+    results: dict[str, SftResult] = {}
+    meter = Meter()
+    start: Path | None = None
+    for number, (name, own) in enumerate(training.items()):
+        # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
+        seed = rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed
+        results[name] = train_sft(
+            host,
+            own,
+            config,
+            budget_flops=left // len(training),
+            seed=seed,
+            folder=folder / name,
+            selection_items=[item for item in terms.selection if name in ("all", item.family)],
+            decoding=terms.decoding,
+            start=start,
+            progress=part_of(terms.progress, number, 1, len(training)),
+        )
+        meter.merge(results[name].meter)
+        start = None if config.specialists else results[name].adapter_folder
+    final = list(results)[0 if config.specialists else -1 :]
+    listed: dict[str, list[int]] = {}
+    for row in write_candidates(folder, final, config.strengths):
+        listed.setdefault(row["adapter"] if config.specialists else "", []).append(row["slot"])
+    choose_among(
+        host,
+        load_candidates(host, folder),
+        terms.selection,
+        listed,
+        terms.routings,
+        folder,
+        meter,
+        decoding=terms.decoding,
+        add_up=(lambda slots: add_candidate(host, folder, slots, config.sum_weight)) if summed else None,
+    )
+    return FineTuned(
+        meter=meter,
+        steps=[{"adapter": name, **row} for name, result in results.items() for row in result.steps],
+        labels=len(items),
+        chosen={name: next(c.step for c in result.checkpoints if c.chosen) for name, result in results.items()},
+        left_out=sum(result.left_out for result in results.values()),
+        diverged=any(result.diverged for result in results.values()),
+    )

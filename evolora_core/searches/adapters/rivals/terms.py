@@ -1,0 +1,32 @@
+"""What every rival is given, whatever it does with it: the same items, prices and choice of routes, and a budget."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evolora_core.engine.progress import Progress
+from evolora_core.language.families.base import Item
+from evolora_core.language.flops import FlopModel
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.outcome import Decoding
+from evolora_core.lora.answering.pricing import Prices
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms on which rivals compete. `routings` are the routers for which routes are chosen on `selection`."""
+
+    host: Host
+    items: Sequence[Item]
+    selection: Sequence[Item]
+    prices: Prices
+    decoding: Decoding
+    routings: Sequence[str]
+    seed: int
+    budget_flops: int
+    progress: Progress
+
+    def for_training(self, ranks: Sequence[int]) -> int:
+        """FLOPs of the budget that choosing routes leaves, if adapters of these ranks are candidates."""
+        model = FlopModel.from_model(self.host.model)
+        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks)
+        return self.budget_flops - reserve

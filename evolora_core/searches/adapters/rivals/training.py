@@ -1,0 +1,88 @@
+"""What the rivals that a Trainer trains have in common."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from peft import LoraConfig
+from torch.utils.data import Sampler
+
+from evolora_core.language.hosts.host import Host
+
+
+def lora(rank: int, scale: float) -> LoraConfig:
+    """An adapter on every linear layer, ΔW = scale · B A."""
+    return LoraConfig(
+        r=rank,
+        lora_alpha=scale * rank,  # type: ignore[arg-type]  # PEFT divides: any number will do
+        lora_dropout=0.0,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+
+
+class Optimizer(Protocol):
+    """What the settings of a rival say of AdamW."""
+
+    @property
+    def learning_rate(self) -> float: ...
+    @property
+    def betas(self) -> tuple[float, float]: ...
+    @property
+    def max_grad_norm(self) -> float: ...
+
+
+def trainer_settings(host: Host, config: Optimizer, work: Path, seed: int) -> dict[str, Any]:
+    """Arguments that any Trainer here gets: the optimizer of `config`, the host's own arithmetic, and no reports."""
+    on_cpu = torch.device(host.device).type == "cpu"
+    return {
+        "output_dir": str(work),
+        "learning_rate": config.learning_rate,
+        "adam_beta1": config.betas[0],
+        "adam_beta2": config.betas[1],
+        "max_grad_norm": config.max_grad_norm,
+        "bf16": False,  # the host's own dtype, without autocast; TRL would turn bf16 on, on CPU too
+        "activation_checkpointing": False,  # recomputation is TRL's default and would cost a forward per step
+        "use_cpu": on_cpu,
+        "dataloader_pin_memory": not on_cpu,
+        "seed": seed % 2**31,
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "logging_nan_inf_filter": False,
+        "save_strategy": "no",  # a callback asks for checkpoints
+        "save_total_limit": 2,
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
+
+
+class InOrder(Sampler[int]):
+    """Row numbers exactly as planned."""
+
+    def __init__(self, order: np.ndarray) -> None:
+        self.rows = order.reshape(-1).tolist()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+class AdapterOnly:
+    """Mixed into a TRL trainer: saves adapters and nothing else, and reports to no service."""
+
+    model: Any
+    args: Any
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        """The adapter alone: no tokenizer, no pickled arguments, and no look on the hub for a changed vocabulary."""
+        self.model.save_pretrained(output_dir or self.args.output_dir, save_embedding_layers=False)
+
+    def create_model_card(self, *arguments: Any, **options: Any) -> None:
+        """None: checkpoints are for resuming only."""
+
+    def _send_telemetry(self) -> None:
+        """None is sent."""

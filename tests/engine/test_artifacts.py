@@ -1,0 +1,67 @@
+"""An artefact is whole or it is not there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evolora_core.engine import artifacts
+from evolora_core.errors import ConfigError, StageError
+
+
+def made(folder: Path, text: str = "numbers") -> Any:
+    partial = artifacts.partial_folder(folder)
+    (partial / "sub").mkdir(exist_ok=True)
+    (partial / "sub" / "table.txt").write_text(text)
+    return artifacts.commit(folder, {"stage": "x"})
+
+
+def test_committing_hashes_every_file_and_moves_the_folder(tmp_path: Path) -> None:
+    manifest = made(tmp_path / "a")
+    assert list(manifest["files"]) == ["sub/table.txt"]
+    assert artifacts.read_manifest(tmp_path / "a") == manifest
+    assert artifacts.damage(tmp_path / "a") is None
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_a_killed_attempt_left_is_still_there(tmp_path: Path) -> None:
+    (artifacts.partial_folder(tmp_path / "a") / "checkpoint").write_text("1")
+    assert (artifacts.partial_folder(tmp_path / "a") / "checkpoint").read_text() == "1"
+    assert artifacts.damage(tmp_path / "a") == "it has no manifest"
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (lambda folder: (folder / "sub" / "table.txt").write_text("other"), "sub/table.txt was changed"),
+        (lambda folder: (folder / "sub" / "table.txt").unlink(), "sub/table.txt is gone"),
+        (lambda folder: (folder / "manifest.json").write_text("{"), "it has no manifest"),
+    ],
+)
+def test_damage_is_seen_and_mended_by_making_it_again(tmp_path: Path, harm: Any, reason: str) -> None:
+    made(tmp_path / "a")
+    harm(tmp_path / "a")
+    assert artifacts.damage(tmp_path / "a") == reason
+    with pytest.raises(StageError, match=reason):
+        artifacts.check(tmp_path / "a")
+    made(tmp_path / "a", "again")
+    assert artifacts.damage(tmp_path / "a") is None
+
+
+def test_an_atomic_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
+    artifacts.write_json(tmp_path / "f.json", {"a": 1})
+    with pytest.raises(TypeError):
+        artifacts.write_json(tmp_path / "f.json", {"a": object()})
+    with pytest.raises(UnicodeEncodeError):
+        artifacts.write_atomic(tmp_path / "f.json", "\udfff")
+    assert (tmp_path / "f.json").read_text() == '{\n "a": 1\n}\n'
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_how_long_a_kill_may_cost_is_a_number_of_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert artifacts.commit_seconds() == 60
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0.5")
+    assert artifacts.commit_seconds() == 0.5
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "soon")
+    with pytest.raises(ConfigError, match="EVOLORA_COMMIT_SECONDS: 'soon' is not a number of seconds"):
+        artifacts.commit_seconds()

@@ -1,0 +1,172 @@
+"""Loading hosts, their identity and templates, and the errors that users can mend."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
+
+from evolora_core.errors import HostError
+from evolora_core.language.hosts.catalog import HostPlace
+from evolora_core.language.hosts.description import TemplateDescription
+from evolora_core.language.hosts.host import load_host
+from evolora_core.language.hosts.identity import sha256_of_file
+from evolora_core.language.hosts.template import ending_id
+
+
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    return Path(shutil.copytree(tiny_folder, tmp_path / "damaged"))
+
+
+def test_a_host_is_frozen_and_says_who_it_is(tiny_folder: Path) -> None:
+    host = load_host(str(tiny_folder))
+    assert not host.model.training and not any(p.requires_grad for p in host.model.parameters())
+    assert host.identity == {
+        "name": "tiny",
+        "weights_sha256": sha256_of_file(tiny_folder / "model.safetensors"),
+        "tokenizer_sha256": host.identity["tokenizer_sha256"],
+        "template_sha256": host.identity["template_sha256"],
+        "parameters": sum(p.numel() for p in host.model.parameters()),
+        "dtype": "float32",
+        "device": "cpu",
+    }
+    assert host.identity == load_host(str(tiny_folder)).identity
+    assert (host.eos_ids, host.pad_id, host.max_context) == ((1,), 0, 256)
+
+
+def test_identity_follows_weights_and_template_and_nothing_else(tiny_folder: Path, folder: Path) -> None:
+    before = load_host(str(tiny_folder)).identity
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"] += 1
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "chat_template.jinja").write_text("{{ messages[0]['content'] }}", encoding="utf-8")
+    after = load_host(str(folder)).identity
+    assert {key for key in before if before[key] != after[key]} == {"name", "weights_sha256", "template_sha256"}
+
+
+def test_chat_template_is_used_where_there_is_one(tiny_folder: Path) -> None:
+    host = load_host(str(tiny_folder))
+    (prompt,), (answer,) = host.encode_prompts(["2 + 2"]), host.encode_answers(["4"])
+    assert host.tokenizer.decode(prompt + answer) == "<|user|>2 + 2<|assistant|>4<|end|>"
+    assert host.decode([*answer, host.pad_id]) == "4"
+    assert host.encode_prompts([]) == host.encode_answers([]) == []
+
+
+def test_plain_template_where_there_is_none(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    host = load_host(str(folder))
+    (prompt,), (answer,) = host.encode_prompts(["{answer}?"]), host.encode_answers(["4<|end|>"])
+    assert host.tokenizer.decode(prompt) == "Question: {answer}?\nAnswer:"
+    assert host.decode(answer) == " 4<|end|>" and answer[-1] == host.eos_ids[0] and answer.count(host.eos_ids[0]) == 1
+
+
+def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = load_host(str(tiny_folder)).identity
+    plain = TemplateDescription(chat=False, prompt="Q: 1\nA: one\n\nQ: {prompt}\nA:")
+    place = HostPlace("shots", tiny_folder, plain, ready=True)
+    monkeypatch.setattr("evolora_core.language.hosts.host.find_host", lambda name: place)
+    host = load_host("shots")
+    (prompt,), (answer,) = host.encode_prompts(["2"]), host.encode_answers(["two"])
+    assert host.tokenizer.decode(prompt + answer) == "Q: 1\nA: one\n\nQ: 2\nA: two<|end|>"
+    assert host.identity["template_sha256"] != usual["template_sha256"]
+
+
+def test_thinking_is_switched_off(folder: Path) -> None:
+    template = "{{ messages[0]['content'] }}{% if enable_thinking is defined and not enable_thinking %}!{% endif %}"
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    host = load_host(str(folder))
+    assert host.tokenizer.decode(host.encode_prompts(["x"])[0]) == "x!"
+
+
+def test_answers_end_as_the_chat_template_ends_them(tiny_folder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder)
+    turn = tokenizer.convert_tokens_to_ids("<|user|>")
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}<|user|>{% endfor %}"
+    assert isinstance(turn, int)
+    assert ending_id(tokenizer, (tokenizer.eos_token_id, turn)) == turn
+    assert ending_id(tokenizer, (tokenizer.eos_token_id,)) == tokenizer.eos_token_id
+
+
+def test_bfloat16(tiny_folder: Path) -> None:
+    host = load_host(str(tiny_folder), dtype="bfloat16")
+    assert host.dtype == torch.bfloat16 and {p.dtype for p in host.model.parameters()} == {torch.bfloat16}
+    assert host.identity["dtype"] == "bfloat16"
+
+
+def test_the_shipped_host_loads_by_name_and_without_our_code() -> None:
+    host = load_host("nano")
+    folder = Path(host.model.config._name_or_path)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert sum(path.stat().st_size for path in folder.glob("*.safetensors")) <= 5_000_000
+    assert host.max_context >= 1024 and 700_000 < host.identity["parameters"] < 1_300_000
+    chat = [{"role": "user", "content": "Write in snake_case: PostList"}]
+    ids = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
+    assert ids == host.encode_prompts([chat[0]["content"]])[0]
+    made = model.generate(torch.tensor([ids]), max_new_tokens=16, do_sample=False)[0, len(ids) :]
+    assert host.decode(made.tolist()) == "post_list"
+
+
+def test_the_shipped_card_tells_the_shipped_weights() -> None:
+    folder = Path(load_host("nano").model.config._name_or_path)
+    assert sha256_of_file(folder / "model.safetensors") in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def _fault(path: Path | str, **options: str) -> str:
+    with pytest.raises(HostError) as caught:
+        load_host(str(path), **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_unknown_name_offers_the_nearest() -> None:
+    assert "did you mean 'nano'" in _fault("nanno")
+    assert "known: " in _fault("zzzzzz")
+
+
+def test_folder_without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    assert "no weights" in (message := _fault(folder)) and str(folder) in message
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    assert "pytorch_model.bin, which is never unpickled" in _fault(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+def test_folder_without_a_file_names_it(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    assert f"{folder}: {name} is missing" in _fault(folder)
+
+
+def test_damaged_files_are_named(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{", encoding="utf-8")
+    assert "tokenizer.json" in _fault(folder)
+    (folder / "config.json").write_text("{", encoding="utf-8")
+    assert "config.json" in _fault(folder)
+
+
+def test_damaged_weights_are_named(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"\x00" * 64)
+    assert "model.safetensors" in _fault(folder)
+
+
+def test_not_a_causal_language_model(folder: Path) -> None:
+    config: Any = BertConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, vocab_size=64
+    )
+    BertModel(config).save_pretrained(folder)
+    data = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert data["model_type"] == "bert"
+    (folder / "config.json").write_text(json.dumps(data | {"model_type": "clip_vision_model"}), encoding="utf-8")
+    assert "not a causal language model" in _fault(folder)
+
+
+def test_unknown_dtype_and_device(tiny_folder: Path) -> None:
+    assert "dtype 'int4'" in _fault(tiny_folder, dtype="int4")
+    assert "device 'tpu9'" in _fault(tiny_folder, device="tpu9")

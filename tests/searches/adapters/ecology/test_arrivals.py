@@ -1,0 +1,102 @@
+"""Families that come and go one after another."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_ecologies import evolve, rows, without_clock
+
+from evolora_core.engine.probes import probe
+from evolora_core.searches.adapters.ecology import evolve as loop
+
+ORDER = ["math", "json_repair"]  # not the alphabet's
+
+
+@pytest.fixture(scope="module")
+def passing(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return evolve(small, tmp_path_factory.mktemp("passing"), arrivals=ORDER)
+
+
+def test_everyone_practises_what_is_there(small: Any, passing: Any) -> None:
+    seen = {(row["generation"] >= 2, row["family"]) for row in rows(passing.folder, "episodes")}
+    assert seen == {(False, "math"), (True, "json_repair")}
+
+
+def test_who_sleeps_neither_pays_nor_learns_nor_dies(passing: Any) -> None:
+    sleeping = {
+        str(row["organelle"]): (row["niche"] == "math")
+        for row in rows(passing.folder, "organelles")
+        if row["origin"] == "founder"
+    }
+    tickets = [row for row in rows(passing.folder, "ledger") if row["entry"] in ("ticket", "answer", "sale")]
+    for row in tickets:
+        if row["account"] in sleeping:  # a founder of `math` sleeps in the second half, the others in the first
+            assert sleeping[row["account"]] == (row["generation"] < 2)
+    deaths = [row for row in rows(passing.folder, "organelles") if row["died"] is not None]
+    assert all((row["niche"] == "math") == (row["died"] < 2) for row in deaths)
+
+
+def test_what_was_learned_stays(small: Any, passing: Any) -> None:
+    """Weights of the first family are as its cooldown left them; both families were learned."""
+    organelles = rows(passing.folder, "organelles")
+    for family in ORDER:
+        assert any(row["niche"] == family and row["delta_norm"] > 0 for row in organelles)
+    updates = [row for row in rows(passing.folder, "ledger") if row["entry"] == "update" and row["amount"] < 0]
+    by_id = {str(row["organelle"]): row["niche"] for row in organelles}
+    # The cooldown of the first family is charged at the moment at which the second one comes.
+    assert {(by_id[row["account"]], row["generation"]) for row in updates} >= {("math", 0), ("math", 2)}
+    assert not any(by_id[row["account"]] == "math" and row["generation"] > 2 for row in updates)
+    totals: dict[int, int] = {}
+    for row in rows(passing.folder, "ledger"):
+        totals[row["generation"]] = totals.get(row["generation"], 0) + row["amount"]
+    assert set(totals.values()) == {0}
+
+
+def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(
+    small: Any, passing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else may practise it, so that its generations would cost nothing and never end."""
+    made = loop.generation
+
+    def fatal(run: Any) -> None:
+        made(run)
+        if run.state.phase == 0:
+            for organelle in run.awake():
+                run.state.retire(organelle, "bankrupt")
+
+    monkeypatch.setattr(loop, "generation", fatal)
+    done = evolve(small, tmp_path, budget=round(2 * passing.meter.total()), arrivals=ORDER)
+    seen = [row["family"] for row in rows(done.folder, "episodes") if row["generation"] > 0]
+    assert set(seen) == {"json_repair"} and not done.extinct
+
+
+@pytest.mark.parametrize("mode", ["ecology", "single"])
+def test_a_killed_run_goes_on_as_if_nothing_had_been(
+    small: Any,
+    passing: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    mode: str,
+) -> None:
+    budget = {"budget": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
+    whole = evolve(small, tmp_path / "whole", **budget)
+    assert whole.meter.total() <= budget["budget"]
+    seen = [row["family"] for row in rows(whole.folder, "episodes")]
+    assert list(dict.fromkeys(seen)) == ORDER and seen == sorted(seen, reverse=True)
+
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
+    last = whole.generations - 1
+
+    def kill(number: Any) -> None:
+        if number == last:
+            raise KeyboardInterrupt
+
+    with probe("generation", kill), pytest.raises(KeyboardInterrupt):
+        evolve(small, tmp_path / "killed", **budget)
+    with caplog.at_level("INFO"):
+        resumed = evolve(small, tmp_path / "killed", **budget)
+    assert f"resumed at generation {last}" in caplog.text
+    assert without_clock(resumed.folder) == without_clock(whole.folder)
+    for name in ("population.safetensors", "routes-family.json"):
+        assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()

@@ -1,0 +1,145 @@
+"""Who is sold what, who has to go, and how fast whoever stays may learn."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from small_ecologies import founded
+
+from evolora_core.engine.archive import Elite
+from evolora_core.searches.adapters.ecology import evolve
+from evolora_core.searches.adapters.ecology.learning import rehearsal
+from evolora_core.searches.adapters.ecology.learning.learners import learners_of, train
+from evolora_core.searches.adapters.ecology.ledger import SINK, SUN, micro
+from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.phases.episodes import admit, trade
+from evolora_core.searches.adapters.ecology.phases.selection import cull
+from evolora_core.searches.adapters.ecology.run import Run
+
+
+@pytest.fixture
+def ecology(small: Any) -> Run:
+    """An ecology and its founders: 0 and 2 practise one family, 1 and 3 the other."""
+    run: Run = founded(small)
+    niches = [organelle.niche for organelle in run.state.living]
+    assert niches == [niches[0], niches[1]] * 2 and niches[0] != niches[1]
+    return run
+
+
+def changed(run: Run, **changes: Any) -> Run:
+    """The same run with other settings."""
+    return replace(run, config=run.config.model_copy(update=changes))
+
+
+def leave(state: Any, organelle: Any, units: Any) -> None:
+    """Take or give what it takes for the account to hold so many units."""
+    missing = micro(units) - state.ledger.balance(organelle)
+    payer, payee = (SUN, str(organelle)) if missing > 0 else (str(organelle), SINK)
+    state.ledger.post(state.generation, "reward", payer, payee, abs(missing))
+
+
+def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology: Run) -> None:
+    run = changed(ecology, economy=_prices(ecology, answer_price=3.0))
+    state = run.state
+    newcomer = replace(state.organelles[2], id=4, slot=4)  # a third of the finder's niche, who is poor
+    state.organelles.append(newcomer)
+    state.buffers[4] = type(state.buffers[0])()
+    leave(state, 4, 2.9)
+    before = {i: state.ledger.balance(i) for i in range(5)}
+    memory = Memory(7, (5, 6), 1.0)
+    trade(run, [(state.organelles[0], memory)])
+    paid = {i: (state.ledger.balance(i) - before[i]) / micro(1) for i in range(5)}
+    assert paid == {0: 3.0, 1: 0.0, 2: -3.0, 3: 0.0, 4: 0.0}
+    assert [len(state.buffers[i]) for i in range(5)] == [0, 0, 1, 0, 0]
+    assert {row["entry"] for row in state.ledger.drain() if row["account"] == "2"} == {"sale"}
+    trade(run, [(state.organelles[0], memory)])
+    assert state.ledger.balance(2) / micro(1) == before[2] / micro(1) - 3.0  # nobody buys what it has
+
+
+def test_strikes_count_in_a_row_and_a_paid_ticket_clears_them(ecology: Run) -> None:
+    run = changed(ecology, economy=_prices(ecology, ticket=10.0, strikes=2))
+    state = run.state
+    strikes, present = [], []
+    for balance in (9.0, 10.0, 9.0, 9.0):
+        leave(state, 1, balance)
+        admitted = admit(run)
+        present.append(1 in [organelle.id for organelle in admitted])
+        strikes.append(state.organelles[1].strikes)
+    assert present == [False, True, False, False]
+    assert strikes == [1, 0, 1, 1]
+    assert state.organelles[1].cause == "bankrupt" and state.ledger.balance(1) == 0
+    assert [organelle.id for organelle in state.living] == [0, 2, 3]
+
+
+def test_the_poorest_go_first_but_for_elites_learners_and_the_newborn(ecology: Run) -> None:
+    run = changed(ecology, population=2)
+    state = run.state
+    for organelle, balance in enumerate((1.0, 2.0, 4.0, 3.0)):
+        leave(state, organelle, balance)
+    state.generation = 5
+    state.archive.add(0, Elite(0, 0.9, 5))  # the very poorest
+    state.teach(state.organelles[1])  # the next
+    cull(run)
+    assert [organelle.id for organelle in state.living] == [0, 1]
+    assert {o.cause for o in state.organelles if not o.alive} == {"culled"}
+
+
+def test_a_learner_that_could_not_pay_for_once_is_stood_in_for_and_comes_back(ecology: Run) -> None:
+    run, state = ecology, ecology.state
+    for state.generation in range(2):
+        state.teach(state.organelles[0])
+    leave(state, 0, 0.0)
+    learners = [organelle.id for organelle, _ in learners_of(run, {0, 2})]
+    assert learners == [2]
+    state.generation = 2
+    state.teach(state.organelles[2])
+    leave(state, 0, 1.0)
+    assert [organelle.id for organelle, _ in learners_of(run, {0, 2})] == [0]
+    state.generation = 3
+    cull(changed(run, population=1))
+    assert [organelle.id for organelle in state.living] == [0]
+
+
+def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology: Run) -> None:
+    run = changed(ecology, population=3)
+    state = run.state
+    for organelle, balance in enumerate((5.0, 2.0, 4.0, 3.0)):
+        leave(state, organelle, balance)  # all were born in this generation
+    cull(run)
+    assert [organelle.id for organelle in state.living] == [0, 2, 3]
+
+
+def test_the_rate_halves_and_what_arrives_is_learned_at_the_full_one(ecology: Run) -> None:
+    run, state = ecology, ecology.state
+    organelle = replace(state.organelles[0], learning_rate=1.5)
+    plasticity = run.config.plasticity
+    assert plasticity.half_life == 16
+    rates = []
+    for state.generation in (0, 16, 32):
+        rates.append(run.rate(organelle))
+    assert rates == pytest.approx([1.5 * plasticity.learning_rate / 2**i for i in range(3)])
+    state.arrive()
+    assert run.rate(organelle) == pytest.approx(rates[0])
+
+
+def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, state = ecology, ecology.state
+    for organelle in state.living:
+        state.buffers[organelle.id].add(Memory(0, (5,), 1.0), 8)
+    state.generation = 10
+    seen = []
+
+    def spied(run: Any, learners: Any, decay: Any, batches: Any) -> None:
+        seen.append(decay)
+        train(run, learners, decay, batches)
+
+    monkeypatch.setattr(rehearsal, "train", spied)
+    evolve.cool(run)
+    (decay,) = seen
+    assert len(decay) == round(run.config.plasticity.steps * 10 * run.config.plasticity.cooldown) > 3
+    assert (np.diff(decay) < 0).all() and 0 < decay[-1] < 1 / len(decay) and 1 - 1 / len(decay) < decay[0] < 1
+
+
+def _prices(run: Run, **changes: Any) -> Any:
+    return run.config.economy.model_copy(update=changes)

@@ -1,0 +1,82 @@
+"""What the first generations of a run tell of the rest, and that the run goes on from them."""
+
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from small_ecologies import start
+
+from evolora_core.errors import StageError
+from evolora_core.searches.adapters.ecology import foretaste
+from evolora_core.searches.adapters.ecology.events import Events
+from evolora_core.searches.adapters.ecology.evolve import advance, finish
+from evolora_core.searches.adapters.ecology.horizon import Horizon
+
+
+@pytest.fixture(scope="module")
+def started(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A run that stands after two of its four generations."""
+    run = start(small, tmp_path_factory.mktemp("started"))
+    advance(run, generations=2)
+    return run
+
+
+def struck(run: Any, **changes: Any) -> Any:
+    """The same run where every answer of its first generations was another."""
+    rows = [row | changes for row in run.state.events["episodes"]]
+    events = Events(run.state.events.rows | {"episodes": rows})
+    return dataclasses.replace(run, state=dataclasses.replace(run.state, events=events))
+
+
+def test_it_counts_what_its_generations_took_and_found(small: Any, started: Any) -> None:
+    found = foretaste.measure(started)
+    priced = sum(row["flops"] for row in small.prices.meter["rows"])
+    assert found.generations == 2 and found.generation_seconds > 0
+    assert 2 * found.generation_flops == started.state.meter.total() - priced
+    first = [row["correct"] for row in started.state.events["episodes"] if row["sample"] == 0]
+    assert found.rewarded == pytest.approx(sum(first) / len(first))
+    assert found.rewarded <= found.practised <= 1
+    assert {row["key"] for row in found.rows()} == {field.name for field in dataclasses.fields(found)}
+
+
+def test_a_run_that_goes_on_from_its_calibration_is_the_run_without_a_break(
+    small: Any, started: Any, tmp_path: Path
+) -> None:
+    whole = start(small, tmp_path)
+    advance(whole)
+    resumed = start(small, started.folder)
+    assert resumed.state.generation == 2
+    advance(resumed)
+    ends = [finish(run, ["family", "single"]) for run in (whole, resumed)]
+    assert ends[0].meter.total() == ends[1].meter.total()
+    weights = [(run.folder / "population.safetensors").read_bytes() for run in (whole, resumed)]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize(
+    ("correct", "words"), [(False, "was ever answered correctly"), (True, "nothing can be learned")]
+)
+def test_rewards_that_do_not_vary_are_refused(started: Any, correct: bool, words: str) -> None:
+    with pytest.raises(StageError, match=words):
+        foretaste.measure(struck(started, correct=correct))
+
+
+def test_families_that_have_not_come_yet_may_be_harder(small: Any, started: Any) -> None:
+    coming = Horizon(4, arrivals=("math", "json_repair"))
+    assert foretaste.measure(dataclasses.replace(struck(started, correct=True), horizon=coming)).rewarded == 1
+
+
+def test_a_host_that_is_never_right_is_refused_by_a_real_run(small: Any, tmp_path: Path) -> None:
+    sums = [item for item in small.items if item.family == "math"]
+    wrong = [dataclasses.replace(item, target=10**9 + n) for n, item in enumerate(sums)]
+    task = dataclasses.replace(small.task, items=wrong)
+    run = start(SimpleNamespace(task=task, config=small.config), tmp_path)
+    advance(run, generations=1)
+    with pytest.raises(StageError, match=r"none of \d+ items of the first 1 generations"):
+        foretaste.measure(run)
+
+
+def test_hours_are_those_of_the_measured_pace() -> None:
+    assert foretaste.hours(40, 90.0) == 1.0

@@ -1,0 +1,86 @@
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from evolora_core.engine.meter import Meter
+from evolora_core.errors import StageError
+from evolora_core.language.flops import FlopModel
+from evolora_core.language.hosts.host import Room
+from evolora_core.lora.answering.pricing import Prices, price
+from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.routing.candidates import choose_among
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+
+
+@pytest.fixture
+def tight(small: Any) -> Iterator[None]:
+    """A machine on which 40 rows of answers and 120 tokens of training fit, by the real allocator's own error."""
+
+    def allocate(module: Any, arguments: Any, options: Any) -> None:
+        rows, tokens = options["input_ids"].shape
+        if rows * tokens > 120 if torch.is_grad_enabled() else rows > 40:
+            torch.empty(2**60)  # more than any machine has
+
+    hook = small.host.model.register_forward_pre_hook(allocate, with_kwargs=True)
+    yield
+    hook.remove()
+
+
+def test_the_plan_is_found_once_and_fits(
+    small: Any, tight: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = dataclasses.replace(small.host, room=Room())
+    found = price(host, small.items, small.config.practice, small.decoding, seed=0)
+    assert found.batch_rows in (16, 32) and 0 < found.pass_share < 1
+    found.save(tmp_path / "calibration.json")
+    caplog.clear()
+    fresh = dataclasses.replace(small.host, room=Room())
+    Prices.load(tmp_path / "calibration.json").plan(fresh)
+    again = price(fresh, small.items, small.config.practice, small.decoding, seed=0)
+    assert not caplog.records
+    assert (again.batch_rows, again.pass_share, again.accuracy) == (found.batch_rows, found.pass_share, found.accuracy)
+
+
+def test_answers_that_do_not_fit_the_context_are_told(small: Any, caplog: pytest.LogCaptureFixture) -> None:
+    longest, practice = small.host.max_context, small.config.practice
+    lengths = sorted(len(ids) for ids in small.host.encode_prompts([item.prompt for item in small.items]))
+    tight = small.decoding.model_copy(update={"max_new_tokens": longest - lengths[len(lengths) // 2]})
+    with pytest.raises(StageError, match=f"do not fit the host's {longest} tokens; lower decoding.max_new_tokens"):
+        price(small.host, small.items, practice, tight.model_copy(update={"max_new_tokens": longest}), seed=0)
+    assert not caplog.records
+    price(small.host, small.items, practice, tight, seed=0)
+    assert "and count as wrong; lower decoding.max_new_tokens" in caplog.text
+
+
+def test_a_search_practises_greedily_and_others_at_their_temperature(small: Any) -> None:
+    data = small.config.model_dump()
+    found = {}
+    for rule in ("search", "reinforce"):
+        data["plasticity"]["rule"] = rule
+        config = EcologyConfig.model_validate(data)
+        assert config.practice_temperature == (0.0 if rule == "search" else config.temperature)
+        found[rule] = price(small.host, small.items, config.practice, small.decoding, seed=0).accuracy
+    assert found["search"] == small.prices.accuracy != found["reinforce"]
+
+
+def test_choosing_costs_no_more_than_what_is_set_aside_whatever_the_rank(small: Any, tmp_path: Path) -> None:
+    """Freshly founded adapters answer as the host does, and cost as much as their ranks say."""
+    items = small.items[::4]  # of both families
+    for rank in (1, 8, 64):
+        population = Population.empty(small.host, 1, rank)
+        population.init_slot(0, rank, np.random.default_rng(0))
+        meter = Meter()
+        choose_among(small.host, population, items, {"": [0]}, ["single"], tmp_path, meter, decoding=small.decoding)
+        reserve = small.prices.routing_reserve(FlopModel.from_model(small.host.model), len(items), [rank])
+        assert 0.7 * reserve < meter.total() < reserve
+
+
+def test_what_was_tried_is_counted(small: Any) -> None:
+    [row] = small.prices.meter["rows"]
+    answers = 2 * small.prices.per_cell * small.prices.unit_flops
+    assert row["purpose"] == "calibration" and row["flops"] > answers * 1.001  # a pass of training, too

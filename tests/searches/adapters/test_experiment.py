@@ -1,0 +1,243 @@
+"""Every fault of a config file is one line that names file, line, key and mend."""
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evolora_core.engine.strict import config_hash, load_yaml
+from evolora_core.errors import ConfigError
+from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
+
+SUITES = Path(__file__).parents[3] / "configs" / "suites"
+SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("generations: 2", "generatoins: 2", r"suite.yaml:\d+: unknown key 'ecology.generatoins'; did you mean 'gener"),
+        (
+            "generations: 2",
+            "generations: two",
+            r"suite.yaml:\d+: key 'ecology.generations': input should be a valid int",
+        ),
+        ("name: tiny", "nmae: tiny", r"suite.yaml:\d+: unknown key 'nmae'; did you mean 'name'"),
+        ("name: tiny\n", "", r"suite.yaml:1: key 'name' is missing; add it"),
+        ("b: sft, split", "b: sft, splt", r"unknown key 'evaluation.comparisons.1.splt'; did you mean 'split'"),
+        ("b: sft, split: retention", "b: sft, split: retention, routing: sell", r"routing': input should be 'single'"),
+        (
+            "b: frozen, split: holdout_id",
+            "b: frozen, split: holdout_id, regime: no rival",
+            r"regime 'no rival' compares ecology with frozen; the map asks where ecologies win",
+        ),
+        ("bootstrap: 500", "strengths: [0.5, 0]", r"key 'evaluation.strengths.1': input should be greater than 0"),
+        (
+            "[family, single, cell, learned]",
+            "[family]\n  strengths: [0.5]",
+            r"strengths: it is the router `single` that is scaled; add it to the routings",
+        ),
+        (
+            "[math, string.sort]",
+            "[math, string.sort, logic.bool, math.sequence, json_repair]",
+            r"ecology: population 4: at least one for each training family",
+        ),
+        ("seeds: [0, 1]", "seeds: [-1]", r"suite.yaml:\d+: key 'seeds.0': input should be greater than or equal to 0"),
+        (
+            "a: ecology, b: frozen",
+            "a: ecology, b: ecology",
+            r"comparisons: ecology with itself; compare two conditions",
+        ),
+        ("b: frozen, split: holdout_id", "b: sft, split: retention", r"ecology with sft on retention stands twice"),
+        ("host: nano", "host: nano\nhost: other", r"suite.yaml:\d+: key 'host' stands twice; keep one"),
+        ("[math, string.sort]", "[math, string.srot]", r"unknown family 'string.srot': did you mean 'string.sort'"),
+        ("seeds: [0, 1]", "seeds: [0, 0]", r"seeds: 0 stands twice; keep one"),
+        ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
+        ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
+        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es, grpo; define it in `arms`"),
+        (
+            "sft]",
+            "sft, quick]\narms:\n  quick: {like: sft, changes: {rnak: 4}}",
+            r"arms.quick.changes: unknown key 'rnak'",
+        ),
+        ("sft]", "sft]\narms:\n  quick: {like: sft}", r"arms.quick: not among the conditions"),
+        ("sft]", "sft, sft]", r"conditions: 'sft' stands twice"),
+        ("[family, single, cell, learned]", "[family, single, family]", r"evaluation.routings: 'family' stands twice"),
+        ("[math, string.sort]", "[math, string.sort, math]", r"data.train_families: 'math' stands twice; keep one"),
+        ("\nsft:\n", "\nsft:\n  betas: [0.9, 1.0]\n", r"key 'sft.betas.1': input should be less than 1"),
+        (
+            "selection_items: ",
+            "selection_items: 3 # ",
+            r"data.selection_items: 3 are too few for the families and depth",
+        ),
+        ("sft]", "sft, quick]\narms:\n  quick: {lik: sft}", r"unknown key 'arms.quick.lik'; did you mean 'like'"),
+        ("sft]", "sft, Quick]\narms:\n  Quick: {like: sft}", r"key 'arms.Quick.*should match pattern"),
+        ("sft]", "sft]\narms:\n  single: {like: sft}", r"arms: 'single' is taken"),
+        ("sft]", "sft]\narms:\n  ecology: {like: ecology}", r"arms: 'ecology' is taken"),
+        (
+            "sft]",
+            "sft, quick]\narms:\n  quick: {like: sft, changes: {trials: []}}",
+            r"quick: 0 trials, but ecology has 2; all arms are tuned alike",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "suite.yaml"
+    assert old in SUITE
+    path.write_text(SUITE.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_suite(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    text = SUITE.replace("split: retention}", "split: retention, routing: single}")
+    path.write_text(text.replace("routings: [family, single, cell, learned]", "routings: [family]"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="single is not among the routings"):
+        load_yaml(path, SuiteConfig)
+
+
+def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
+    path = SUITES / "rivals.yaml"
+    with pytest.raises(ConfigError, match="ecology.verifier_error: the verifier of 'grpo' would not err"):
+        load_suite(path, ["ecology.verifier_error=0.1"])
+
+
+def test_a_rule_without_memories_cannot_merge_by_what_is_remembered() -> None:
+    path = SUITES / "tiny.yaml"
+    with pytest.raises(ConfigError, match="fisher measures on remembered answers, and the rule es remembers none"):
+        load_suite(path, ["ecology.plasticity.rule=es", "ecology.assimilation.methods=[fisher]"])
+
+
+def test_an_arm_that_practises_at_another_temperature_is_calibrated_by_itself() -> None:
+    from evolora_core.searches.adapters.stages.price import stage_name
+
+    config = load_suite(SUITES / "ablations.yaml")
+    suite: Any = SimpleNamespace(config=config)
+    own = {arm for arm in config.conditions if arm != "frozen" and stage_name(suite, arm) != "price"}
+    assert own == {"reinforce", "grpo-rule", "hebbian", "es-rule", "gold"}
+    assert stage_name(suite, "gold") == "price-gold"
+    trial = "ecology.trials=[{plasticity: {rule: reinforce}}]"
+    with pytest.raises(ConfigError, match=r"ecology: trials.0 asks at another temperature than the arm"):
+        load_suite(SUITES / "ablations.yaml", [trial])
+
+
+def test_an_arm_is_another_with_its_changes(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    arms = """sft, lone, long]
+arms:
+  lone: {like: ecology, budget: 0.5, changes: {assimilation: {attempts: 0}}}
+  long: {like: sft, budget: 2, changes: {rank: 4}}
+"""
+    path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
+    suite = load_yaml(path, SuiteConfig)
+    assert suite.kind("lone").name == "ecology" and suite.budget("lone") == 0.5 and suite.budget("sft") == 1
+    settings: Callable[..., Any] = suite.settings
+    lone = settings("lone")
+    assert lone.assimilation == suite.ecology.assimilation.model_copy(update={"attempts": 0})
+    assert lone.plasticity == suite.ecology.plasticity
+    assert settings("lone", 1).plasticity.learning_rate == 0.004
+    assert settings("long").rank == 4 and settings("sft") == suite.sft
+
+
+def test_a_suite_may_have_an_arm_that_stays_near_the_host(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    arms = "sft, sft-kl]\narms:\n  sft-kl: {like: sft, changes: {kl: 0.1}}\n"
+    path.write_text(SUITE.replace("sft]\n", arms, 1), encoding="utf-8")
+    suite = load_yaml(path, SuiteConfig)
+    assert suite.kind("sft-kl").name == "sft"
+    settings: Callable[..., Any] = suite.settings
+    assert settings("sft-kl") == suite.sft.model_copy(update={"kl": 0.1}) and suite.sft.kl == 0
+    assert [settings("sft-kl", trial).kl for trial in range(suite.trials)] == [0.1] * suite.trials
+
+
+def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose() -> None:
+    """`single` has a rate of its own under its own name."""
+    suite, tuned = load_suite(SUITES / "quickstart.yaml"), load_suite(SUITES / "evo-vs-sft.yaml")
+    assert suite.trials == 0 and suite.kind("single").name == "single"
+    chosen = SUITES.parents[1] / "docs/paper_packs/evo-vs-sft/tuning.csv"
+    table = csv.DictReader(chosen.read_text(encoding="utf-8").splitlines())
+    rows = [row for row in table if row["chosen"] == "True"]
+    for arm in ("ecology", "single", "sft"):
+        (best,) = [json.loads(row["changes"]) for row in rows if row["condition"] == arm]
+        numbers = [trial for trial in range(tuned.trials) if tuned.settings(arm).trials[trial] == best]
+        there = tuned.settings(arm, numbers[0])
+        assert suite.settings(arm) == there.model_copy(update={"trials": []})
+
+
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        ("ecology.population=1", "--set ecology.population: key 'ecology.population': "),
+        ("ecology.plasticity={rule: none, steps: -1}", "--set ecology.plasticity: key 'ecology.plasticity.steps': "),
+    ],
+)
+def test_an_overridden_key_is_a_fault_of_the_override(tmp_path: Path, override: str, place: str) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"^{re.escape(place)}"):
+        load_suite(path, [override])
+
+
+@pytest.mark.parametrize(
+    ("override", "fault"),
+    [
+        ("sft.learning_rate=0.01", "sft.learning_rate: every trial replaces it"),
+        (
+            "ecology.plasticity.rule=hebbian",
+            "ecology.trials: 0 and 1 are the same run: 'hebbian' reads no setting in which they differ",
+        ),
+        (
+            "es={update: best, trials: [{learning_rate: 0.1}, {learning_rate: 0.2}]}",
+            "es.trials: 0 and 1 are the same run: 'best' reads no setting in which they differ",
+        ),
+        ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every trial replaces it"),
+        ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every trial"),
+        (
+            "arms={lone: {like: ecology, changes: {generations: 9}}}",
+            "evolves until its budget is spent; set arms.",
+        ),
+    ],
+)
+def test_a_setting_that_would_have_no_effect_is_refused(tmp_path: Path, override: str, fault: str) -> None:
+    path = tmp_path / "suite.yaml"
+    further = next((name for name in ("lone", "es") if override.startswith(f"{name}=") or f"{{{name}:" in override), "")
+    path.write_text(SUITE.replace("sft]\n", f"sft, {further}]\n", 1) if further else SUITE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=fault):
+        load_suite(path, [override])
+    free = "arms={lone: {like: sft, changes: {learning_rate: 0.1, trials: [{rank: 2}, {rank: 4}]}}}"
+    if "lone: {like: sft" in override:
+        settings: Any = load_suite(path, [free]).settings("lone", 1)
+        assert settings.learning_rate == 0.1
+
+
+def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_them(tmp_path: Path) -> None:
+    path, resolved = tmp_path / "suite.yaml", tmp_path / "suite.json"
+    path.write_text(SUITE.replace("{learning_rate: 0.001}", "{learning_rate: 5e-5}"), encoding="utf-8")
+    suite = load_suite(path, ["grpo.trials=[{learning_rate: 2E-5}, {learning_rate: .5e-4}]"])
+    assert suite.sft.trials[0] == {"learning_rate": 0.00005}
+    assert [trial["learning_rate"] for trial in suite.grpo.trials] == [0.00002, 0.00005]
+    resolved.write_text(json.dumps(suite.model_dump(mode="json")), encoding="utf-8")
+    assert config_hash(load_suite(resolved)) == config_hash(suite)
+
+
+def test_what_we_wrote_is_read_as_json(tmp_path: Path) -> None:
+    """YAML takes the escapes of a character beyond the first plane for two halves."""
+    path = tmp_path / "suite.json"
+    suite = load_suite(SUITES / "tiny.yaml", ['decoding.stop_strings=["\U0001f600"]'])
+    path.write_text(json.dumps(suite.model_dump(mode="json")), encoding="utf-8")
+    assert load_suite(path) == suite
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"suite.json:1: not valid JSON .*run the suite's file again"):
+        load_suite(path)
+
+
+def test_a_day_that_no_calendar_has_is_no_value() -> None:
+    with pytest.raises(ConfigError, match="--set host=2024-13-45: the value is not valid YAML"):
+        load_suite(SUITES / "tiny.yaml", ["host=2024-13-45"])
