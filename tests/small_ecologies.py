@@ -13,7 +13,7 @@ from evolora_core.searches.adapters.ecology.founding import found
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.organelle import Organelle
 from evolora_core.searches.adapters.ecology.regime import REGIMES
-from evolora_core.searches.adapters.ecology.rules.base import rule
+from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.ecology.state import State
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig

@@ -23,14 +23,15 @@ from evolora_core.lora.population.saved import save_population
 from evolora_core.searches.adapters.ecology.checkpoint import load_state, save_state
 from evolora_core.searches.adapters.ecology.events import Row, write_tables
 from evolora_core.searches.adapters.ecology.founding import found
-from evolora_core.searches.adapters.ecology.horizon import Horizon, cooldown_steps, phase_over
+from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import MICRO, SINK, SUN
+from evolora_core.searches.adapters.ecology.pace import cooldown_steps, phase_over
 from evolora_core.searches.adapters.ecology.phases.choosing import choose
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle, trade
 from evolora_core.searches.adapters.ecology.phases.merging import assimilate
 from evolora_core.searches.adapters.ecology.phases.selection import archive, cull, reproduce
 from evolora_core.searches.adapters.ecology.regime import Regime
-from evolora_core.searches.adapters.ecology.rules.base import rule
+from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.ecology.state import State
 from evolora_core.searches.adapters.ecology.task import Task

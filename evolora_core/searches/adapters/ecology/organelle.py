@@ -80,3 +80,11 @@ def incumbents(organelles: Iterable[Organelle]) -> dict[str, Organelle]:
     """
     taught = [organelle for organelle in organelles if organelle.lessons]
     return {o.niche: o for o in sorted(taught, key=lambda o: (o.lessons, o.origin == "merge", -o.id))}
+
+
+@dataclass(frozen=True)
+class Group:
+    """One organelle's task: an item, to be answered several times."""
+
+    organelle: Organelle
+    item: int

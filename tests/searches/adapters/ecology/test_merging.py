@@ -10,9 +10,9 @@ from small_ecologies import change, founded
 from evolora_core.language.families.registry import gold
 from evolora_core.lora.population.adapter import Adapter
 from evolora_core.lora.population.merge import merge
-from evolora_core.searches.adapters.ecology.horizon import LONGER
 from evolora_core.searches.adapters.ecology.ledger import micro
 from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.pace import LONGER
 from evolora_core.searches.adapters.ecology.phases import merging
 from evolora_core.searches.adapters.ecology.phases.merging import fisher_flops, fishers
 from evolora_core.searches.adapters.ecology.run import Run

@@ -17,8 +17,8 @@ from evolora_core.engine.probes import watch
 from evolora_core.language.families.base import Grade
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.population.saved import load_population
-from evolora_core.searches.adapters.ecology.horizon import first_generation
 from evolora_core.searches.adapters.ecology.learning import asking
+from evolora_core.searches.adapters.ecology.pace import first_generation
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 

@@ -10,8 +10,9 @@ from small_ecologies import founded
 
 from evolora_core.lora.population.merge import summed_rank
 from evolora_core.searches.adapters.ecology.evolve import begin
-from evolora_core.searches.adapters.ecology.horizon import Horizon, cooldown_steps, limit, phase_over
+from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
+from evolora_core.searches.adapters.ecology.pace import cooldown_steps, limit, phase_over
 from evolora_core.searches.adapters.ecology.phases.episodes import admit
 from evolora_core.searches.adapters.ecology.practice import practice_of, slots_needed
 from evolora_core.searches.adapters.ecology.regime import REGIMES, Ecology, Seat, Single

@@ -7,11 +7,9 @@ import numpy as np
 
 from evolora_core.lora.population.generate import Sampled
 from evolora_core.lora.population.train import Batch
-from evolora_core.searches.adapters.ecology.learning.asking import Group
 from evolora_core.searches.adapters.ecology.learning.learners import Step, gradient_step, learners_of, teach, train
-from evolora_core.searches.adapters.ecology.organelle import Organelle
-from evolora_core.searches.adapters.ecology.rules.base import Answers
-from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.run import Answers, Run
 
 
 @dataclass(frozen=True)

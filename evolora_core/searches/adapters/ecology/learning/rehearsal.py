@@ -5,13 +5,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evolora_core.lora.population.train import Batch, build_batch
-from evolora_core.searches.adapters.ecology.learning.asking import Group
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of, teach, train
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.merit import appraise
-from evolora_core.searches.adapters.ecology.organelle import Organelle
-from evolora_core.searches.adapters.ecology.rules.base import Answers
-from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.run import Answers, Run
 from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 

@@ -8,13 +8,11 @@ import numpy as np
 from evolora_core.lora.answering.grading import charge
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.searches.adapters.ecology.events import Row
-from evolora_core.searches.adapters.ecology.learning.asking import Group
 from evolora_core.searches.adapters.ecology.ledger import SINK, SUN, micro
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.merit import appraise, cell_chances
-from evolora_core.searches.adapters.ecology.organelle import Organelle
-from evolora_core.searches.adapters.ecology.rules.base import Answers
-from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.run import Answers, Run
 
 LEARNER = 12.0  # weight of a learner in the share-out of episodes, whatever the allocation
 

@@ -11,12 +11,12 @@ from evolora_core.lora.answering.grading import charge
 from evolora_core.lora.population.fisher import Fisher, fishers_of
 from evolora_core.lora.population.merge import merge
 from evolora_core.lora.population.slots import HOST
-from evolora_core.searches.adapters.ecology.horizon import affords
 from evolora_core.searches.adapters.ecology.learning.asking import ask
 from evolora_core.searches.adapters.ecology.learning.rehearsal import batch_of
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.merit import appraise
 from evolora_core.searches.adapters.ecology.organelle import Birth, Organelle, Traits
+from evolora_core.searches.adapters.ecology.pace import affords
 from evolora_core.searches.adapters.ecology.phases import trial
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.settings.ecology import AssimilationConfig

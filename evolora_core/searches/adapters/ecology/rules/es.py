@@ -17,12 +17,11 @@ from evolora_core.lora.answering.grading import charge
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.population.mirrored import slope
 from evolora_core.lora.population.stack import Population
-from evolora_core.searches.adapters.ecology.learning.asking import Group, ask, samples
+from evolora_core.searches.adapters.ecology.learning.asking import ask, samples
 from evolora_core.searches.adapters.ecology.learning.learners import Share, charge_learner, learners_of, teach
 from evolora_core.searches.adapters.ecology.merit import Merit, appraise, cell_chances
-from evolora_core.searches.adapters.ecology.organelle import Organelle
-from evolora_core.searches.adapters.ecology.rules.base import Answers, Rule
-from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.run import Answers, Rule, Run
 from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 

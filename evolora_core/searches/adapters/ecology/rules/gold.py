@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from evolora_core.searches.adapters.ecology.learning.asking import samples
 from evolora_core.searches.adapters.ecology.learning.rehearsal import cool, cooldown, rehearse
 from evolora_core.searches.adapters.ecology.memories import Memory
-from evolora_core.searches.adapters.ecology.rules.base import Rule
+from evolora_core.searches.adapters.ecology.run import Rule
 
 
 def gold_memories(

@@ -14,12 +14,11 @@ import numpy as np
 
 from evolora_core.lora.population.samples import sampled_batch
 from evolora_core.lora.population.train import Batch
-from evolora_core.searches.adapters.ecology.learning.asking import Group, samples
+from evolora_core.searches.adapters.ecology.learning.asking import samples
 from evolora_core.searches.adapters.ecology.learning.learners import charge_learner
 from evolora_core.searches.adapters.ecology.learning.on_policy import Lesson, Objective, practise, rewards_of
-from evolora_core.searches.adapters.ecology.organelle import Organelle
-from evolora_core.searches.adapters.ecology.rules.base import Answers, Rule
-from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.run import Answers, Rule, Run
 
 
 def advantages(rewards: np.ndarray) -> np.ndarray:

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from evolora_core.lora.population.hebbian import hebbian_flops, hebbian_step
 from evolora_core.lora.population.train import Batch, build_batch
-from evolora_core.searches.adapters.ecology.learning.asking import Group, samples
+from evolora_core.searches.adapters.ecology.learning.asking import samples
 from evolora_core.searches.adapters.ecology.learning.on_policy import Lesson, Objective, practise, rewards_of
-from evolora_core.searches.adapters.ecology.organelle import Organelle
-from evolora_core.searches.adapters.ecology.rules.base import Answers, Rule
-from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.run import Answers, Rule, Run
 from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 

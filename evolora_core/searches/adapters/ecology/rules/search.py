@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evolora_core.lora.population.generate import Alternatives
-from evolora_core.searches.adapters.ecology.learning.asking import Group, Manner, ask
+from evolora_core.searches.adapters.ecology.learning.asking import Manner, ask
 from evolora_core.searches.adapters.ecology.learning.rehearsal import cool, cooldown, rehearse
 from evolora_core.searches.adapters.ecology.memories import Memory
-from evolora_core.searches.adapters.ecology.rules.base import Answers, Rule
-from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.ecology.organelle import Group
+from evolora_core.searches.adapters.ecology.run import Answers, Rule, Run
 
 ALTERNATIVES = 3  # tokens followed at each position, besides the taken one
 KNOWN = 0.3  # weight in rehearsal of an answer that greedy decoding gave

@@ -8,8 +8,8 @@ import pytest
 from small_ecologies import founded
 
 from evolora_core.errors import ConfigError
-from evolora_core.searches.adapters.ecology.rules.base import rule
 from evolora_core.searches.adapters.ecology.rules.names import RULES
+from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 
@@ -29,7 +29,7 @@ def test_an_unknown_rule_is_refused() -> None:
 def test_a_run_imports_its_own_rule_and_no_other(name: str) -> None:
     code = (
         "import sys; from evolora_core.searches.adapters.ecology import evolve, foretaste; "
-        "from evolora_core.searches.adapters.ecology.rules.base import RULES, rule; "
+        "from evolora_core.searches.adapters.ecology.rules.registry import RULES, rule; "
         f"assert not set(RULES.values()) & set(sys.modules); rule({name!r}); "
         "print([name for name, module in RULES.items() if module in sys.modules])"
     )

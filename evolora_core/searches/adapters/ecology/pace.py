@@ -1,0 +1,59 @@
+"""How far a run has come, and what it can still afford."""
+
+from evolora_core.searches.adapters.ecology.run import Run
+
+LONGER = 1.1  # rows of a cooldown may be longer than those before it
+
+
+def limit(run: Run) -> float | None:
+    """FLOPs that may be spent until the end of the present family's stay; None without a budget."""
+    return run.horizon.limit(run.task.prices.spent, run.state.phase)
+
+
+def affords(run: Run, more: float) -> bool:
+    """Whether `more` FLOPs and the cooldown after them are within the budget, if there is one."""
+    most = limit(run)
+    if most is None:
+        return True
+    updates = run.state.meter.flops("update") - run.state.phase_updates
+    cooling = LONGER * run.cooldown * (updates + more)
+    ahead = more if run.cooldown else LONGER * more  # a cooldown gives way where a generation took more than planned
+    return run.state.meter.total() + ahead + cooling <= most
+
+
+def phase_over(run: Run) -> bool:
+    """Whether the present family has had its share of the run, or no organelle of its niche is left. Where all families
+    are there all the time, whether the run is over.
+
+    On a budget the share is one of FLOPs, else one of generations: arms of equal FLOPs need not have equal generations
+    of a family.
+    """
+    if not run.awake():
+        return True
+    most = limit(run)
+    if most is None:
+        return run.horizon.had_its_share(run.state.generation, run.state.phase)
+    if run.state.last_flops == 0:
+        return run.state.meter.total() + first_generation(run) > most
+    return not affords(run, run.state.last_flops)
+
+
+def cooldown_steps(run: Run) -> int:
+    """Learning steps of the cooldown that is due now: a share of the steps made until now, or what is left of a budget.
+
+    A schedule planned to the end would need to know it. Constant first and then a short decay to zero gets nearly as
+    far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
+    """
+    state, most = run.state, limit(run)
+    steps = run.regime.steps(run.config.plasticity, (state.generation - state.phase_start) * run.cooldown)
+    if most is None or not steps or not state.steps:
+        return steps
+    price = (state.meter.flops("update") - state.phase_updates) / state.steps
+    return max(0, int((most - state.meter.total()) / LONGER / price))
+
+
+def first_generation(run: Run) -> float:
+    """FLOPs of a generation, before there was one: its answers cost what the bare host's do."""
+    config = run.config.plasticity
+    rows = run.rule.row_cost(config) * config.steps * config.batch_rows
+    return run.task.prices.unit_flops * (run.config.episodes + rows)
