@@ -12,6 +12,7 @@ from evolora_core.language.families.base import Grade
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.ecology.organelle import Group
 from evolora_core.searches.adapters.ecology.run import Run
 
 
