@@ -222,7 +222,7 @@ def test_a_verifier_s_code_counts_wherever_answers_are_made_or_shown() -> None:
 
 @pytest.mark.parametrize("stage", ["evolve", "sft", "es", "grpo", "tune"])
 def test_whatever_chooses_routes_is_part_of_every_training_stage(stage: str) -> None:
-    decides = {f"evolora_core.{name}" for name in ("routing.candidates", "routing.routes", "ecology.calibration")}
+    decides = {f"evolora_core.{name}" for name in ("routing.candidates", "routing.routes", "pricing")}
     assert decides <= identity.import_closure(f"tasks.{stage}")
 
 
