@@ -12,6 +12,7 @@ from evolora_core.ecology.practice import practice_of
 from evolora_core.errors import StageError
 from evolora_core.flops import FlopModel
 from evolora_core.hosts import Room
+from evolora_core.identity import import_closure
 from evolora_core.meter import Meter
 from evolora_core.population.stack import Population
 from evolora_core.pricing import Prices, price
@@ -79,6 +80,13 @@ def test_choosing_costs_no_more_than_what_is_set_aside_whatever_the_rank(small: 
         choose_among(small.host, population, items, {"": [0]}, ["single"], tmp_path, meter, decoding=small.decoding)
         reserve = small.prices.routing_reserve(FlopModel.from_model(small.host.model), len(items), [rank])
         assert 0.7 * reserve < meter.total() < reserve
+
+
+def test_prices_depend_on_no_code_of_an_evolution() -> None:
+    used = {name for name in import_closure("tasks.price") if name.startswith("evolora_core.ecology.")}
+    assert used == {"evolora_core.ecology.practice"}
+    for module in ("evolora_core.pricing", "evolora_core.rivals.es", "evolora_core.population.saved"):
+        assert not {name for name in import_closure(module) if name.startswith("evolora_core.ecology")}
 
 
 def test_what_was_tried_is_counted(small: Any) -> None:
