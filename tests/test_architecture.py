@@ -72,6 +72,25 @@ def test_a_learning_rule_is_imported_by_its_name_alone() -> None:
     assert not importers(*RULES.values())
 
 
+def written(path: Path) -> set[str]:
+    """The attributes of a `state` that a file assigns to, or to a part of which it does."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For) else targets
+        for target in targets:
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value).split(".")[-1] == "state":
+                found.add(target.attr)
+    return found
+
+
+def test_the_state_of_an_ecology_is_changed_by_itself_alone() -> None:
+    files = [path for path in SOURCES if "ecology" in path.parts and path.name != "state.py"]
+    assert len(files) > 20 and not {path.name: written(path) for path in files if written(path)}
+
+
 def test_only_the_store_opens_duckdb() -> None:
     assert not {name for name in importers("duckdb") if not name.startswith("evolora_core/store/")}
 

@@ -61,9 +61,8 @@ def latest(checkpoints: Path) -> Commit | None:
 
     def damage(folder: Path) -> str | None:
         reason = artifacts.damage(folder)
-        if reason:
-            return reason
-        chains[folder], reason = _chain(folder)
+        if reason is None:
+            chains[folder], reason = _chain(folder)
         return reason
 
     found = newest_whole(reversed(_commits(checkpoints)), damage)
@@ -71,7 +70,7 @@ def latest(checkpoints: Path) -> Commit | None:
     for folder in (checkpoints / ROWS).glob("*"):
         if folder not in kept:
             shutil.rmtree(folder)
-    return Commit(int(found.name.removeprefix("g")), found, kept) if found else None
+    return Commit(_number(found), found, kept) if found else None
 
 
 def segment_of(checkpoints: Path, number: int) -> Path:
@@ -94,7 +93,12 @@ def newest_whole(folders: Iterable[Path], damage: Callable[[Path], str | None]) 
 
 def _commits(checkpoints: Path) -> list[Path]:
     """All commits, oldest first."""
-    return sorted(folder for folder in checkpoints.glob("g*") if folder.suffix != ".partial")
+    return sorted((folder for folder in checkpoints.glob("g*") if folder.name[1:].isdigit()), key=_number)
+
+
+def _number(folder: Path) -> int:
+    """After how many rounds a commit was made."""
+    return int(folder.name[1:])
 
 
 def _make(folder: Path, write: Write, before: dict[str, str] | None) -> None:
@@ -106,13 +110,16 @@ def _make(folder: Path, write: Write, before: dict[str, str] | None) -> None:
 
 def _link(folder: Path) -> dict[str, str] | None:
     """Name and hash of the segment before a commit or segment; None: there was none."""
-    manifest = artifacts.read_manifest(folder)
-    return manifest["before"] if manifest else None
+    manifest = artifacts.read_manifest(folder) or {}
+    link: dict[str, str] | None = manifest.get("before")
+    return link
 
 
 def _chain(folder: Path) -> tuple[list[Path], str | None]:
     """The segments that lead to a commit, oldest first, and what is wrong with one of them."""
     found: list[Path] = []
+    if "before" not in (artifacts.read_manifest(folder) or {}):
+        return found, "it is of another version"
     link = _link(folder)
     while link:
         segment = folder.parent / ROWS / link["name"]

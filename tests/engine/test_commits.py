@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolora_core.engine import commits
+from evolora_core.engine import artifacts, commits
 
 
 def write(text: str, folder: Path) -> None:
@@ -80,6 +80,20 @@ def test_rows_that_both_commits_need_leave_nothing_to_go_on_from(tmp_path: Path)
     spoil(tmp_path / "rows/000002" / "text")
     assert resumed(tmp_path) == (0, "") and names(tmp_path) == []
     assert loop(tmp_path, 4) == (10, "1234")
+
+
+def test_a_commit_that_says_nothing_of_its_rows_is_not_gone_on_from(tmp_path: Path) -> None:
+    loop(tmp_path, 2)
+    artifacts.partial_folder(tmp_path / "g000003")
+    artifacts.commit(tmp_path / "g000003", {"generation": 3})
+    assert resumed(tmp_path) == (3, "12")
+
+
+def test_commits_are_in_the_order_of_their_rounds(tmp_path: Path) -> None:
+    for number in (999_999, 1_000_000):
+        commits.commit(tmp_path, number, partial(write, str(number)))
+    found = commits.latest(tmp_path)
+    assert found and found.number == 1_000_000
 
 
 def test_rows_of_another_run_are_not_taken_for_its_own(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def finish(run: Run, routings: Sequence[str]) -> Evolved:
     """
     state = run.state
     cool(run)
-    state.extinct = not state.living  # the steps of a cooldown may leave nobody's weights finite
+    state.close()
     meter = choose(run, routings)
     publish(run, meter)
     return Evolved(run.folder, meter, state.generation, state.extinct)

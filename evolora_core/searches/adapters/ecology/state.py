@@ -226,6 +226,14 @@ class State:
         self.phase_start, self.phase_updates, self.steps = self.generation, self.meter.flops("update"), 0
         self.buffers = {number: Buffer() for number in self.buffers}
 
+    def count_step(self) -> None:
+        """Note that all learners have taken a step."""
+        self.steps += 1
+
+    def close(self) -> None:
+        """End a run: the steps of its cooldown may have left nobody's weights finite."""
+        self.extinct = not self.living
+
     def pass_generation(self, flops: int) -> None:
         """End a generation that cost so much without its tests of pairs."""
         self.last_flops = flops

@@ -85,7 +85,7 @@ def train(
     spent, tokens = np.zeros(len(state.practice), dtype=np.int64), 0
     sound = torch.ones(len(state.practice), dtype=torch.bool)
     for factor, batch in zip(decay, batches, strict=False):
-        state.steps += 1
+        state.count_step()
         done, flops = step(run, batch, rates * factor)
         sound &= torch.isfinite(done).cpu()
         np.add.at(spent, batch.slots.numpy(force=True), flops)
