@@ -9,6 +9,7 @@ import pandas as pd
 from evolora_core.language.splits import TITLES
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
+from evolora_core.searches.adapters.arms.kinds import KINDS
 
 # Accuracies of the headline on holdout_id, and on retention under the router `single`, where one adapter answers all.
 _CURVE = """
@@ -42,7 +43,7 @@ def curves(config: Mapping[str, Any]) -> dict[str, tuple[str, float]]:
     groups: dict[str, dict[str, float]] = {}
     for condition in config["conditions"]:
         arm = arms.get(condition, {"like": condition})
-        section = config.get("ecology" if arm["like"] == "single" else arm["like"]) or {}
+        section = config.get(KINDS[arm["like"]].section) or {}
         changes = {"trials": section.get("trials", [])} | arm.get("changes", {})
         changes["trials"] = [rest for rest in map(_without_rates, changes["trials"]) if rest]
         key = json.dumps([arm["like"], changes], sort_keys=True)

@@ -7,13 +7,9 @@ from matplotlib.figure import Figure
 
 from evolora_core.report import plots
 from evolora_core.report.plots import Look
+from evolora_core.searches.adapters.arms.kinds import KINDS
 
-LOOKS: dict[str, Look] = {
-    "frozen": ("#7f7f7f", "s"),
-    "single": ("#E69F00", "^"),
-    "ecology": ("#0072B2", "o"),
-    "sft": ("#D55E00", "D"),
-}
+LOOKS: dict[str, Look] = {name: kind.look for name, kind in KINDS.items() if kind.look}
 
 
 def looks_of(conditions: Iterable[str]) -> dict[str, Look]:

@@ -69,7 +69,7 @@ _LINEAGE = """
     WITH merged AS (SELECT run_id, count(*) AS merges FROM organelles WHERE origin = 'merge' GROUP BY run_id),
     shown AS (
         SELECT run_id FROM stages JOIN complete_seeds USING (suite, seed) LEFT JOIN merged USING (run_id)
-        WHERE suite = $suite AND condition = 'ecology' AND stage = 'evolve'
+        WHERE suite = $suite AND condition = $lead AND stage = 'evolve'
         ORDER BY coalesce(merges, 0) DESC, seed LIMIT 1
     )
     SELECT o.seed, o.organelle, o.origin, o.born, o.died, l.parent, l.generation AS joined
@@ -105,8 +105,8 @@ def energy_lines(stored: StoredSuite) -> pd.DataFrame:
 
 
 def lives(stored: StoredSuite) -> pd.DataFrame:
-    """Organelles of one run with their parents."""
-    return stored.frame(_LINEAGE)
+    """Organelles of one run with their parents, of the condition whose compute is the budget."""
+    return stored.frame(_LINEAGE, lead=stored.config.get("budget_of", "ecology"))
 
 
 def along_curves(points: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
