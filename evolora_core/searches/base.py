@@ -28,7 +28,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import Field
 
-from evolora_core.engine.stage import StageResult, Step, Suite
+from evolora_core.engine.stage import Stage, StageResult, Step, Suite
 from evolora_core.engine.strict import LATER, Seed, Strict
 
 DEFAULT = "adapters"  # the search of a file that names none
@@ -64,9 +64,12 @@ class HostChoice:
 
 @dataclass(frozen=True)
 class Arm:
-    """A kind of condition. A search may know more of its own: what makes their candidates, where their settings are."""
+    """A kind of condition, and the stage that makes its candidates; None: there is nothing to make, as with a host that
+    stays as it is. A search may know more of its arms.
+    """
 
     name: str
+    stage: Stage | None
 
 
 Config = TypeVar("Config", bound=Experiment)

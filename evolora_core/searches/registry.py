@@ -33,10 +33,14 @@ def get_search(name: str) -> AnySearch:
     return found
 
 
+def search_of(config: Experiment | Mapping[str, Any]) -> AnySearch:
+    """The search of an experiment, or of a resolved one."""
+    return get_search(config.search if isinstance(config, Experiment) else config.get("search", DEFAULT))
+
+
 def sections_of(config: Experiment | Mapping[str, Any]) -> "Sections":
     """What the search of an experiment, or of a resolved one, has in its packs."""
-    name = config.search if isinstance(config, Experiment) else config.get("search", DEFAULT)
-    found: Sections = import_module(get_search(name).sections).SECTIONS
+    found: Sections = import_module(search_of(config).sections).SECTIONS
     return found
 
 

@@ -1,6 +1,5 @@
 """`evolora evaluate`."""
 
-import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,13 +84,12 @@ def evaluate(
 
 def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     """The training stage of a run and its resolved suite."""
-    from evolora_core.engine.run_index import find_run
-    from evolora_core.searches.adapters.arms.registry import TRAINED
-    from evolora_core.searches.registry import find_suite
+    from evolora_core.engine.run_index import find_run, read_suite
+    from evolora_core.searches.registry import find_suite, search_of
 
-    entry = find_run(home, run, sorted({arm.stage.name for arm in TRAINED.values()}))
-    suite = find_suite(home, entry.suite).index(home) / "suite.json"
-    return entry, json_text.loads(suite.read_text(encoding="utf-8"))
+    suite = read_suite(home, find_suite(home, run.partition(".")[0])) or {}
+    arms = search_of(suite).arms.values()
+    return find_run(home, run, sorted({arm.stage.name for arm in arms if arm.stage})), suite
 
 
 def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "TrainedRun":

@@ -91,5 +91,5 @@ SEARCH = Search(
     plan=plan,
     closing=closing,
     sections="number_search.pack",
-    arms={name: Arm(name) for name in SEARCHING},
+    arms={name: Arm(name, stage) for name, stage in SEARCHING.items()},
 )

@@ -22,35 +22,31 @@ def nothing_more(training: Any) -> list[str]:
 class Trained(Arm):
     """An arm for which something is trained.
 
-    stage    the stage that trains it
     module   where it stands; a trial of the arm loads this module by name, and calls its function `train`
     asked    its training, from the suite, the condition and the number of a trial
     train    trains into a folder: the body of its stage, and of its trials
     uses     modules that a training loads by name
     """
 
-    kind: Kind
     stage: Stage
+    kind: Kind
     module: str
     asked: Callable[[SuiteConfig, str, int | None], Training]
     train: Callable[[Work[Any], Path], Made[Any]]
     uses: Callable[[Any], list[str]] = nothing_more
 
 
-def _evolved(kind: str) -> Trained:
-    module = evolved
-    return Trained(kind, KINDS[kind], module.EVOLVE, module.__name__, module.asked, module.train, module.uses)
-
-
 # The slowest first: of those that could start, they are started first.
 TRAINED: dict[str, Trained] = {
     arm.name: arm
     for arm in (
-        _evolved("ecology"),
-        _evolved("single"),
-        Trained("grpo", KINDS["grpo"], grpo.TRAIN, grpo.__name__, grpo.asked, grpo.train),
-        Trained("es", KINDS["es"], es.TRAIN, es.__name__, es.asked, es.train),
-        Trained("sft", KINDS["sft"], sft.TRAIN, sft.__name__, sft.asked, sft.train),
+        *(
+            Trained(name, evolved.EVOLVE, KINDS[name], evolved.__name__, evolved.asked, evolved.train, evolved.uses)
+            for name in ("ecology", "single")
+        ),
+        Trained("grpo", grpo.TRAIN, KINDS["grpo"], grpo.__name__, grpo.asked, grpo.train),
+        Trained("es", es.TRAIN, KINDS["es"], es.__name__, es.asked, es.train),
+        Trained("sft", sft.TRAIN, KINDS["sft"], sft.__name__, sft.asked, sft.train),
     )
 }
-ARMS: dict[str, Arm] = {name: TRAINED.get(name, Arm(name)) for name in KINDS}
+ARMS: dict[str, Arm] = {name: TRAINED.get(name, Arm(name, None)) for name in KINDS}
