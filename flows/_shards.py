@@ -24,8 +24,7 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     if not stored.seeds:
         return []
     config = asked_suite(suite)
-    name, _, hashed = suite.rpartition("-")
-    made, search = Suite(config, SuiteId(name, hashed)), get_search(config.search)
+    made, search = Suite(config, SuiteId.of(suite)), get_search(config.search)
     sql = (
         "SELECT condition, seed, stage, folder, identity, seconds, flops, manifest FROM stages JOIN complete_seeds "
         f"USING (suite, seed) WHERE suite = ? AND stage = '{JUDGED}'"

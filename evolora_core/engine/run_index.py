@@ -8,7 +8,7 @@ runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 """
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,12 @@ class SuiteId:
 
     def __str__(self) -> str:
         return f"{self.name}-{self.digest}"
+
+    @classmethod
+    def of(cls, text: str) -> "SuiteId":
+        """The id that `str` wrote."""
+        name, _, digest = text.rpartition("-")
+        return cls(name, digest)
 
     def run_id(self, condition: str, seed: int) -> str:
         """Name of one condition with one seed, over all suites."""
@@ -63,6 +69,11 @@ class Entry:
     finished: str | None = None
     pid: int | None = None
     node: str | None = None
+
+    @property
+    def suite_id(self) -> SuiteId:
+        """The suite."""
+        return SuiteId.of(self.suite)
 
     @property
     def file_name(self) -> str:
@@ -172,14 +183,15 @@ def find_suite(home: Path, word: str) -> SuiteId:
     return named[-1]
 
 
-def find_run(home: Path, word: str, stages: Sequence[str]) -> Entry:
-    """The finished stage, one of `stages`, of the run that a user names: SUITE.CONDITION.sSEED, where SUITE is an id,
-    or a name (the latest of that name). Raises ConfigError.
+def find_run(home: Path, word: str, stages_of: Callable[[SuiteId], Sequence[str]]) -> Entry:
+    """The finished stage, one of those that `stages_of` its suite, of the run that a user names: SUITE.CONDITION.sSEED,
+    where SUITE is an id, or a name (the latest of that name). Raises ConfigError.
     """
     parts = word.split(".")
     if len(parts) != 3 or not parts[2].removeprefix("s").isdigit():
         raise ConfigError(f"{word}: not a run; name one like quickstart.ecology.s0, `evolora status` lists them")
     suite = find_suite(home, parts[0])
+    stages = stages_of(suite)
     mine = [entry for entry in entries(home, suite) if (entry.condition, f"s{entry.seed}") == (parts[1], parts[2])]
     for entry in mine:
         if entry.stage in stages and entry.state in ("done", "cached"):

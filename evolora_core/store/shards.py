@@ -66,9 +66,8 @@ def merge(home: Path, folders: Sequence[Path]) -> Merged:
             raise
     for folder, tables in found:
         suite, config = suite_in(tables)
-        name, _, hashed = suite.rpartition("-")
-        if read_suite(home, SuiteId(name, hashed)) is None:
-            write_suite(home, SuiteId(name, hashed), config)
+        if read_suite(home, SuiteId.of(suite)) is None:
+            write_suite(home, SuiteId.of(suite), config)
         files = {file.name: sha256(file) for file in sorted(folder.glob("*.parquet"))}
         copy = home / "shards" / suite / digest(files)
         if not copy.exists():

@@ -73,5 +73,4 @@ def read_artefact(home: Path, part: Slice) -> Artefact:
 
 def _config(home: Path, suite: str) -> dict[str, Any] | None:
     """The resolved configuration of a suite id, if the index has it."""
-    name, _, digest = suite.rpartition("-")
-    return run_index.read_suite(home, run_index.SuiteId(name, digest))
+    return run_index.read_suite(home, run_index.SuiteId.of(suite))

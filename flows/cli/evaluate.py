@@ -84,12 +84,15 @@ def evaluate(
 
 def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     """The training stage of a run and its resolved suite."""
-    from evolora_core.engine.run_index import find_run, read_suite
-    from evolora_core.searches.registry import find_suite, search_of
+    from evolora_core.engine.run_index import SuiteId, find_run, read_suite
+    from evolora_core.searches.registry import search_of
 
-    suite = read_suite(home, find_suite(home, run.partition(".")[0])) or {}
-    arms = search_of(suite).arms.values()
-    return find_run(home, run, sorted({arm.stage.name for arm in arms if arm.stage})), suite
+    def training(suite: SuiteId) -> list[str]:
+        arms = search_of(read_suite(home, suite) or {}).arms.values()
+        return sorted({arm.stage.name for arm in arms if arm.stage})
+
+    entry = find_run(home, run, training)
+    return entry, read_suite(home, entry.suite_id) or {}
 
 
 def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "TrainedRun":
