@@ -4,12 +4,26 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for folder in ("evolora_core", "tasks", "flows") for path in (ROOT / folder).rglob("*.py"))
+
+
+BELOW = {  # a folder of the core: those that it may import, beside `errors`
+    "foreign": (),
+    "engine": ("foreign",),
+    "language": ("foreign", "engine"),
+    "lora": ("foreign", "engine", "language"),
+    "statistics": ("engine",),
+    "store": ("foreign", "engine"),
+    "report": ("foreign", "engine", "language", "statistics", "store"),
+    "pretraining": ("foreign", "engine", "language", "lora"),
+    "searches": ("foreign", "engine", "language", "lora", "statistics", "store", "report"),
+}
 
 
 def imports(path: Path) -> set[str]:
@@ -34,6 +48,22 @@ def importers(*packages: str) -> set[str]:
 
 def test_the_core_looks_up_to_nobody() -> None:
     assert not {name for name in importers("flows", "tasks", "prefect") if name.startswith("evolora_core/")}
+
+
+@pytest.mark.parametrize("folder", BELOW)
+def test_arrows_point_down(folder: str) -> None:
+    """What a folder of the core imports, for type checkers too, is its own or lies below it."""
+    files = [path for path in SOURCES if path.is_relative_to(ROOT / "evolora_core" / folder)]
+    known = {"evolora_core", *(f"evolora_core.{name}" for name in (folder, "errors", *BELOW[folder]))}
+    found = {name for path in files for name in imports(path) if name.split(".")[0] == "evolora_core"}
+    assert files and not {name for name in found if ".".join(name.split(".")[:2]) not in known}
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in SOURCES}
+    known = set(names.values())
+    graph = {name: (imports(path) & known) - {name} for path, name in names.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError
 
 
 def test_tasks_do_not_know_flows() -> None:

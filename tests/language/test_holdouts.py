@@ -11,7 +11,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold, grade
 from evolora_core.language.holdouts import read_holdout
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 GRID_ROW = {"prompt": "Add 1 and 2.", "target": 3, "family": "math", "depth": "short"}
 REGEX_ROW = {"prompt": "Does it match?", "capability": "recognition", "expected_answer": "no", "test_cases": []}
 

@@ -14,7 +14,6 @@ from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.pace import cooldown_steps, limit, phase_over
 from evolora_core.searches.adapters.ecology.phases.episodes import admit
-from evolora_core.searches.adapters.ecology.practice import practice_of, slots_needed
 from evolora_core.searches.adapters.ecology.regime import REGIMES, Ecology, Seat, Single
 from evolora_core.searches.adapters.settings.ecology import EconomyConfig, PlasticityConfig
 
@@ -28,7 +27,7 @@ def test_their_words_key_their_random_streams(small: Any) -> None:
 def test_an_ecology_deals_niches_and_ranks(small: Any) -> None:
     seats = Ecology().seats(small.config, ["a", "b"])
     assert seats == [Seat(rank, niche, 0.1) for rank, niche in ((4, "a"), (4, "b"), (2, "a"), (2, "b"))]
-    assert Ecology().slots(small.config) == slots_needed(small.config) == 4 + 4 + 1 + 1
+    assert Ecology().slots(small.config) == 4 + 4 + 1 + 1
     assert Ecology().limit(small.config) == 4
     assert Ecology().births(small.config) == 4 and Ecology().attempts(small.config) == 1
     assert Ecology().candidate_ranks(small.config) == [4, summed_rank(4)]
@@ -91,6 +90,6 @@ def test_what_a_run_may_spend_begins_after_its_prices(small: Any) -> None:
 
 def test_prices_depend_on_no_more_than_they_are_told(small: Any) -> None:
     other = small.config.model_copy(update={"generations": 9, "episodes": small.config.episodes + 1})
-    assert practice_of(small.config) == practice_of(other)
-    practice = practice_of(small.config)
+    assert small.config.practice == other.practice
+    practice = small.config.practice
     assert practice.answers == 256 and practice.rank == 4 and np.isclose(1 / practice.break_even_accuracy, 100)
