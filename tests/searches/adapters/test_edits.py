@@ -121,6 +121,7 @@ EDITS: dict[str, tuple[str, str, str, set[str]]] = {
     "the text of a pack": (f"{SEARCHED}/pack/templates/README.md.j2", "## ", "##  ", PACK),
     "the statistics": ("evolora_core/statistics/inference.py", "MIN_SEEDS = 5", "MIN_SEEDS = 6", COMPARED),
     "a default of GRPO": (f"{SEARCHED}/settings/grpo.py", "2e-3", "3e-3", of_arms("grpo")),
+    "a default of the ecology": (f"{SEARCHED}/settings/ecology.py", "16.0", "17.0", of_arms("ecology", "single")),
     "the description of a setting": (f"{SEARCHED}/settings/grpo.py", "sampling temperature", "heat", NOTHING),
     "a docstring": (f"{SEARCHED}/ecology/merit.py", '"""', '"""Words. ', NOTHING),
     "the trainer of SFT": (f"{SEARCHED}/rivals/sft.py", "max(0, num", "max(1, num", of_arms("sft")),

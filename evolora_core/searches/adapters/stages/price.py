@@ -2,7 +2,7 @@
 and says why.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel
 
@@ -11,10 +11,10 @@ from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.registry import modules_of
 from evolora_core.lora.answering.practice import Practice
-from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.experiment import SuiteConfig
+    from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 
 class Pricing(Strict):
@@ -35,16 +35,20 @@ def stage_name(suite: "Suite[SuiteConfig]", arm: str) -> str:
     """The stage that prices the answers of an arm: `price`, or one of its own for an evolution that practises at
     another temperature than the section `ecology`, whose bare host is then another.
     """
-    settings, usual = suite.config.settings(arm), suite.config.ecology.practice_temperature
-    own = isinstance(settings, EcologySettings) and settings.practice_temperature != usual
+    evolved = suite.config.kind(arm).section == "ecology"
+    own = evolved and _settings(suite, arm).practice_temperature != suite.config.ecology.practice_temperature
     return f"price-{arm}" if own else "price"
+
+
+def _settings(suite: "Suite[SuiteConfig]", arm: str) -> "EcologySettings":
+    """Of an evolution. Their class is not loaded here: the prices depend on what it says of practice alone."""
+    return cast("EcologySettings", suite.config.settings(arm))
 
 
 def request(suite: "Suite[SuiteConfig]", arm: str, seed: int, *, datasets: StageResult) -> StageRequest:
     """Price answers to the training set of `seed`, asked as an arm asks."""
     stage = stage_name(suite, arm)
-    settings = suite.config.ecology if stage == "price" else suite.config.settings(arm)
-    assert isinstance(settings, EcologySettings)
+    settings = suite.config.ecology if stage == "price" else _settings(suite, arm)
     return stage_request(
         suite,
         stage,
