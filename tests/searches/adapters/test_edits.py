@@ -128,6 +128,7 @@ EDITS: dict[str, tuple[str, str, str, set[str]]] = {
     "evolution strategies": (f"{SEARCHED}/rivals/es.py", "noise[0] = 0.0", "noise[0] = 0.1", of_arms("es")),
     "the ecology": (f"{SEARCHED}/ecology/merit.py", "PRIOR = 8", "PRIOR = 9", of_arms("ecology", "single")),
     "a rule that no arm learns by": (f"{SEARCHED}/ecology/rules/hebbian.py", "import", "import os\nimport", NOTHING),
+    "the name of another rule": (f"{SEARCHED}/ecology/rules/names.py", "{  # name", "{'new': '',  # name", NOTHING),
     "a family that the suite does not have": (
         f"{FAMILIES}/json_repair.py",
         "FAMILY = ",

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from evolora_core.engine.strict import Changes, Strict
 from evolora_core.lora.answering.practice import Practice
+from evolora_core.searches.adapters.ecology.rules.names import RULES
 
 ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
 
@@ -13,8 +14,9 @@ ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation m
 class PlasticityConfig(Strict):
     """How an organelle's own weights change from its episodes."""
 
-    rule: Literal["none", "reinforce", "search", "grpo", "hebbian", "es", "gold"] = Field(
+    rule: str = Field(
         "search",
+        max_length=60,
         description="`none`: no learning; `reinforce`: rehearse own samples that the verifier accepted; `search`: "
         "rehearse own answers that a best-first search over next tokens found and the verifier "
         "accepted; `grpo`: clipped policy gradient on all samples of a generation, each relative to "
@@ -96,6 +98,13 @@ class PlasticityConfig(Strict):
     max_grad_norm: float = Field(
         1.0, gt=0, le=1e6, description="largest norm of one organelle's gradient or Hebbian update"
     )
+
+    @field_validator("rule")
+    @classmethod
+    def _known(cls, rule: str) -> str:
+        if rule not in RULES:
+            raise ValueError(f"{rule!r} is none of {', '.join(RULES)}")
+        return rule
 
 
 class EconomyConfig(Strict):
