@@ -12,7 +12,7 @@ from evolora_core.searches.adapters.ecology.evolve import Evolved, advance, begi
 from evolora_core.searches.adapters.ecology.founding import found
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.organelle import Organelle
-from evolora_core.searches.adapters.ecology.regime import REGIMES
+from evolora_core.searches.adapters.ecology.regimes import registry
 from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.ecology.state import State
@@ -30,7 +30,7 @@ def founded(
 ) -> Run:
     """A run before its first generation, whose budget has nothing set aside for the choice of routes."""
     config = config or small.config
-    regime = REGIMES[mode]
+    regime = registry.regime(mode)
     state = found(small.task, config, regime)
     horizon = Horizon(config.generations, budget, tuple(arrivals))
     return Run(small.task, config, horizon, regime, rule(config.plasticity.rule), state, folder)
@@ -48,7 +48,7 @@ def start(
     """A run that is begun, or resumed, in a folder."""
     config = config or small.config
     horizon = Horizon(config.generations, budget, tuple(arrivals))
-    return begin(small.task, config, horizon, REGIMES[mode], folder)
+    return begin(small.task, config, horizon, registry.regime(mode), folder)
 
 
 def evolve(small: Any, folder: Path, config: EcologyConfig | None = None, *, seed: int = 0, **more: Any) -> Evolved:

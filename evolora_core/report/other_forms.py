@@ -13,7 +13,6 @@ from evolora_core.report.sections import Sections
 from evolora_core.report.tables import Table
 
 Form = Literal["latex", "md", "svg"]
-FORMS: tuple[Form, ...] = ("latex", "md", "svg")
 
 
 def export(folder: Path, forms: Sequence[Form], out: Path, sections: Sections) -> list[Path]:

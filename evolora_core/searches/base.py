@@ -24,11 +24,11 @@ no evolutionary loop: that is a search's own.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from evolora_core.engine.stage import Stage, StageResult, Step, Suite
+from evolora_core.engine.stage import SHARED, WHOLE, Stage, StageResult, Step, Suite
 from evolora_core.engine.strict import LATER, Seed, Strict
 
 DEFAULT = "adapters"  # the search of a file that names none
@@ -42,7 +42,9 @@ class Experiment(Strict):
         pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=100, description="lower-case name; packs go to packs/NAME"
     )
     seeds: list[Seed] = Field([0, 1, 2], min_length=1, max_length=40, description="one run of each condition per seed")
-    conditions: list[str] = Field(min_length=1, max_length=200, description="conditions that the suite compares")
+    conditions: list[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60)]] = Field(
+        min_length=1, max_length=200, description="conditions that the suite compares"
+    )
     processes: int = Field(2, ge=1, le=1024, description="runs that execute at the same time")
     threads: int = Field(1, ge=1, le=1024, description="torch threads of each process")
     workers: str = Field(
@@ -51,6 +53,16 @@ class Experiment(Strict):
         description="where the processes are: `processes` of this machine, a local cluster by `dask` or `ray`, or "
         "a running cluster by its address, tcp://HOST:PORT (Dask) or ray://HOST:PORT",
     )
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        for key, values in (("seeds", self.seeds), ("conditions", self.conditions)):
+            for number, value in enumerate(values):
+                if value in values[:number]:
+                    raise ValueError(f"{key}: {value!r} stands twice; keep one")
+        if taken := {SHARED, WHOLE} & set(self.conditions):
+            raise ValueError(f"conditions: {min(taken)!r} is taken; choose another name")
+        return self
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,9 @@ def request_pack(
     stages = {name: (result.identity, result.seconds) for name, result in made.items()}
     stages["comparison"] = (comparison.identity, comparison.seconds)
     sections = get_search(suite.config.search).sections
-    folder = sql_folders()[suite.config.search]
-    sql = digest({path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*.sql"))})
+    folders = [folder for name, folder in sql_folders().items() if name == suite.config.search]
+    files = [(folder, path) for folder in folders for path in sorted(folder.rglob("*.sql"))]
+    sql = digest({path.relative_to(folder).as_posix(): sha256(path) for folder, path in files})
     return stage_request(
         suite,
         "pack",

@@ -26,7 +26,7 @@ from evolora_core.lora.answering.pricing import Prices, price
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.ecology import evolve
 from evolora_core.searches.adapters.ecology.horizon import Horizon
-from evolora_core.searches.adapters.ecology.regime import REGIMES
+from evolora_core.searches.adapters.ecology.regimes.registry import regime
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.ecology.task import Task
 from evolora_core.searches.adapters.experiment import SuiteConfig
@@ -136,7 +136,7 @@ def _point(
 def _begun(config: SuiteConfig, task: Task, changes: dict[str, object], folder: Path) -> Run:
     """An ecology with some settings changed, before its first generation."""
     ecology = EcologyConfig.model_validate(config.ecology.model_dump() | changes)
-    return evolve.begin(task, ecology, Horizon(ecology.generations), REGIMES["ecology"], folder)
+    return evolve.begin(task, ecology, Horizon(ecology.generations), regime("ecology"), folder)
 
 
 def measure_commits(config: SuiteConfig, host: Host, at: Sequence[int] = (20, 400), repeats: int = 9) -> list[Commit]:

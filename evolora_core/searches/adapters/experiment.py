@@ -88,9 +88,7 @@ class SuiteConfig(Experiment):
                 "data.reselection_items: the router `reselected` chooses on them; have both, or 0 and no such router"
             )
         for key, values in (
-            ("seeds", self.seeds),
             ("tuning.seeds", self.tuning.seeds),
-            ("conditions", self.conditions),
             ("data.depths", self.data.depths),
             ("evaluation.routings", self.evaluation.routings),
             ("evaluation.strengths", self.evaluation.strengths),
@@ -157,13 +155,15 @@ class SuiteConfig(Experiment):
 
     def _check_budget(self) -> None:
         """The condition whose compute is the budget must be there, and end of itself."""
-        if not self.trained:
+        if not self.trained and self.budget_of == "ecology":
             return
         if self.budget_of not in self.conditions:
             raise ValueError(f"conditions: all others spend the {self.budget_of}'s budget; add {self.budget_of}")
         if not self.kind(self.budget_of).leads:
             leaders = ", ".join(name for name, kind in KINDS.items() if kind.leads)
             raise ValueError(f"budget_of: {self.budget_of!r} ends with its budget; name a condition like {leaders}")
+        if self.budget(self.budget_of) != 1:
+            raise ValueError(f"arms.{self.budget_of}.budget: all budgets are shares of its compute; leave it out")
         if not self.data.arrivals:
             return
         if self.lead.generations < len(self.data.train_families):

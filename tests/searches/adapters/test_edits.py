@@ -127,6 +127,18 @@ EDITS: dict[str, tuple[str, str, str, set[str]]] = {
     "the trainer of SFT": (f"{SEARCHED}/rivals/sft.py", "max(0, num", "max(1, num", of_arms("sft")),
     "evolution strategies": (f"{SEARCHED}/rivals/es.py", "noise[0] = 0.0", "noise[0] = 0.1", of_arms("es")),
     "the ecology": (f"{SEARCHED}/ecology/merit.py", "PRIOR = 8", "PRIOR = 9", of_arms("ecology", "single")),
+    "the regime of `single`": (
+        f"{SEARCHED}/ecology/regimes/single.py",
+        "REGIME = ",
+        "MORE = 1\nREGIME = ",
+        of_arms("single"),
+    ),
+    "the regime of ecologies": (
+        f"{SEARCHED}/ecology/regimes/ecology.py",
+        "REGIME = ",
+        "MORE = 1\nREGIME = ",
+        of_arms("ecology"),
+    ),
     "a rule that no arm learns by": (f"{SEARCHED}/ecology/rules/hebbian.py", "import", "import os\nimport", NOTHING),
     "the name of another rule": (f"{SEARCHED}/ecology/rules/names.py", "{  # name", "{'new': '',  # name", NOTHING),
     "a family that the suite does not have": (

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.language.families.registry import modules_of
 from evolora_core.searches.adapters.arms.base import Training, budget_from, chosen_trial, common
+from evolora_core.searches.adapters.ecology.regimes.names import REGIMES
 from evolora_core.searches.adapters.ecology.rules.names import RULES
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
@@ -60,8 +61,8 @@ def asked(config: "SuiteConfig", arm: str, trial: int | None) -> Evolution:
 
 
 def uses(run: Evolution) -> list[str]:
-    """The module of its learning rule, which is loaded by name."""
-    return [RULES[run.ecology.plasticity.rule]]
+    """The modules of its regime and of its learning rule, which are loaded by name."""
+    return [REGIMES[run.regime], RULES[run.ecology.plasticity.rule]]
 
 
 def _slower(ecology: EcologySettings, factor: float) -> EcologySettings:
@@ -208,7 +209,7 @@ def begin(work: Work[Evolution], folder: Path, generations: int | None) -> "Run"
     from evolora_core.lora.answering.pricing import Prices
     from evolora_core.searches.adapters.ecology import evolve
     from evolora_core.searches.adapters.ecology.horizon import Horizon
-    from evolora_core.searches.adapters.ecology.regime import REGIMES
+    from evolora_core.searches.adapters.ecology.regimes.registry import regime
     from evolora_core.searches.adapters.ecology.task import Task
 
     task = Task(
@@ -220,7 +221,7 @@ def begin(work: Work[Evolution], folder: Path, generations: int | None) -> "Run"
         prices=Prices.load(work.inputs["prices"] / "calibration.json"),
     )
     horizon = Horizon(generations, work.config.budget_flops, tuple(work.config.arrivals))
-    return evolve.begin(task, work.config.ecology, horizon, REGIMES[work.config.regime], folder)
+    return evolve.begin(task, work.config.ecology, horizon, regime(work.config.regime), folder)
 
 
 def _earlier(work: Work[Evolution]) -> Path | None:

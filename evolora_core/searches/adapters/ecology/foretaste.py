@@ -14,8 +14,6 @@ from evolora_core.errors import StageError
 from evolora_core.searches.adapters.ecology.events import Row
 from evolora_core.searches.adapters.ecology.run import Run
 
-HOUR = 3600.0  # seconds
-
 
 @dataclass(frozen=True)
 class Foretaste:
@@ -81,11 +79,6 @@ def _check_that_rewards_vary(solved: np.ndarray, right: np.ndarray, generations:
             f"calibrate: all {len(right)} items of the first {generations} generations were answered correctly, so "
             "nothing can be learned; choose harder families or depths"
         )
-
-
-def hours(generations: int, generation_seconds: float) -> float:
-    """Hours that so many generations take at the measured pace."""
-    return generations * generation_seconds / HOUR
 
 
 def _peak_bytes(device: torch.device) -> int:

@@ -76,7 +76,3 @@ def test_a_host_that_is_never_right_is_refused_by_a_real_run(small: Any, tmp_pat
     advance(run, generations=1)
     with pytest.raises(StageError, match=r"none of \d+ items of the first 1 generations"):
         foretaste.measure(run)
-
-
-def test_hours_are_those_of_the_measured_pace() -> None:
-    assert foretaste.hours(40, 90.0) == 1.0

@@ -14,12 +14,16 @@ from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.pace import cooldown_steps, limit, phase_over
 from evolora_core.searches.adapters.ecology.phases.episodes import admit
-from evolora_core.searches.adapters.ecology.regime import REGIMES, Ecology, Seat, Single
+from evolora_core.searches.adapters.ecology.regime import Seat
+from evolora_core.searches.adapters.ecology.regimes.ecology import Ecology
+from evolora_core.searches.adapters.ecology.regimes.names import REGIMES
+from evolora_core.searches.adapters.ecology.regimes.registry import regime as regime_of
+from evolora_core.searches.adapters.ecology.regimes.single import Single
 from evolora_core.searches.adapters.settings.ecology import EconomyConfig, PlasticityConfig
 
 
 def test_their_words_key_their_random_streams(small: Any) -> None:
-    assert {word: regime.word for word, regime in REGIMES.items()} == {"ecology": "ecology", "single": "single"}
+    assert {word: regime_of(word).word for word in REGIMES} == {"ecology": "ecology", "single": "single"}
     draws = {word: founded(small, mode=word).stream(0, "x").random() for word in REGIMES}
     assert draws["ecology"] != draws["single"]
 
@@ -66,7 +70,7 @@ def test_single_takes_part_whatever_it_owes(small: Any) -> None:
 
 def test_single_without_a_budget_is_refused(small: Any, tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="single needs the FLOPs"):
-        begin(small.task, small.config, Horizon(4), REGIMES["single"], tmp_path)
+        begin(small.task, small.config, Horizon(4), regime_of("single"), tmp_path)
 
 
 def test_a_horizon_of_generations_and_one_of_flops() -> None:

@@ -1,0 +1,69 @@
+"""The regime `ecology`: a population that pays for its answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evolora_core.lora.population.merge import summed_rank
+from evolora_core.searches.adapters.ecology.ledger import micro
+from evolora_core.searches.adapters.ecology.regime import Seat, whole_steps
+from evolora_core.searches.adapters.settings.ecology import EcologySettings, EconomyConfig, PlasticityConfig
+
+
+@dataclass(frozen=True)
+class Ecology:
+    """Many organelles that pay for what they do and multiply if they can."""
+
+    word: str = "ecology"
+    needs_budget: bool = False
+
+    def seats(self, config: EcologySettings, families: Sequence[str]) -> list[Seat]:
+        """A turn for each niche. Ranks are dealt over all founders: with as many ranks as families a niche would
+        else have one rank.
+        """
+        dealt = sorted(config.ranks, reverse=True)
+        spread = config.variation.trait_sigma
+        return [
+            Seat(dealt[i // len(families) % len(dealt)], families[i % len(families)], spread)
+            for i in range(config.population)
+        ]
+
+    def slots(self, config: EcologySettings) -> int:
+        """For the living, newborns and candidates."""
+        return config.slots
+
+    def limit(self, config: EcologySettings) -> int:
+        """As configured."""
+        return config.population
+
+    def ticket(self, balance: int, economy: EconomyConfig) -> int | None:
+        """The configured one, from whoever has it."""
+        ticket = micro(economy.ticket)
+        return ticket if balance >= ticket else None
+
+    def solvent(self, balance: int) -> bool:
+        """With energy left."""
+        return balance > 0
+
+    def births(self, config: EcologySettings) -> int:
+        """As configured."""
+        return config.variation.births
+
+    def attempts(self, config: EcologySettings) -> int:
+        """As configured."""
+        return config.assimilation.attempts
+
+    def rows(self, plasticity: PlasticityConfig) -> int:
+        """As configured."""
+        return plasticity.batch_rows
+
+    def steps(self, plasticity: PlasticityConfig, generations: float) -> int:
+        """As configured."""
+        return whole_steps(plasticity.steps * generations)
+
+    def candidate_ranks(self, config: EcologySettings) -> list[int]:
+        """One adapter for an item's family, and a sum for all families."""
+        top = max(config.ranks)
+        return [top, summed_rank(top)]
+
+
+REGIME = Ecology()

@@ -1,0 +1,60 @@
+"""The regime `single`: one organelle, same rule, no bankruptcy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evolora_core.searches.adapters.ecology.regime import Seat, whole_steps
+from evolora_core.searches.adapters.settings.ecology import EcologySettings, EconomyConfig, PlasticityConfig
+
+
+@dataclass(frozen=True)
+class Single:
+    """One organelle, of the largest rank and with the configured traits, practises everything and pays nothing that it
+    does not have. It goes on until its budget is spent.
+    """
+
+    word: str = "single"
+    needs_budget: bool = True
+
+    def seats(self, config: EcologySettings, families: Sequence[str]) -> list[Seat]:
+        """One."""
+        return [Seat(max(config.ranks), "", 0.0)]
+
+    def slots(self, config: EcologySettings) -> int:
+        """One."""
+        return 1
+
+    def limit(self, config: EcologySettings) -> int:
+        """One."""
+        return 1
+
+    def ticket(self, balance: int, economy: EconomyConfig) -> int | None:
+        """None is asked for."""
+        return 0
+
+    def solvent(self, balance: int) -> bool:
+        """Whatever it owes."""
+        return True
+
+    def births(self, config: EcologySettings) -> int:
+        """None."""
+        return 0
+
+    def attempts(self, config: EcologySettings) -> int:
+        """None: there are no two."""
+        return 0
+
+    def rows(self, plasticity: PlasticityConfig) -> int:
+        """As configured for it."""
+        return plasticity.single_batch_rows
+
+    def steps(self, plasticity: PlasticityConfig, generations: float) -> int:
+        """As many more or fewer as its rows are fewer or more."""
+        return whole_steps(plasticity.steps * generations * (plasticity.batch_rows / plasticity.single_batch_rows))
+
+    def candidate_ranks(self, config: EcologySettings) -> list[int]:
+        """Its own."""
+        return [max(config.ranks)]
+
+
+REGIME = Single()
