@@ -6,9 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from evolora_core.engine.run_index import entries
 from evolora_core.errors import ConfigError
+from evolora_core.searches.base import Experiment
 from evolora_core.searches.registry import find_suite, get_search, load_experiment
 from evolora_core.store import query
 
@@ -55,6 +57,13 @@ def test_its_comparison_and_its_pack_are_the_house_s(finished: SimpleNamespace) 
     assert json.loads((pack / "provenance.json").read_text())["config"]["search"] == "number"
 
 
+def test_commands_for_adapters_say_that_it_has_none(finished: SimpleNamespace, tmp_path: Path) -> None:
+    from flows.cli.export import export
+
+    with pytest.raises(ConfigError, match="a run of the search 'number', which leaves no adapters"):
+        export("numbers.evolved.s0", out=tmp_path / "adapter")
+
+
 def test_a_second_run_makes_nothing_anew(finished: SimpleNamespace) -> None:
     from flows.paper_suite import paper_suite
 
@@ -74,6 +83,19 @@ def test_it_goes_on_where_its_settings_are_wrong(tmp_path: Path) -> None:
     path.write_text("search: [number]\nname: x\n")
     with pytest.raises(ConfigError, match="key 'search': is a name"):
         load_experiment(path)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "fault"),
+    [
+        ("[../x]", "String should match pattern"),
+        ("[suite]", "conditions: 'suite' is taken; choose another name"),
+        ("[a, a]", "conditions: 'a' stands twice; keep one"),
+    ],
+)
+def test_conditions_of_any_search_have_names_of_their_own(conditions: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        Experiment.model_validate({"name": "x", "conditions": yaml.safe_load(conditions)})
 
 
 def test_the_shipped_search_is_the_default(tmp_path: Path) -> None:

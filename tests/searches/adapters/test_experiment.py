@@ -67,6 +67,11 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         ),
         ("sft]", "sft]\narms:\n  quick: {like: sft}", r"arms.quick: not among the conditions"),
         ("sft]", "sft, sft]", r"conditions: 'sft' stands twice"),
+        (
+            "sft]",
+            "sft, main]\nbudget_of: main\narms:\n  main: {like: ecology, budget: 4}",
+            r"arms.main.budget: all budgets are shares of its compute; leave it out",
+        ),
         ("[family, single, cell, learned]", "[family, single, family]", r"evaluation.routings: 'family' stands twice"),
         ("[math, string.sort]", "[math, string.sort, math]", r"data.train_families: 'math' stands twice; keep one"),
         ("\nsft:\n", "\nsft:\n  betas: [0.9, 1.0]\n", r"key 'sft.betas.1': input should be less than 1"),
