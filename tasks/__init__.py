@@ -1,1 +1,1 @@
-"""One file a stage: a Prefect task that caches, retries and records; what it computes is in `evolora_core`."""
+"""Prefect tasks: one for the stages of every search, which caches, retries and records; and pretraining."""

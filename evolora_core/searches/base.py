@@ -15,8 +15,14 @@ store, and follows these conventions:
 - The stage that judges a condition with a seed is called `evaluate`. It leaves the table `evaluations`, in which the
   arm that is named like the condition is the headline. A seed counts once every condition of it is judged.
 - What it was judged with goes into its facts as `comparable`; conditions that differ in that are not compared.
-- `closing` is asked for the stages that close the suite, once the complete seeds are known: usually those of
+- `closing` is asked for the stages that close the suite, once the complete seeds are known. They end with those of
   `searches/comparing.py` and `searches/packing.py`.
+- Declared comparisons are at the key `evaluation.comparisons`, the number of bootstrap samples at `evaluation.bootstrap`:
+  packs are recounted from there.
+- `plan` is also called with no host (`suite.host` is None) and `closing` with no results, to list the stages' names.
+- FLOPs are booked under the purposes of `engine/meter.py`.
+- A module called `names` only says where others are: it is no part of an identity, nor is what it alone imports. A
+  second distribution counts by its version, not by its sources.
 
 The house shares identity, artefacts, commits, run index, store, statistics, pack builder, meter and archive. It shares
 no evolutionary loop: that is a search's own.
