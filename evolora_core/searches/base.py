@@ -17,7 +17,7 @@ store, and follows these conventions:
 - What it was judged with goes into its facts as `comparable`; conditions that differ in that are not compared.
 - `closing` is asked for the stages that close the suite, once the complete seeds are known. They end with those of
   `searches/comparing.py` and `searches/packing.py`.
-- Declared comparisons are at the key `evaluation.comparisons`, the number of bootstrap samples at `evaluation.bootstrap`:
+- Declared comparisons are at the key `evaluation.comparisons`, bootstrap samples at `evaluation.bootstrap`:
   packs are recounted from there.
 - `plan` is also called with no host (`suite.host` is None) and `closing` with no results, to list the stages' names.
 - FLOPs are booked under the purposes of `engine/meter.py`.
