@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -26,6 +27,7 @@ BELOW = {  # a folder of the core: those that it may import, beside `errors`
 }
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, at the top or inside functions."""
     found = set()

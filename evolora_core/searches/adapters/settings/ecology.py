@@ -16,7 +16,7 @@ class PlasticityConfig(Strict):
 
     rule: str = Field(
         "search",
-        max_length=60,
+        json_schema_extra={"enum": [*RULES]},
         description="`none`: no learning; `reinforce`: rehearse own samples that the verifier accepted; `search`: "
         "rehearse own answers that a best-first search over next tokens found and the verifier "
         "accepted; `grpo`: clipped policy gradient on all samples of a generation, each relative to "
