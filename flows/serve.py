@@ -9,17 +9,21 @@ from prefect.flows import EntrypointType, Flow
 from prefect.schedules import Cron
 
 from flows.evo_vs_sft import evo_vs_sft
+from flows.merge_evolution import merge_evolution
 from flows.ood_suite import ood_suite
 from flows.paper_suite import paper_suite
 from flows.pretrain_host import pretrain_host_flow
 
-FLOWS: tuple[Flow[..., Any], ...] = (paper_suite, evo_vs_sft, ood_suite, pretrain_host_flow)
-NIGHTLY = "0 2 * * *"
+FLOWS: tuple[Flow[..., Any], ...] = (paper_suite, evo_vs_sft, ood_suite, merge_evolution, pretrain_host_flow)
+NIGHTLY, NIGHTLY_MERGES = "0 2 * * *", "0 4 * * *"
 
 
 def deployments(nightly: bool) -> list[RunnerDeployment]:
-    """One for each flow, of the same name; `paper-suite` has a schedule, which fires only if `nightly`."""
-    schedules = {"paper-suite": Cron(NIGHTLY, timezone="UTC", active=nightly, slug="nightly")}
+    """One for each flow, of the same name; two have schedules, which fire only if `nightly`."""
+    schedules = {
+        "paper-suite": Cron(NIGHTLY, timezone="UTC", active=nightly, slug="nightly"),
+        "merge-evolution": Cron(NIGHTLY_MERGES, timezone="UTC", active=nightly, slug="nightly"),
+    }
     return [
         RunnerDeployment.from_flow(
             flow,

@@ -23,7 +23,7 @@ BELOW = {  # a folder of the core: those that it may import, beside `errors`
     "store": ("foreign", "engine"),
     "report": ("foreign", "engine", "language", "statistics", "store"),
     "pretraining": ("foreign", "engine", "language", "lora"),
-    "searches": ("foreign", "engine", "language", "lora", "statistics", "store", "report"),
+    "searches": ("foreign", "engine", "language", "lora", "statistics", "store", "report", "pretraining"),
 }
 
 

@@ -104,6 +104,8 @@ class Search(Generic[Config]):
     closing      from the suite, the complete seeds, the plan and the results by name: the stages that close it
     sections     the module with SECTIONS, which is loaded when a pack is built
     arms         its kinds of conditions by name
+    exporter     a module with `export(home, entry, suite, candidate, out)`, which writes a model of a finished run as a
+                 folder and says in words what it is; "": it exports none
     """
 
     name: str
@@ -114,6 +116,7 @@ class Search(Generic[Config]):
     closing: Callable[[Suite[Config], Sequence[int], Sequence[Step], Mapping[str, StageResult]], list[Step]]
     sections: str
     arms: Mapping[str, Arm]
+    exporter: str = ""
 
 
 AnySearch = Search[Any]

@@ -16,12 +16,27 @@ from cyclopts import CycloptsError
 from evolora_core.engine.home import home_path, set_environment
 from evolora_core.errors import EvoloraError
 from evolora_core.foreign.text import one_line
-from flows.cli import bench, doctor, evaluate, export, host, pack, regime_map, retry, run, serve, sql, status, store
+from flows.cli import (
+    bench,
+    doctor,
+    evaluate,
+    export,
+    host,
+    merge,
+    pack,
+    regime_map,
+    retry,
+    run,
+    serve,
+    sql,
+    status,
+    store,
+)
 from flows.cli._app import app
 
 __all__ = ["app", "console", "main"]
 
-for module in (run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, export, bench, doctor):
+for module in (run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, merge, export, bench, doctor):
     module.register(app)
 
 

@@ -4,11 +4,13 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from flows.cli._app import AnyId, AtLeastOne, FromZero, Json, show
 
 Measure = Literal["generate", "transformers", "mixed", "single", "train", "prefill", "merge", "memory"]
+AtLeastTwo = Parameter(validator=validators.Number(gte=2, lte=1000))
+MergeOperator = Literal["linear", "task_arithmetic", "ties", "dare_ties", "model_stock"]
 Suite = Annotated[Path, Parameter(help="The suite to run.")]
 Settings = Annotated[list[str] | None, Parameter(name="--set", help="KEY=VALUE of the suite; may be repeated.")]
 
@@ -20,6 +22,7 @@ def register(app: App) -> None:
     )
     app.command(bench)
     bench.command(engine, help_epilogue="Example: `evolora bench engine --host nano --population 16 --population 64`")
+    bench.command(merge, help_epilogue="Example: `evolora bench merge --layers 30 --vocabulary 49152`")
     bench.command(ecology, help_epilogue="Example: `evolora bench ecology --host nano`")
     bench.command(orchestration, help_epilogue="Example: `evolora bench orchestration --set 'seeds=[0]'`")
     bench.command(faults, help_epilogue="Example: `evolora bench faults --kills 5`")
@@ -48,6 +51,25 @@ def engine(
 
     sizes = [Size(count, rows, rank, prompt_tokens, new_tokens, batch_rows, shared_tokens) for count in population]
     _keep("engine", measure(host, device, dtype, sizes, repeats, threads, only or []), json)
+
+
+def merge(
+    *,
+    hidden: Annotated[int, Parameter(help="Width of the models."), AtLeastOne] = 576,
+    layers: Annotated[int, Parameter(help="Their layers; SmolLM2-135M has 30."), AtLeastOne] = 4,
+    vocabulary: Annotated[int, Parameter(help="Their tokens; SmolLM2-135M has 49152."), AtLeastOne] = 8192,
+    models: Annotated[int, Parameter(help="Models to merge, beside the base."), AtLeastTwo] = 4,
+    repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared."), AtLeastOne] = 3,
+    threads: Annotated[int, Parameter(help="Torch threads; 0 = all cores."), FromZero] = 0,
+    only: Annotated[
+        list[MergeOperator] | None, Parameter(help="Operators to measure; may be repeated; all by default.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Merging random models of the shape of SmolLM2 with our operators and with mergekit, which it needs."""
+    from flows.bench.merge import measure
+
+    _keep("merge", measure(hidden, layers, vocabulary, models, repeats, threads, only or []), json)
 
 
 def ecology(

@@ -1,6 +1,7 @@
 """`evolora export`."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -22,15 +23,29 @@ def export(
     organelle: Annotated[
         int | None, Parameter(help="Which one; by default the best on the selection split."), AnyId
     ] = None,
+    candidate: Annotated[
+        int | None, Parameter(help="Which candidate of a merge search; by default what the run chose."), AnyId
+    ] = None,
 ) -> None:
-    """Write an organelle as an ordinary PEFT adapter folder, which PeftModel.from_pretrained loads."""
+    """Write what a run made as an ordinary folder: an organelle as a PEFT adapter, which PeftModel.from_pretrained
+    loads; a merged model, which AutoModelForCausalLM and AutoTokenizer load.
+    """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
-    from flows.cli.evaluate import check_host, find
+    from evolora_core.searches.registry import search_of
+    from flows.cli.evaluate import check_host, find, find_made
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")
     home = prepare_home()
+    made, settings = find_made(home, run)
+    if exporter := search_of(settings).exporter:
+        if organelle is not None:
+            raise ConfigError(f"--organelle: {run} is of the search '{settings['search']}'; say --candidate")
+        print(f"{out}: {import_module(exporter).export(home, made, settings, candidate, out)}")
+        return
+    if candidate is not None:
+        raise ConfigError(f"--candidate: {run} has organelles; say --organelle")
     entry, suite = find(home, run)
     check_host(home, entry, suite["host"])
 

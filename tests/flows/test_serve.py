@@ -70,7 +70,7 @@ def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served: Any) -
     _, _, url = served
     assert ":4200/" not in url
     names = {deployment["name"] for deployment in post(url, "deployments/filter", {})}
-    assert names == {"paper-suite", "evo-vs-sft", "ood-suite", "pretrain-host"}
+    assert names == {"paper-suite", "evo-vs-sft", "ood-suite", "merge-evolution", "pretrain-host"}
 
 
 def test_the_nightly_run_is_scheduled(served: Any) -> None:

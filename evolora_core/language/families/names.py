@@ -23,5 +23,6 @@ MODULES = {
     "regex.debugging": "evolora_core.language.families.regex_debugging",
     "regex.refactoring": "evolora_core.language.families.regex_refactoring",
     "regex.mutation_effect": "evolora_core.language.families.regex_mutation_effect",
+    "number.words": "evolora_core.language.families.number_words",
 }
 ALIASES = {"regex": "regex.synthesis"}

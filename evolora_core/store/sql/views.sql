@@ -86,3 +86,12 @@ CREATE OR REPLACE VIEW evaluations AS FROM data.evaluations;
 CREATE OR REPLACE VIEW accuracies AS FROM data.accuracies;
 CREATE OR REPLACE VIEW comparisons AS FROM data.comparisons;
 CREATE OR REPLACE VIEW benchmarks AS FROM data.benchmarks;
+
+-- Of searches that measure whole genomes: a candidate that failed has a NULL score.
+CREATE OR REPLACE VIEW candidate AS
+SELECT run_id, candidate, generation, operator, genome, status, reject_stage, reason, score, slot, genome_id, fresh, flops,
+    suite, condition, seed
+FROM data.candidates;
+
+CREATE OR REPLACE VIEW candidate_lineage AS
+SELECT run_id, child, parent, role, suite, condition, seed FROM data.candidate_parents;

@@ -53,7 +53,7 @@ def test_each_cell_has_ten_thousand_prompts(name: str, depth: str) -> None:
 def test_prompts_and_answers_are_short(name: str, depth: str) -> None:
     for item in draw(name, depth, 100):
         assert len(item.prompt) <= (160 if name.startswith("regex") else 120)
-        limit = 100 if name == "regex.explanation" else 50 if name.startswith("regex") else 24
+        limit = {"regex.explanation": 100, "number.words": 80}.get(name, 50 if name.startswith("regex") else 24)
         assert len(gold(item)) <= limit
 
 

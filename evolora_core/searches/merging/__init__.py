@@ -1,0 +1,1 @@
+"""The search among recipes that merge fine-tuned models of one base."""

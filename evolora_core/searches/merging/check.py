@@ -1,0 +1,135 @@
+"""Whether models can be merged, told from headers and a sample of their weights. No model is loaded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import one_line
+from evolora_core.searches.merging.agreement import disagreement, first_difference, sized
+from evolora_core.searches.merging.distances import cosines, distances, sampled_products
+from evolora_core.searches.merging.vocabularies import difference, find_vocabulary
+from evolora_core.searches.merging.weights import Weights, layers_in, model_path, open_weights
+
+FAR = 0.5  # relative distance. Fine-tuning moves a model by less; models that began apart are 1.4 apart
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found.
+
+    rows       a flat object for each model: what it is; with a base, which comes last, `drift` |τ| / |θ₀| and the
+               cosines of its task vector with that of the first, second … model; else `distance` |θᵢ − θⱼ| / |θᵢ|
+    reasons    why they cannot be merged
+    warnings   what makes a merge unlikely to be any good
+    """
+
+    rows: list[dict[str, Any]]
+    reasons: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def mergeable(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.reasons
+
+
+def check_models(words: Sequence[str], base: str | None = None) -> Report:
+    """Compare models, and with `base` how far each is from it. Words are hosts, hub ids, folders or GGUF files.
+
+    ConfigError or HostError, one line, for what is no model at all.
+    """
+    if len(words) + (base is not None) < 2:
+        raise ConfigError("merge check: one model alone can be merged with nothing; name another, or its --base")
+    named = list(words) if base is None else [base, *words]
+    paths = [model_path(word) for word in named]
+    models = [open_weights(path) for path in paths]
+    rows = [_row(word, model) for word, model in zip(named, models, strict=True)]
+    reasons = [
+        f"{one_line(words_of, 100)}: {reason}"
+        for words_of, model in zip(named[1:], models[1:], strict=True)
+        if (reason := misfit(models[0], model, one_line(named[0], 100)))
+    ]
+    warnings = _compare_vocabularies(named, paths, reasons)
+    if not reasons:
+        warnings += _measure(rows, models, named, base is not None)
+    return Report(rows if base is None else rows[1:] + rows[:1], reasons, warnings)
+
+
+def misfit(one: Weights, other: Weights, name: str = "the base") -> str:
+    """Why two models cannot be merged tensor by tensor, in words; nothing where they can. `name` is that of the first
+    one."""
+    ours, theirs = one.config, other.config
+    for key in ("model_type", "tie_word_embeddings", "vocab_size"):
+        if ours.get(key) != theirs.get(key):
+            return _told(key, ours, theirs, name)
+    if key := disagreement(ours, theirs):
+        return _told(key, ours, theirs, name)
+    if (deep := layers_in(other.names)) != (own := layers_in(one.names)):
+        return f"it has {deep} layers, {name} has {own}; only a route joins models of two depths"
+    shapes, others = ({each: model.shape(each) for each in model.names} for model in (one, other))
+    if tensor := first_difference(shapes, others):
+        return f"{tensor} is {sized(others.get(tensor))}, in {name} {sized(shapes.get(tensor))}"
+    return ""
+
+
+def _told(key: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> str:
+    here, there = (one_line(repr(config.get(key)), 80) for config in (theirs, ours))
+    return f"config.json: {key} is {here}, in {name} {there}"
+
+
+def _row(word: str, model: Weights) -> dict[str, Any]:
+    config = model.config
+    return {
+        "model": word,
+        "architecture": (config.get("architectures") or [config.get("model_type")])[0],
+        "layers": layers_in(model.names),
+        "hidden": config.get("hidden_size"),
+        "vocabulary": config.get("vocab_size"),
+        "tied head": bool(config.get("tie_word_embeddings")),
+        "parameters": sum(prod(model.shape(name)) for name in model.names),
+    }
+
+
+def _compare_vocabularies(named: Sequence[str], paths: Sequence[Path], reasons: list[str]) -> list[str]:
+    """Adds to the reasons; returns warnings."""
+    found = [find_vocabulary(path) for path in paths]
+    known = [(word, own) for word, own in zip(named, found, strict=True) if own]
+    for word, own in known[1:]:
+        if told := difference(known[0][1], own):
+            reasons.append(f"{one_line(word, 100)}: another tokenizer than {one_line(known[0][0], 100)}: {told}")
+    return [
+        f"{one_line(word, 100)}: the tokenizer of a GGUF file is not compared"
+        for word, own in zip(named, found, strict=True)
+        if own is None
+    ]
+
+
+def _measure(rows: list[dict[str, Any]], models: Sequence[Weights], named: Sequence[str], based: bool) -> list[str]:
+    """Fills distances in, and with a base cosines; returns warnings. Row 0 is the base if there is one."""
+    products = sampled_products(models[0], models[1:])
+    order = [len(models) - 1, *range(len(models) - 1)]  # there the first model comes last
+    apart = distances(products)[order][:, order]
+    if based:
+        angles = cosines(products[:-1, :-1])
+        for place, row in enumerate(rows):
+            row["drift"] = float(apart[0, place])
+            for column in range(len(models) - 1):
+                row[f"cosine {column + 1}"] = float(angles[place - 1, column]) if place else None
+    else:
+        for place, row in enumerate(rows):
+            row |= {f"distance {column + 1}": float(apart[place, column]) for column in range(len(models))}
+    warnings = []
+    for first, last in combinations(range(len(models)), 2):
+        one, two = one_line(named[first], 100), one_line(named[last], 100)
+        if float(apart[first, last]) > FAR and (first == 0 or not based):
+            warnings.append(
+                f"{two}: is {float(apart[first, last]):.2f} of the length of {one} away from it; the two probably have "
+                "no common base, and a merge of them is noise"
+            )
+        elif not float(apart[first, last]):
+            warnings.append(f"{two}: looks the same as {one}")
+    return warnings

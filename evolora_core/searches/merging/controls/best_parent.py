@@ -1,0 +1,15 @@
+"""The best of the parents, by the search items and then the selection items, as every condition chooses."""
+
+from evolora_core.searches.merging import finalists
+from evolora_core.searches.merging.choice import Choice
+from evolora_core.searches.merging.controls.task import Task
+from evolora_core.searches.merging.recipe import Genome
+
+
+def choose(task: Task) -> Choice:
+    """Every parent is measured."""
+    scored = [(Genome(recipe=name), task.judge.measure(Genome(recipe=name)).score, None) for name in task.parents]
+    ranked = sorted(scored, key=lambda one: -one[1])
+    return finalists.choose(
+        ranked, task.judge, finalists=task.finalists, budget=task.budget, evaluations=len(task.parents)
+    )

@@ -1,0 +1,36 @@
+"""The output ensemble: the mean of the parents' probabilities, token by token. It costs as many models as it has."""
+
+import torch
+
+from evolora_core.searches.merging.choice import Choice
+from evolora_core.searches.merging.controls.task import Task
+from evolora_core.searches.merging.judging.judge import fill, shell
+from evolora_core.searches.merging.judging.scoring import Batch, logits
+from evolora_core.searches.merging.pool import Pool
+
+
+def members(pool: Pool) -> list[torch.nn.Module]:
+    """Every parent as a model of its own."""
+    found = []
+    for name in pool.parents:
+        weights = pool.models[name]
+        model = shell(weights.config, pool.host.device)
+        fill(model, {own: weights.get(own) for own in weights.names})
+        found.append(model)
+    return found
+
+
+def mean_log_probabilities(scores: list[torch.Tensor]) -> torch.Tensor:
+    """log mean exp of `[…, vocabulary]` log-probabilities of each member."""
+    return torch.logsumexp(torch.stack(scores), dim=0) - torch.log(torch.tensor(float(len(scores))))
+
+
+def choose(task: Task) -> Choice:
+    """Measured once on the search items."""
+    models = members(task.judge.pool)
+
+    def together(batch: Batch) -> torch.Tensor:
+        return mean_log_probabilities([torch.log_softmax(logits(model, batch).float(), dim=-1) for model in models])
+
+    score = task.judge.measure_by(together, len(models), "search").score
+    return Choice("ensemble", evaluations=1, search_score=score, note=f"{len(models)} models answer together")

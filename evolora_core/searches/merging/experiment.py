@@ -1,0 +1,162 @@
+"""A merge suite: conditions × seeds over the models of one base, ending in one paper pack."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from evolora_core.engine.strict import Strict
+from evolora_core.errors import ConfigError
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.families.registry import get as get_family
+from evolora_core.searches.base import Experiment
+from evolora_core.searches.merging.kinds import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
+from evolora_core.searches.merging.settings import Budget, DataSettings, Domain, FineTuning, Gradients, Landscape, Law
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
+
+
+class ArmConfig(Strict):
+    """A condition of your own: a strategy on another space, say."""
+
+    like: str = Field(description="the kind of condition: " + ", ".join(STRATEGIES) + ", adam")
+    space: Literal["smooth", "operators", "routes", "flow"] | None = Field(None, description="space of recipes")
+    groups: int | None = Field(None, ge=1, le=64, description="groups of layers with values of their own")
+
+
+class ComparisonConfig(Strict):
+    """One declared comparison of two conditions on the sealed test."""
+
+    a: str = Field(description="condition whose advantage is tested")
+    b: str = Field(description="condition that it is compared with")
+    split: Literal["test"] = Field("test", description="always the sealed test")
+    margin: float | None = Field(None, gt=0, lt=1, description="test that `a` is not worse by more than this instead")
+    routing: None = None
+    regime: None = None
+
+
+class EvaluationConfig(Strict):
+    """The declared comparisons."""
+
+    comparisons: list[ComparisonConfig] = Field(
+        min_length=1, max_length=6, description="comparisons, declared before the run; Holm's correction is over them"
+    )
+    bootstrap: int = Field(2000, ge=100, le=1_000_000, description="resamples of an interval")
+
+
+class MergeExperiment(Experiment):
+    """A suite of conditions, each a way to make one model of several fine-tuned models of one base."""
+
+    search: str = Field("merging", description="what is searched")
+    host: str = Field("nano-merge", min_length=1, max_length=1000, description="the base: host name, hub id or folder")
+    device: str = Field("cpu", max_length=100, pattern=r"^(cpu|mps|cuda(:[0-9]{1,3})?)$", description="torch device")
+    pretrain: bool = Field(
+        False, description="train a base of its own for each seed, as the host's file says, instead of the host itself"
+    )
+    models: dict[Name, str] = Field(
+        {}, max_length=16, description="your own fine-tuned models by name; none: specialists of the domains are made"
+    )
+    conditions: list[str] = Field(
+        ["base", "best-parent", "uniform", "random", "evomerge"],
+        min_length=1,
+        max_length=200,
+        description="conditions that the suite compares: controls, strategies, parent-NAME, and those of `arms`",
+    )
+    arms: dict[Name, ArmConfig] = Field({}, description="conditions of your own, by name")
+    domains: dict[Name, Domain] = Field(
+        min_length=1, max_length=16, description="what the merged model has to know, by name"
+    )
+    data: DataSettings = Field(DataSettings(), description="sizes of the splits")
+    specialists: FineTuning = Field(FineTuning(), description="how a specialist of each domain is made of the base")
+    budget: Budget = Field(Budget(), description="what every strategy and control may spend")
+    groups: int = Field(2, ge=1, le=64, description="groups of layers with values of their own, in recipes")
+    adam: Gradients = Field(Gradients(learning_rates=[0.03, 0.1]), description="gradient descent on the coefficients")
+    fine_tuned_mean: Gradients = Field(
+        Gradients(learning_rates=[1e-4, 5e-4]), description="fine-tuning of the uniform mean on the search items"
+    )
+    landscape: Landscape | None = Field(
+        None, description="measure the whole space of layer routes, and replay strategies on it"
+    )
+    law: Law | None = Field(None, description="merge every subset of the parents of bases of several widths")
+    decoding: DecodingConfig = Field(DecodingConfig(max_new_tokens=64), description="decoding of test answers")
+    evaluation: EvaluationConfig = Field(description="declared comparisons")
+
+    @property
+    def parents(self) -> list[str]:
+        """Names of the models that are merged."""
+        return list(self.models or self.domains)
+
+    def kind(self, condition: str) -> Kind:
+        """What a condition is at bottom."""
+        own = kind_of(self.arms[condition].like if condition in self.arms else condition)
+        assert own is not None, condition
+        return own
+
+    def space(self, condition: str) -> str:
+        """The space that a condition searches; "" for one that searches none."""
+        arm = self.arms.get(condition)
+        return (arm.space if arm else None) or self.kind(condition).space
+
+    def groups_of(self, condition: str) -> int:
+        """Groups of layers that a condition's recipes tell apart."""
+        arm = self.arms.get(condition)
+        return (arm.groups if arm else None) or self.groups
+
+    @model_validator(mode="after")
+    def _fits(self) -> "MergeExperiment":
+        for name, arm in self.arms.items():
+            if kind_of(name) is not None:
+                raise ValueError(f"arms: {name!r} is taken; choose another name")
+            if arm.like not in STRATEGIES and arm.like != "adam":
+                raise ValueError(f"arms.{name}.like: {arm.like!r} is none of {', '.join([*STRATEGIES, 'adam'])}")
+            if name not in self.conditions:
+                raise ValueError(f"arms.{name}: not among the conditions; add it there or take it out here")
+            if arm.like == "adam" and arm.space not in (None, "smooth"):
+                raise ValueError(f"arms.{name}.space: only the space `smooth` has gradients")
+        for condition in self.conditions:
+            if condition in self.arms:
+                continue
+            if kind_of(condition) is None:
+                known = ["parent-NAME", *(name for name in (*CONTROLS, *STRATEGIES) if name != "parent"), *self.arms]
+                raise ValueError(f"conditions: {condition!r} is none of {', '.join(known)}; define it in `arms`")
+            if condition.startswith(PARENT) and condition.removeprefix(PARENT) not in self.parents:
+                raise ValueError(f"conditions: {condition!r}: the parents are {', '.join(self.parents)}")
+        if len(self.parents) < 2:
+            raise ValueError("models: one model alone cannot be merged; name two or more")
+        if self.pretrain and self.models:
+            raise ValueError("pretrain: your own `models` have a base already; leave out one of the two")
+        if self.law and self.models:
+            raise ValueError("law: it trains bases and specialists of its own; leave out `models`")
+        if self.law and self.law.first_predicted > len(self.parents):
+            raise ValueError(f"law.first_predicted: there are {len(self.parents)} parents; name more domains")
+        if "base" in self.parents:
+            raise ValueError("models: the name `base` is the host's; choose another")
+        if sum(domain.weight for domain in self.domains.values()) <= 0:
+            raise ValueError("domains: the weights sum to zero; give at least one domain a weight")
+        return self
+
+    @model_validator(mode="after")
+    def _compares(self) -> "MergeExperiment":
+        declared: set[tuple[str, str]] = set()
+        for pair in self.evaluation.comparisons:
+            for name in (pair.a, pair.b):
+                if name not in self.conditions:
+                    raise ValueError(f"evaluation.comparisons: {name} is not among the conditions")
+            if pair.a == pair.b:
+                raise ValueError(f"evaluation.comparisons: {pair.a} with itself; compare two conditions")
+            names = (min(pair.a, pair.b), max(pair.a, pair.b))
+            if names in declared:
+                raise ValueError(f"evaluation.comparisons: {pair.a} with {pair.b} stands twice; keep one")
+            declared.add(names)
+        return self
+
+
+def check(config: MergeExperiment) -> None:
+    """Refuse families that do not exist, or have none of the depths. Raises ConfigError."""
+    for name, domain in config.domains.items():
+        for word in domain.families:
+            try:
+                family = get_family(word)
+            except ConfigError as error:
+                raise ConfigError(f"domains.{name}.families: {error}") from error
+            if not set(domain.depths) & set(family.depths):
+                raise ConfigError(f"domains.{name}.depths: {word!r} has {', '.join(family.depths)}")

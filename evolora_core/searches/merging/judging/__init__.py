@@ -1,0 +1,1 @@
+"""How models are judged: log-likelihoods of gold answers, and answers."""

@@ -1,0 +1,67 @@
+"""Greedy answers of an ensemble: at every place the token whose mean probability over the members is highest."""
+
+from collections.abc import Sequence
+
+import torch
+
+from evolora_core.engine.progress import Progress
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import grade
+from evolora_core.language.flops import FlopModel
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.outcome import Outcome
+from evolora_core.lora.population.slots import HOST
+from evolora_core.searches.merging.controls.ensemble import mean_log_probabilities
+
+ROWS = 128  # answered together
+
+
+@torch.inference_mode()
+def answer_together(
+    host: Host, models: Sequence[torch.nn.Module], items: Sequence[Item], max_new_tokens: int, report: Progress
+) -> list[Outcome]:
+    """One outcome an item, in their order. Prompts of equal length are answered together, with a key-value cache a
+    member.
+    """
+    prompts = host.encode_prompts([item.prompt for item in items])
+    by_length: dict[int, list[int]] = {}
+    for row, prompt in enumerate(prompts):
+        by_length.setdefault(len(prompt), []).append(row)
+    cost = FlopModel.from_model(host.model)
+    found: dict[int, Outcome] = {}
+    for length, rows in sorted(by_length.items()):
+        for start in range(0, len(rows), ROWS):
+            own = rows[start : start + ROWS]
+            answers = _decode(host, models, [prompts[row] for row in own], max_new_tokens)
+            for row, tokens in zip(own, answers, strict=True):
+                text = host.decode(tokens)
+                flops = len(models) * int(cost.generate_flops(length, len(tokens)))
+                graded = grade(items[row], text)
+                found[row] = Outcome(items[row], HOST, text, graded, length, len(tokens), flops, 0, [], False, 0.0)
+            report(len(found), len(items), "answers")
+    return [found[row] for row in range(len(items))]
+
+
+def _decode(
+    host: Host, models: Sequence[torch.nn.Module], prompts: list[list[int]], max_new_tokens: int
+) -> list[list[int]]:
+    """Token ids of each answer, the ending one included."""
+    ids = torch.tensor(prompts, device=host.device)
+    caches = [None] * len(models)
+    answers: list[list[int]] = [[] for _ in prompts]
+    going = torch.ones(len(prompts), dtype=torch.bool)
+    for _ in range(max_new_tokens):
+        scores = []
+        for place, model in enumerate(models):
+            given = model(input_ids=ids, past_key_values=caches[place], use_cache=True, logits_to_keep=1)
+            caches[place] = given.past_key_values
+            scores.append(torch.log_softmax(given.logits[:, -1].float(), dim=-1))
+        tokens = mean_log_probabilities(scores).argmax(dim=-1)
+        for row, token in enumerate(tokens.tolist()):
+            if going[row]:
+                answers[row].append(token)
+                going[row] = token not in host.eos_ids
+        if not going.any():
+            break
+        ids = tokens[:, None]
+    return answers

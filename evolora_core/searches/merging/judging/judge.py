@@ -1,0 +1,118 @@
+"""Measures recipes and models of a run, and charges what that costs."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.probes import span
+from evolora_core.language.flops import FlopModel
+from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config
+from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
+from evolora_core.searches.merging.pool import Pool
+from evolora_core.searches.merging.recipe import Genome
+from evolora_core.searches.merging.roles import BASE
+
+# What a measurement on a split is charged to.
+PURPOSES = {"search": "rollout", "selection": "selection", "test": "evaluation"}
+
+
+class Failed(Exception):
+    """A candidate that cannot be measured: at which stage, and why. It is recorded and never wins."""
+
+    def __init__(self, stage: str, reason: str) -> None:
+        super().__init__(reason)
+        self.stage, self.reason = stage, reason
+
+
+@dataclass
+class Judge:
+    """Measures on the splits `search` and `selection`. One model of each depth stays in memory and is filled anew."""
+
+    pool: Pool
+    questions: Mapping[str, Questions]
+    meter: Meter = field(default_factory=Meter)
+    _shells: dict[int, Any] = field(default_factory=dict)
+    _flops: dict[int, FlopModel] = field(default_factory=dict)
+
+    def measure(self, genome: Genome, split: str = "search") -> Judgement:
+        """Merge and measure. Failed: it cannot be merged, or gives NaN."""
+        return self.measure_model(self.merged(genome), split)
+
+    def merged(self, genome: Genome) -> Any:
+        """The model of a recipe, valid until the next one of its depth."""
+        started = time.monotonic()
+        try:
+            with span("merge"):
+                model = self._shell(genome)
+                fill(model, build(genome, self.pool.models, BASE))
+        except (ValueError, KeyError, RuntimeError) as error:
+            raise Failed("merge", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+        flops = merge_flops(genome, self.pool.models)
+        self.meter.add("assimilation", flops, 0, time.monotonic() - started)
+        return model
+
+    def measure_model(self, model: Any, split: str) -> Judgement:
+        """Measure any model of this architecture."""
+        return self._charged(lambda: judge(model, self.questions[split]), self.cost_of(model, split), split)
+
+    def measure_by(self, log_probabilities: Callable[[Batch], torch.Tensor], models: int, split: str) -> Judgement:
+        """Measure what asks so many models of the base's depth."""
+        cost = models * self.plain_cost(split)
+        return self._charged(lambda: judge_by(log_probabilities, self.questions[split]), cost, split)
+
+    def _charged(self, judged: Callable[[], Judgement], cost: int, split: str) -> Judgement:
+        started = time.monotonic()
+        with span("judge"), torch.inference_mode():
+            found = judged()
+        self.meter.add(PURPOSES[split], cost, self.questions[split].tokens, time.monotonic() - started)
+        if not np.isfinite(found.domains).all():
+            raise Failed("judge", "its log-likelihood is not finite")
+        return found
+
+    def plain_cost(self, split: str = "search") -> int:
+        """FLOPs of measuring a model as deep as the base."""
+        return self.cost_of(self.pool.host.model, split)
+
+    def cost(self, genome: Genome, split: str = "search") -> int:
+        """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
+        try:
+            model = self._shell(genome)
+        except (ValueError, KeyError, RuntimeError):
+            return 0
+        return merge_flops(genome, self.pool.models) + self.cost_of(model, split)
+
+    def cost_of(self, model: Any, split: str) -> int:
+        """FLOPs of measuring a model."""
+        depth = model.config.num_hidden_layers
+        if depth not in self._flops:
+            self._flops[depth] = FlopModel.from_model(model)
+        return self.questions[split].flops(self._flops[depth])
+
+    def _shell(self, genome: Genome) -> Any:
+        """A model of the recipe's depth, to be filled."""
+        depth = layer_count(genome.recipe, self.pool.models)
+        if depth not in self._shells:
+            self._shells[depth] = shell(merged_config(genome, self.pool.models, BASE), self.pool.host.device)
+        return self._shells[depth]
+
+
+def shell(config: Mapping[str, Any], device: str) -> Any:
+    """A model of this configuration in evaluation mode, its weights to be filled in."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    own = AutoConfig.for_model(**{key: value for key, value in config.items() if key != "transformers_version"})
+    with torch.random.fork_rng(devices=[]):  # its initial values, all replaced, come from the global state
+        model: Any = AutoModelForCausalLM.from_config(own, dtype=torch.float32)
+    return model.eval().requires_grad_(False).to(device)
+
+
+@torch.no_grad()
+def fill(model: Any, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write weights into a model. KeyError where one is missing."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(tensors[name])

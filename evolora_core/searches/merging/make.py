@@ -1,0 +1,173 @@
+"""Makes an ordinary model folder of a recipe, with memory for few tensors at a time.
+
+The weights' bytes depend on the recipe and the models alone. The folder is written as NAME.partial and renamed last.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import one_line
+from evolora_core.searches.merging.build import merged_config, merged_shapes, merged_tensor
+from evolora_core.searches.merging.misfits import Misfit
+from evolora_core.searches.merging.recipe import Genome, Route, nodes
+from evolora_core.searches.merging.streaming import DTYPES, size_of, write_tensors
+from evolora_core.searches.merging.weights import Weights
+
+WEIGHTS = "model.safetensors"
+RECIPE = "recipe.json"  # a recipe file, as `evolora merge make` takes it
+TOKENIZER = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template.jinja",
+    "chat_template.json",
+    "generation_config.json",
+)
+SPARE = 2**26  # bytes that must be left on the disk, tokenizer files included
+SMALL = 2**28  # bytes of a model that is loaded for real to see whether it is whole
+VOLATILE = ("transformers_version", "_name_or_path")  # settings of config.json that no answer depends on
+
+
+def make_model(
+    genome: Genome,
+    models: Mapping[str, Weights],
+    base: str,
+    out: Path,
+    tokenizer_from: Path | None,
+    dtype: str = "float32",
+    sources: Mapping[str, str] | None = None,
+) -> int:
+    """Write the folder `out`, which must not exist or be empty; returns the number of the model's parameters.
+
+    tokenizer_from   folder or GGUF file whose tokenizer is taken along
+    sources          what the names of the models stand for; recipe.json says it
+
+    ConfigError, one line, where the models do not fit, the disk has no room, or what came of it is no model.
+    """
+    if dtype not in DTYPES:
+        raise ConfigError(f"dtype {dtype!r} is unknown; use one of {', '.join(DTYPES)}")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")
+    shapes = merged_shapes(genome, models, base)
+    config = _tidy(merged_config(genome, models, base), dtype)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _check_room(out, size_of(shapes, dtype))
+    partial = out.with_name(out.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)  # what a killed one left
+    partial.mkdir()
+    try:
+        _write_json(partial / "config.json", config)
+        _write_json(partial / RECIPE, _recipe(genome, base, dtype, sources or {}))
+        if tokenizer_from is not None:
+            _take_tokenizer(tokenizer_from, partial)
+
+        def tensor(name: str) -> Tensor:
+            return _finite(name, merged_tensor(genome, name, models, base), dtype)
+
+        write_tensors(partial / WEIGHTS, shapes, tensor, dtype)
+        if any(isinstance(node, Route) for node in nodes(genome.recipe)):
+            _check_whole(partial, out, shapes)
+        if out.exists():
+            out.rmdir()
+        os.replace(partial, out)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return sum(map(prod, shapes.values()))
+
+
+def _recipe(genome: Genome, base: str, dtype: str, sources: Mapping[str, str]) -> dict[str, Any]:
+    found = {"models": dict(sources), "recipe": json.loads(genome.text)["recipe"], "seed": genome.seed, "dtype": dtype}
+    return found | ({"base": base} if base else {})
+
+
+def _tidy(config: Mapping[str, Any], dtype: str) -> dict[str, Any]:
+    """config.json as transformers writes it: without its defaults. Misfit where it does not take it."""
+    from transformers import AutoConfig
+
+    own = {key: value for key, value in config.items() if key not in VOLATILE}
+    try:
+        found: dict[str, Any] = AutoConfig.for_model(**own).to_diff_dict()
+    except Exception as error:  # what transformers raises depends on where it meets a setting that it cannot use
+        raise Misfit(
+            f"config.json of the merged model: {type(error).__name__}: {one_line(error, 160)}; change the route"
+        ) from error
+    return {key: value for key, value in found.items() if key not in VOLATILE} | {"dtype": dtype}
+
+
+def _check_room(out: Path, size: int) -> None:
+    free = shutil.disk_usage(out.parent).free
+    if size + SPARE > free:
+        raise ConfigError(
+            f"--out {out}: the merged model takes {size / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free; make room or "
+            "name another disk"
+        )
+
+
+def _finite(name: str, tensor: Tensor, dtype: str) -> Tensor:
+    """The tensor in the dtype. Misfit where it has NaN or infinity."""
+    found = tensor.to(getattr(torch, dtype))
+    if not bool(torch.isfinite(found).all()):
+        mend = "change the recipe" if not bool(torch.isfinite(tensor).all()) else "use bfloat16 or float32"
+        raise Misfit(f"{name}: the merged weights have NaN or infinity in {dtype}; {mend}")
+    return found
+
+
+def _take_tokenizer(source: Path, folder: Path) -> None:
+    """The files of a tokenizer, and which tokens end an answer."""
+    if source.is_dir():
+        for name in TOKENIZER:
+            if (source / name).is_file():
+                shutil.copyfile(source / name, folder / name)
+        return
+    from evolora_core.language.hosts.gguf import load_gguf
+
+    load_gguf(source, torch.float32)[1].save_pretrained(folder)
+
+
+def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Misfit unless transformers makes a model of the folder and finds all of its tensors: loaded for real if it is
+    small, else by the names and sizes that the configuration asks for."""
+    from transformers import AutoModelForCausalLM
+
+    from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
+
+    try:
+        with bars_on_terminals_only(), quiet():
+            if (folder / WEIGHTS).stat().st_size <= SMALL:
+                loaded: Any = AutoModelForCausalLM.from_pretrained(
+                    folder, local_files_only=True, use_safetensors=True, output_loading_info=True
+                )
+                amiss = sorted(set(loaded[1]["missing_keys"]) | set(loaded[1]["unexpected_keys"]))
+            else:
+                amiss = _amiss_on_paper(folder, shapes)
+    except Exception as error:
+        raise Misfit(f"--out {out}: {type(error).__name__}: {one_line(error, 160)}; change the route") from error
+    if amiss:
+        raise Misfit(f"--out {out}: {amiss[0]} is not as config.json asks for; change the route")
+
+
+def _amiss_on_paper(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
+    asked = {name: tuple(own.shape) for name, own in model.named_parameters()}
+    return sorted(name for name in asked.keys() | shapes.keys() if asked.get(name) != shapes.get(name))
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")

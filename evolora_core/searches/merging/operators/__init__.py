@@ -1,0 +1,1 @@
+"""Operators that merge models, tensor by tensor: one file a kind."""

@@ -1,0 +1,178 @@
+"""The tables of a merge search: arms, domains, parents, what was chosen, and what the searches measured."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from evolora_core.report.accuracies import interval
+from evolora_core.report.compute import compute_rows
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of
+from evolora_core.searches.merging.pack.looks import in_order
+from evolora_core.searches.merging.pack.recipes import readable
+
+_DOMAINS = """
+    SELECT arm, domain, n, score, lo, hi FROM merge_domains WHERE suite = $suite
+    ORDER BY list_position($domains, domain), domain
+"""
+_PARENTS = """
+    WITH made AS (
+        SELECT parent, any_value(domain) AS domain, count(DISTINCT seed) AS seeds, avg(steps) AS steps,
+            avg(loss) AS loss, avg(drift) AS drift, max(drift) AS largest_drift
+        FROM merge_parent JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY parent
+    ), tested AS (SELECT * FROM merge_domains WHERE suite = $suite)
+    SELECT made.*, own.score AS own, own.lo AS own_lo, own.hi AS own_hi, base.score AS base, base.lo AS base_lo,
+        base.hi AS base_hi
+    FROM made LEFT JOIN tested AS own ON own.arm = 'parent-' || parent AND own.domain = made.domain
+        LEFT JOIN tested AS base ON base.arm = 'base' AND base.domain = made.domain
+    ORDER BY list_position($parents, parent), parent
+"""
+_RECIPES = """
+    SELECT condition AS arm, seed, merge_choice.kind AS made_as, space, coalesce(genome, '') AS genome,
+        coalesce(genome_id, '') AS genome_id, candidate, coalesce(note, '') AS note, search_score, selection_score
+    FROM merge_choice JOIN complete_seeds USING (suite, seed) WHERE suite = $suite ORDER BY seed
+"""
+_CANDIDATES = """
+    WITH runs AS (
+        SELECT condition AS arm, seed, max(generation) + 1 AS generations, count(*) AS proposed,
+            count(*) FILTER (fresh) AS measured, count(*) FILTER (NOT fresh) AS twins,
+            count(*) FILTER (fresh AND score IS NULL) AS failed,
+            first(reason ORDER BY candidate) FILTER (fresh AND score IS NULL) AS first_reason
+        FROM candidate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
+    )
+    SELECT arm, count(*) AS seeds, avg(generations) AS generations, avg(proposed) AS proposed,
+        avg(measured) AS measured, avg(twins) AS twins, avg(failed) AS failed,
+        coalesce(first(first_reason ORDER BY seed) FILTER (first_reason IS NOT NULL), '') AS first_reason
+    FROM runs GROUP BY arm ORDER BY arm
+"""
+
+
+def merge_rows(stored: StoredSuite) -> pd.DataFrame:
+    """One row per arm, means over the complete seeds: the view `merge_table`."""
+    return in_order(stored.frame("FROM merge_table WHERE suite = $suite ORDER BY arm"), stored.config)
+
+
+def merge_table(suite: str, data: pd.DataFrame) -> Table:
+    """What each arm reached, and what it cost."""
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("space", lambda r: r["space"] or NONE, left=True),
+        Column("seeds", number("seeds", "{:.0f}")),
+        Column("test %", lambda r: percent(r["test_score"], r["test_lo"], r["test_hi"])),
+        Column("search, nats", number("search_score", "{:.4f}")),
+        Column("selection, nats", number("selection_score", "{:.4f}")),
+        Column("evaluations", number("evaluations", "{:.1f}")),
+        Column("FLOPs", number("flops", "{:.3g}")),
+        Column("seconds", number("seconds", "{:.1f}")),
+    ]
+    return Table("merge_table", f"{suite}: every arm, means over seeds; of the test with 95 % intervals", data, columns)
+
+
+def domain_rows(stored: StoredSuite) -> pd.DataFrame:
+    """Exact match on the test by arm and domain: n, score, lo, hi (Wilson), all complete seeds together."""
+    rows = stored.frame(_DOMAINS, domains=list(stored.config.get("domains", {})))
+    return in_order(rows, stored.config)
+
+
+def domain_table(suite: str, data: pd.DataFrame) -> Table:
+    """One column per domain."""
+    by_cell = {(r["arm"], r["domain"]): {"acc": r["score"], "lo": r["lo"], "hi": r["hi"]} for r in rows_of(data)}
+
+    def cell(domain: str) -> Callable[[dict[str, Any]], str]:
+        return lambda r: interval(by_cell.get((r["arm"], domain)))
+
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        *(Column(f"{domain} %", cell(domain)) for domain in dict.fromkeys(data["domain"])),
+    ]
+    caption = f"{suite}: exact match on the test by domain, all seeds together, with 95 % intervals of their items"
+    return Table("merge_domains", caption, data, columns, key=("arm",))
+
+
+def parent_rows(stored: StoredSuite) -> pd.DataFrame:
+    """One row per parent, means over the complete seeds; own and base: exact match in the parent's own domain."""
+    parents = list(stored.config.get("models") or stored.config.get("domains", {}))
+    return stored.frame(_PARENTS, parents=parents)
+
+
+def parent_table(suite: str, data: pd.DataFrame) -> Table:
+    """How far the parents are from the base, and what they learned."""
+    columns = [
+        Column("parent", lambda r: r["parent"], left=True),
+        Column("domain", lambda r: r["domain"] or NONE, left=True),
+        Column("seeds", number("seeds", "{:.0f}")),
+        Column("steps", number("steps", "{:.0f}")),
+        Column("last loss, nats", number("loss", "{:.3f}")),
+        Column("drift |τ|/|θ₀|", number("drift", "{:.4f}")),
+        Column("largest drift", number("largest_drift", "{:.4f}")),
+        Column("own domain %", lambda r: percent(r["own"], r["own_lo"], r["own_hi"])),
+        Column("base there %", lambda r: percent(r["base"], r["base_lo"], r["base_hi"])),
+    ]
+    return Table("parents", f"{suite}: the models that are merged, means over seeds", data, columns)
+
+
+def recipe_rows(stored: StoredSuite) -> pd.DataFrame:
+    """What each run chose: arm, seed, made_as (recipe, weights or ensemble), space, genome (canonical JSON), genome_id,
+    candidate, note, search_score, selection_score.
+    """
+    return in_order(stored.frame(_RECIPES), stored.config)
+
+
+def recipe_table(suite: str, data: pd.DataFrame) -> Table:
+    """What each arm chose with the first seed."""
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("seed", number("seed", "{:.0f}")),
+        Column("model", lambda r: readable(r["genome"]) if r["genome"] else r["made_as"], left=True),
+        Column("genome", lambda r: r["genome_id"] or NONE, left=True),
+        Column("candidate", number("candidate", "{:.0f}")),
+        Column("note", lambda r: r["note"], left=True),
+    ]
+    caption = f"{suite}: what each arm chose with the first seed; `recipes.csv` has every seed"
+    return Table("recipes", caption, data, columns, key=("arm",))
+
+
+def cost_rows(stored: StoredSuite) -> pd.DataFrame:
+    """Budget FLOPs by condition and purpose, in the order of the arms; what conditions share comes last."""
+    rows = compute_rows(stored).rename(columns={"condition": "arm"})
+    return in_order(rows, stored.config).rename(columns={"arm": "condition"}).drop(columns="kind")
+
+
+def cost_table(suite: str, data: pd.DataFrame) -> Table:
+    """One column per purpose, and the seconds of all together."""
+    rows = rows_of(data)
+    spent = {(r["condition"], r["purpose"]): r["flops"] for r in rows}
+    seconds = data.groupby("condition")["seconds"].sum()
+
+    def cell(purpose: str) -> Callable[[dict[str, Any]], str]:
+        return lambda r: NONE if (flops := spent.get((r["condition"], purpose))) is None else f"{flops:.3g}"
+
+    columns = [
+        Column("condition", lambda r: r["condition"], left=True),
+        Column("runs", number("runs", "{:.0f}")),
+        *(Column(purpose, cell(purpose)) for purpose in sorted(set(data["purpose"]))),
+        Column("seconds", lambda r: f"{seconds[r['condition']]:.1f}"),
+    ]
+    caption = f"{suite}: where the compute went, budget FLOPs and seconds of a run, means over runs"
+    return Table("compute", caption, data, columns, key=("condition",))
+
+
+def candidate_rows(stored: StoredSuite) -> pd.DataFrame:
+    """One row per strategy: what it proposed in a run, means over the complete seeds, and why the first one failed."""
+    return in_order(stored.frame(_CANDIDATES), stored.config)
+
+
+def candidate_table(suite: str, data: pd.DataFrame) -> Table:
+    """How many candidates a strategy measured, and how many failed."""
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("seeds", number("seeds", "{:.0f}")),
+        Column("generations", number("generations", "{:.1f}")),
+        Column("proposed", number("proposed", "{:.1f}")),
+        Column("equal to an earlier one", number("twins", "{:.1f}")),
+        Column("measured", number("measured", "{:.1f}")),
+        Column("of them failed", number("failed", "{:.1f}")),
+        Column("first failure", lambda r: r["first_reason"], left=True),
+    ]
+    return Table("candidates", f"{suite}: candidates of a run, means over seeds", data, columns)

@@ -1,0 +1,43 @@
+"""The search among recipes that merge models, as the house sees it."""
+
+from collections.abc import Mapping, Sequence
+
+from evolora_core.engine.stage import StageResult, Step, Suite
+from evolora_core.searches.base import Arm, HostChoice, Search
+from evolora_core.searches.comparing import compare_step
+from evolora_core.searches.merging.experiment import MergeExperiment, check
+from evolora_core.searches.merging.kinds import CONTROLS, STRATEGIES
+from evolora_core.searches.merging.plan import plan
+from evolora_core.searches.merging.stages.choosing import CONTROL
+from evolora_core.searches.merging.stages.choosing import SEARCH as SEARCHING
+from evolora_core.searches.packing import pack_step
+
+
+def host(config: MergeExperiment) -> HostChoice:
+    """The base of a suite."""
+    return HostChoice(config.host, config.device)
+
+
+def closing(
+    suite: Suite[MergeExperiment], seeds: Sequence[int], steps: Sequence[Step], results: Mapping[str, StageResult]
+) -> list[Step]:
+    """The declared comparisons, and the pack."""
+    evaluation = suite.config.evaluation
+    compared = compare_step(suite, seeds, steps, evaluation.comparisons, evaluation.bootstrap)
+    return [compared, pack_step(suite, seeds, results, compared)]
+
+
+SEARCH = Search(
+    name="merging",
+    experiment=MergeExperiment,
+    check=check,
+    host=host,
+    plan=plan,
+    closing=closing,
+    sections="evolora_core.searches.merging.pack.sections",
+    arms={
+        **{name: Arm(name, CONTROL) for name in CONTROLS},
+        **{name: Arm(name, SEARCHING) for name in STRATEGIES},
+    },
+    exporter="evolora_core.searches.merging.exporting",
+)

@@ -1,0 +1,1 @@
+"""Spaces of recipes that a strategy searches: one file each."""

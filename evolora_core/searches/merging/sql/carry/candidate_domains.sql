@@ -1,0 +1,1 @@
+-- Nothing: no number of a report needs what single domains say of candidates that were not chosen.

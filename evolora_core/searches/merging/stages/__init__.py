@@ -1,0 +1,1 @@
+"""The stages of a merge search, one file each."""

@@ -1,0 +1,213 @@
+"""Stages `search` and `control`: a condition makes its model, within the budget, from base, parents and search items.
+
+The selection items choose among its best; the test items are in neither stage.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.merging.kinds import PARENT
+from evolora_core.searches.merging.roles import role
+from evolora_core.searches.merging.settings import Budget, Domain, FineTuning, Gradients
+from evolora_core.searches.merging.stages.datasets import family_modules
+
+if TYPE_CHECKING:
+    from evolora_core.searches.merging.experiment import MergeExperiment
+    from evolora_core.searches.merging.judging.judge import Judge
+
+_SPACES = "evolora_core.searches.merging.spaces"
+
+
+class Choosing(Strict):
+    """What a condition's model depends on. Training is there for the control that takes it."""
+
+    condition: str
+    kind: str
+    module: str
+    space: str
+    groups: int
+    parents: list[str]
+    parent: str
+    domains: dict[str, Domain]
+    budget: Budget
+    gradients: Gradients | None
+    specialists: FineTuning | None
+
+
+class Chosen(BaseModel):
+    """What was chosen."""
+
+    kind: str
+    evaluations: int
+    search_score: float | None
+
+
+def asked(config: "MergeExperiment", condition: str) -> Choosing:
+    """The work of a condition."""
+    kind = config.kind(condition)
+    gradients = {"adam": config.adam, "fine-tuned-mean": config.fine_tuned_mean}
+    return Choosing(
+        condition=condition,
+        kind=kind.name,
+        module=kind.module,
+        space=config.space(condition),
+        groups=config.groups_of(condition),
+        parents=config.parents,
+        parent=condition.removeprefix(PARENT) if kind.name == "parent" else "",
+        domains=config.domains,
+        budget=config.budget,
+        gradients=gradients.get(kind.name),
+        specialists=config.specialists if kind.name == "multitask" else None,
+    )
+
+
+def _request(
+    suite: "Suite[MergeExperiment]",
+    stage: str,
+    condition: str,
+    seed: int,
+    base: StageResult,
+    datasets: StageResult,
+    parents: Sequence[StageResult],
+) -> StageRequest:
+    config = asked(suite.config, condition)
+    also = [config.module, *([f"{_SPACES}.{config.space}"] if config.space else [])]
+    named = {role(name): result for name, result in zip(config.parents, parents, strict=True)}
+    return stage_request(
+        suite,
+        stage,
+        condition,
+        seed,
+        entry=__name__,
+        also=[*also, *family_modules(config.domains)],
+        config=config,
+        inputs={"base": base, "datasets": datasets, **named},
+    )
+
+
+def request_search(
+    suite: "Suite[MergeExperiment]",
+    condition: str,
+    seed: int,
+    *,
+    base: StageResult,
+    datasets: StageResult,
+    parents: Sequence[StageResult],
+) -> StageRequest:
+    """A strategy searches."""
+    return _request(suite, "search", condition, seed, base, datasets, parents)
+
+
+def request_control(
+    suite: "Suite[MergeExperiment]",
+    condition: str,
+    seed: int,
+    *,
+    base: StageResult,
+    datasets: StageResult,
+    parents: Sequence[StageResult],
+) -> StageRequest:
+    """A control makes its model."""
+    return _request(suite, "control", condition, seed, base, datasets, parents)
+
+
+def judge_of(work: Work[Choosing]) -> "Judge":
+    """Base and parents, and the questions of search and selection."""
+    from evolora_core.searches.merging.judging.judge import Judge
+    from evolora_core.searches.merging.judging.scoring import Questions
+    from evolora_core.searches.merging.pool import pool_of
+    from evolora_core.searches.merging.stages.datasets import read_split
+
+    pool, domains = pool_of(work, work.config.parents), work.config.domains
+    weights = {name: domain.weight for name, domain in domains.items()}
+    return Judge(
+        pool,
+        {
+            split: Questions.of(pool.host, read_split(work.inputs["datasets"], split, domains), weights)
+            for split in ("search", "selection")
+        },
+    )
+
+
+def search(work: Work[Choosing]) -> Made[Chosen]:
+    """Leaves chosen.json, and the tables `candidates`, `candidate_domains`, `candidate_parents`, `merge_generations`,
+    `merge_choices` and `compute`. A killed search goes on from its last generation.
+    """
+    import shutil
+
+    from evolora_core.engine.tables import write_table
+    from evolora_core.searches.merging import finalists
+    from evolora_core.searches.merging.evolution import evolve
+    from evolora_core.searches.merging.roles import BASE
+    from evolora_core.searches.merging.spaces.registry import make_space
+    from evolora_core.searches.merging.strategies.base import Problem, ranked
+    from evolora_core.searches.merging.strategies.registry import make_strategy
+
+    own, judge = work.config, judge_of(work)
+    space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups)
+    problem = Problem(space, work.seed, judge.questions["search"].domain_of)
+    budget = own.budget.evaluations * judge.plain_cost()
+    checkpoints = work.folder / "checkpoints"
+    run = evolve(
+        make_strategy(own.kind, problem),
+        judge,
+        list(own.domains),
+        budget=budget - own.budget.finalists * judge.plain_cost("selection"),
+        generations=own.budget.generations,
+        checkpoints=checkpoints,
+        report=work.report,
+    )
+    best = [(one.genome, one.score, one.number) for one in ranked(run.past) if one.score is not None]
+    choice = finalists.choose(best, judge, finalists=own.budget.finalists, budget=budget, evaluations=run.measured)
+    for name, rows in run.rows.items():
+        if rows:
+            write_table(work.folder, name, rows)
+    shutil.rmtree(checkpoints)
+    return _leave(work, judge, choice)
+
+
+def control(work: Work[Choosing]) -> Made[Chosen]:
+    """Leaves chosen.json, for some the folder `model`, and the tables `merge_choices` and `compute`."""
+    from importlib import import_module
+
+    from evolora_core.searches.merging.controls.task import Task
+    from evolora_core.searches.merging.settings import FineTuning
+    from evolora_core.searches.merging.stages.datasets import read_split
+
+    own, judge = work.config, judge_of(work)
+    train = read_split(work.inputs["datasets"], "train", own.domains) if own.specialists else {}
+    task = Task(
+        judge=judge,
+        parents=tuple(own.parents),
+        parent=own.parent,
+        groups=own.groups,
+        finalists=own.budget.finalists,
+        budget=own.budget.evaluations * judge.plain_cost(),
+        seed=work.seed,
+        gradients=own.gradients,
+        specialists=own.specialists or FineTuning(),
+        train=[item for items in train.values() for item in items],
+        folder=work.folder,
+        report=work.report,
+    )
+    return _leave(work, judge, import_module(own.module).choose(task))
+
+
+def _leave(work: Work[Choosing], judge: "Judge", choice: Any) -> Made[Chosen]:
+    """Write what was chosen, and what it cost."""
+    from evolora_core.engine.tables import write_table
+
+    choice.write(work.folder, work.config.kind, work.config.space)
+    write_table(work.folder, "compute", judge.meter.rows())
+    (work.folder / "parents.json").write_text(json.dumps(work.config.parents), encoding="utf-8")
+    facts = Chosen(kind=choice.kind, evaluations=choice.evaluations, search_score=choice.search_score)
+    return Made(judge.meter.total(), facts)
+
+
+SEARCH = Stage("search", request_search, search)
+CONTROL = Stage("control", request_control, control)

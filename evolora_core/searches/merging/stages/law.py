@@ -1,0 +1,123 @@
+"""Stages `law-wWIDTH`: every subset of the parents of one base, merged by every method, measured on search items."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.merging.roles import role
+from evolora_core.searches.merging.settings import Domain
+from evolora_core.searches.merging.stages.base import named
+from evolora_core.searches.merging.stages.datasets import family_modules
+
+if TYPE_CHECKING:
+    from evolora_core.searches.merging.experiment import MergeExperiment
+
+TABLE = "merge_law"
+TOGETHER = 100  # merges between two commits
+
+
+class Merges(Strict):
+    """What is merged by what."""
+
+    parents: list[str]
+    domains: dict[str, Domain]
+    methods: list[str]
+
+
+class Merged(BaseModel):
+    """How many merges of models of how many parameters."""
+
+    merges: int
+    parameters: int
+
+
+def request(
+    suite: "Suite[MergeExperiment]",
+    width: int,
+    seed: int,
+    *,
+    base: StageResult,
+    datasets: StageResult,
+    parents: Sequence[StageResult],
+) -> StageRequest:
+    """All merges of a width."""
+    config = suite.config
+    assert config.law is not None
+    roles = {role(name): result for name, result in zip(config.parents, parents, strict=True)}
+    return stage_request(
+        suite,
+        named(width, "law"),
+        SHARED,
+        seed,
+        entry=__name__,
+        also=family_modules(config.domains),
+        config=Merges(parents=config.parents, domains=config.domains, methods=list(config.law.methods)),
+        inputs={"base": base, "datasets": datasets, **roles},
+    )
+
+
+def make(work: Work[Merges]) -> Made[Merged]:
+    """Leaves the tables `merge_law` and `compute`. A killed one goes on from its last commit."""
+    import shutil
+
+    from evolora_core.engine.commits import commit, latest
+    from evolora_core.engine.meter import Meter
+    from evolora_core.engine.tables import read_table, write_table
+    from evolora_core.searches.merging.judging.judge import Judge
+    from evolora_core.searches.merging.judging.scoring import Questions
+    from evolora_core.searches.merging.law import subsets
+    from evolora_core.searches.merging.pool import pool_of
+    from evolora_core.searches.merging.recipe import Genome, Merge, Node
+    from evolora_core.searches.merging.stages.datasets import read_split
+
+    own, pool = work.config, pool_of(work, work.config.parents)
+    weights = {name: domain.weight for name, domain in own.domains.items()}
+    questions = Questions.of(pool.host, read_split(work.inputs["datasets"], "search", own.domains), weights)
+    judge, size = Judge(pool, {"search": questions}), pool.host.model.num_parameters()
+    merges = [(method, subset) for subset in subsets(own.parents) for method in own.methods]
+    checkpoints, done = work.folder / "checkpoints", 0
+    rows: list[dict[str, Any]] = []
+    if last := latest(checkpoints):
+        done = last.number
+        judge.meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text())))
+        rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
+
+    def measured(method: str, subset: tuple[str, ...]) -> dict[str, Any]:
+        params: dict[str, Any] = {}
+        if method in ("task_arithmetic", "ties", "dare_ties", "dare_linear"):
+            params["weight"] = 1 / len(subset) if method != "ties" else 1.0
+        if method in ("ties", "dare_ties", "dare_linear"):
+            params["density"] = 0.5
+        genome = Genome(recipe=Merge(op=method, inputs=list[Node](subset), params=params), seed=work.seed)
+        found = judge.measure(genome)
+        return {
+            "parameters": size,
+            "method": method,
+            "merged": len(subset),
+            "subset": ",".join(subset),
+            "loss": -found.score,
+            "solved": float(found.solved.mean()),
+        }
+
+    while len(rows) < len(merges):
+        added = [measured(*one) for one in merges[len(rows) : len(rows) + TOGETHER]]
+        rows += added
+        done += 1
+        commit(
+            checkpoints,
+            done,
+            lambda into: (into / "meter.json").write_text(json.dumps(judge.meter.state())),  # type: ignore[arg-type]
+            lambda into, added=added: write_table(into, TABLE, added),  # type: ignore[misc]
+        )
+        work.report(len(rows), len(merges), "merges")
+    write_table(work.folder, TABLE, rows)
+    write_table(work.folder, "compute", judge.meter.rows())
+    shutil.rmtree(checkpoints)
+    return Made(judge.meter.total(), Merged(merges=len(rows), parameters=size))
+
+
+LAW = Stage("law", request, make)

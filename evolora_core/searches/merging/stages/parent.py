@@ -1,0 +1,129 @@
+"""Stage `parent-NAME`: one of the models that are merged. A specialist of a domain, fine-tuned from the base, or a
+model of the user's own, which is checked against the base.
+"""
+
+import json
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.merging.settings import Domain, FineTuning
+from evolora_core.searches.merging.stages.base import named
+from evolora_core.searches.merging.stages.datasets import family_modules
+
+if TYPE_CHECKING:
+    from evolora_core.searches.merging.experiment import MergeExperiment
+
+
+class Parent(Strict):
+    """A model to be made of a domain's items, or (`model`) one that is there, with the hash of its files."""
+
+    name: str
+    domain: Domain | None
+    training: FineTuning | None
+    model: str | None
+    files: str | None
+
+
+class Drifted(BaseModel):
+    """How far it is from the base: |τ| / |θ₀|."""
+
+    drift: float
+
+
+def request(
+    suite: "Suite[MergeExperiment]",
+    name: str,
+    seed: int,
+    width: int | None = None,
+    *,
+    base: StageResult,
+    datasets: StageResult,
+) -> StageRequest:
+    """The parent `name` of a seed, of a base of that width."""
+    config = suite.config
+    word, files = config.models.get(name), None
+    if word is not None:
+        from evolora_core.engine.identity import host_files_hash
+        from evolora_core.language.hosts.catalog import find_host
+        from evolora_core.language.hosts.fetch import fetch_host
+
+        place = find_host(word)
+        files = host_files_hash(place.path if place.ready else fetch_host(word))
+    own = Parent(
+        name=name,
+        domain=None if word else config.domains[name],
+        training=None if word else config.specialists,
+        model=word,
+        files=files,
+    )
+    also = [] if word else family_modules({name: config.domains[name]})
+    inputs = {"base": base} if word else {"base": base, "datasets": datasets}
+    stage = named(width, f"parent-{name}")
+    return stage_request(suite, stage, SHARED, seed, entry=__name__, also=also, config=own, inputs=inputs)
+
+
+def make(work: Work[Parent]) -> Made[Drifted]:
+    """Leaves the folder `model`, or source.json where the model was there, and the tables `merge_parents` and
+    `compute`. Raises ConfigError for a model that cannot be merged with the base.
+    """
+    import time
+
+    from evolora_core.engine.meter import Meter
+    from evolora_core.engine.tables import write_table
+    from evolora_core.errors import ConfigError
+    from evolora_core.language.hosts.identity import sha256_of_weights
+    from evolora_core.searches.merging.build import merged_shapes
+    from evolora_core.searches.merging.judging.judge import fill, shell
+    from evolora_core.searches.merging.misfits import Misfit
+    from evolora_core.searches.merging.pool import base_host, open_made
+    from evolora_core.searches.merging.recipe import Genome, Merge
+    from evolora_core.searches.merging.roles import BASE, MODEL, SOURCE
+    from evolora_core.searches.merging.stages.datasets import read_split
+    from evolora_core.searches.merging.training import fine_tune, save_model
+    from evolora_core.searches.merging.weights import Loaded, drift, open_model
+
+    host, own, meter, started = base_host(work), work.config, Meter(), time.monotonic()
+    base = Loaded.of(host.model)
+    steps, loss = 0, None
+    if own.model is not None:
+        recipe = Merge(op="task_arithmetic", inputs=[own.name])
+        try:
+            merged_shapes(Genome(recipe=recipe), {BASE: base, own.name: open_model(own.model)}, BASE)
+        except Misfit as error:
+            raise ConfigError(f"models.{own.name}: {own.model} cannot be merged with {host.name}: {error}") from error
+        (work.folder / SOURCE).write_text(json.dumps({"model": own.model}), encoding="utf-8")
+    else:
+        assert own.domain is not None and own.training is not None
+        model = shell(base.config, host.device)
+        fill(model, {name: base.get(name) for name in base.names})
+        items = read_split(work.inputs["datasets"], "train", {own.name: own.domain})[own.name]
+        steps = own.training.steps
+        spent = fine_tune(
+            host,
+            model,
+            items,
+            steps=steps,
+            rows=own.training.rows,
+            learning_rate=own.training.learning_rate,
+            seed=work.seed,
+            role=f"merge.specialist.{own.name}",
+            after=lambda step: work.report(step, steps, "steps"),
+        )
+        loss = spent.loss
+        meter.add("update", spent.flops, spent.tokens, time.monotonic() - started)
+        save_model(model, host, work.folder / MODEL)
+    far = drift(base, open_made(work.folder))
+    files = sorted((work.folder / MODEL).glob("*.safetensors"))
+    row = {"parent": own.name, "domain": own.name if own.domain else None, "drift": far, "steps": steps, "loss": loss}
+    write_table(
+        work.folder, "merge_parents", [row | {"weights_sha256": sha256_of_weights(files) if files else own.files}]
+    )
+    if meter.rows():
+        write_table(work.folder, "compute", meter.rows())
+    return Made(meter.total(), Drifted(drift=far))
+
+
+PARENT = Stage("parent", request, make)

@@ -1,0 +1,1 @@
+"""Strategies that propose recipes: one file each."""

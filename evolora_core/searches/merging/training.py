@@ -1,0 +1,95 @@
+"""Full fine-tuning of a whole model: AdamW, linear warm-up over a tenth of the steps, linear decay to nothing.
+
+Which rows are in a step is drawn from a stream of (seed, step), so a run depends on nothing that came before it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evolora_core.engine.rng import stream
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import gold
+from evolora_core.language.flops import FlopModel
+from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.progress import bars_on_terminals_only
+from evolora_core.searches.merging.judging.scoring import batches, logits
+
+CLIP = 1.0
+WARMUP = 0.1
+BACKWARD = 3  # forward and backward through all weights, in forwards
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a fine-tuning cost, and its last loss (nats a token)."""
+
+    flops: int
+    tokens: int
+    loss: float
+
+
+def fine_tune(
+    host: Host,
+    model: Any,
+    items: Sequence[Item],
+    *,
+    steps: int,
+    rows: int,
+    learning_rate: float,
+    seed: int,
+    role: str,
+    weights: Sequence[float] | None = None,
+    after: Callable[[int], None] | None = None,
+) -> Spent:
+    """Train all weights of `model`, in place, on the answers of `items`. `weights` are those of the items in the loss,
+    all equal by default; `after(step)` is called when a step, counted from 1, is done.
+    """
+    prompts = host.encode_prompts([item.prompt for item in items])
+    answers = host.encode_answers([gold(item) for item in items])
+    shares = [1.0] * len(items) if weights is None else list(weights)
+    cost = FlopModel.from_model(model)
+    model.requires_grad_(True).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.0)
+    flops, tokens, last = 0, 0, float("nan")
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate * pace(step, steps)
+        picked = stream(seed, step, 0, role).choice(len(items), size=min(rows, len(items)), replace=False).tolist()
+        own = [prompts[row] for row in picked], [answers[row] for row in picked]
+        whole = sum(shares[row] * len(answers[row]) for row in picked)
+        loss = 0.0
+        for batch in batches(*own, host.pad_id):
+            share = torch.tensor([shares[picked[item]] for item in batch.items.tolist()], device=host.device)
+            batch = batch.to(host.device)
+            each = torch.nn.functional.cross_entropy(logits(model, batch), batch.targets, reduction="none")
+            part = (each * share).sum() / whole
+            part.backward()
+            loss += part.item()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        optimizer.zero_grad()
+        total = [len(p) + len(a) for p, a in zip(*own, strict=True)]
+        flops += BACKWARD * int(cost.score_flops(total, [len(a) for a in own[1]]).sum())
+        tokens += sum(total)
+        last = loss
+        if after is not None:
+            after(step + 1)
+    model.requires_grad_(False).eval()
+    return Spent(flops, tokens, last)
+
+
+def save_model(model: Any, host: Host, folder: Path) -> None:
+    """Write a model, with the tokenizer of its base, as a folder that transformers loads."""
+    with bars_on_terminals_only():
+        model.save_pretrained(folder)
+    host.tokenizer.save_pretrained(folder)
+
+
+def pace(step: int, steps: int) -> float:
+    """The learning rate at a step (from 0), as a fraction of its peak."""
+    warm = max(1, round(WARMUP * steps))
+    return (step + 1) / warm if step < warm else max(0.0, (steps - step) / max(1, steps - warm))

@@ -1,0 +1,81 @@
+"""Whether models read text as the same tokens. Decided from their tokenizer.json, without loading a tokenizer."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evolora_core.errors import HostError
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import MIB, read_bytes
+from evolora_core.foreign.text import one_line
+
+FILES = ("tokenizer.json", "tokenizer.model", "vocab.json")  # the first that is there decides
+READING = ("normalizer", "pre_tokenizer")  # parts of tokenizer.json that decide how text is cut
+LARGEST = 256 * MIB
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The file that says how a model reads text, and its hash."""
+
+    path: Path
+    sha256: str
+
+
+def find_vocabulary(model: Path) -> Vocabulary | None:
+    """Of a model's folder. None for a GGUF file, whose tokenizer is inside."""
+    if not model.is_dir():
+        return None
+    path = next(model / name for name in FILES if (model / name).is_file())
+    try:
+        return Vocabulary(path, hashlib.sha256(read_bytes(path, LARGEST)).hexdigest())
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def difference(one: Vocabulary, other: Vocabulary) -> str:
+    """In what two vocabularies differ, in words; nothing where they mean the same. Files may differ in what decides
+    nothing here, such as padding."""
+    if one.sha256 == other.sha256:
+        return ""
+    if one.path.name != other.path.name or one.path.name == "tokenizer.model":
+        return f"{one.path.name} and {other.path.name} are not of one tokenizer"
+    first, second = _read(one.path), _read(other.path)
+    ours, theirs = _ids(first), _ids(second)
+    if different := sum(ours.get(token) != theirs.get(token) for token in ours.keys() | theirs.keys()):
+        return f"{different} of {len(ours)} and {len(theirs)} tokens differ"
+    for part in READING:
+        if first.get(part) != second.get(part):
+            return f"{part} of tokenizer.json differs"
+    if _model(first).get("merges") != _model(second).get("merges"):
+        return "the merges of tokenizer.json differ"
+    return ""
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = read_json(read_bytes(path, LARGEST).decode(), constants=True)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _model(document: dict[str, Any]) -> dict[str, Any]:
+    """The part with the tokens; vocab.json is nothing else."""
+    model = document.get("model")
+    return model if isinstance(model, dict) else {"vocab": document}
+
+
+def _ids(document: dict[str, Any]) -> dict[str, Any]:
+    """Tokens and their numbers, those that were added later included."""
+    vocabulary = _model(document).get("vocab", {})
+    if isinstance(vocabulary, list):  # of a unigram tokenizer: the place is the number
+        vocabulary = {str(entry[0]): number for number, entry in enumerate(vocabulary) if entry}
+    added = document.get("added_tokens")
+    more = [token for token in added if isinstance(token, dict)] if isinstance(added, list) else []
+    return dict(vocabulary) | {str(token.get("content")): token.get("id") for token in more}
+
+
+def _unreadable(path: Path, error: Exception) -> HostError:
+    return HostError(f"host {path.parent}: {path.name}: {one_line(error, 160)}; save the tokenizer anew")

@@ -1,0 +1,139 @@
+"""A merge suite from its file to its pack: every kind of condition, a small landscape, export, a damaged stage."""
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evolora_core.engine.run_index import entries, find_suite
+from evolora_core.errors import ConfigError
+from evolora_core.store import query
+
+SUITE = """
+search: merging
+name: merges
+seeds: [0]
+processes: 2
+conditions: [base, parent-code, best-parent, uniform, greedy-soup, lambda-grid, model-stock, ensemble, adam,
+  fine-tuned-mean, multitask, random, evomerge-as-published, evomerge, cma, cycleqd, niches, evomerge-routes]
+arms: {evomerge-routes: {like: evomerge, space: routes}}
+domains: {code: {families: [code.format]}, math: {families: [math]}}
+data: {train: 64, search: 8, selection: 8, test: 12}
+specialists: {steps: 3, rows: 16}
+budget: {evaluations: 60, finalists: 2}
+adam: {learning_rates: [0.1], checkpoints: 2}
+fine_tuned_mean: {learning_rates: [0.0001], checkpoints: 2}
+landscape: {runs: 4, evaluations: 40, read_at: 20, shards: 2, strategies: [random, evomerge]}
+evaluation: {comparisons: [{a: evomerge, b: random}], bootstrap: 100}
+"""
+TABLES = ("candidates", "candidate_domains", "candidate_parents", "merge_generations", "merge_choices", "evaluations")
+
+
+@pytest.fixture(scope="module")
+def finished(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The suite, run by the flow of its name."""
+    from flows.merge_evolution import merge_evolution
+
+    folder = tmp_path_factory.mktemp("merges")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVOLORA_HOME", str(folder / "home"))
+        patch.chdir(folder)
+        (folder / "home").mkdir()
+        (folder / "merges.yaml").write_text(SUITE)
+        made = merge_evolution("merges.yaml")
+        yield SimpleNamespace(folder=folder, home=folder / "home", **made)
+
+
+def rows_of(home: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What the tables hold, wall-clock columns left out."""
+    return {name: sorted(query(home, f"FROM data.{name}").rows, key=repr) for name in TABLES}
+
+
+def test_every_arm_is_in_the_table_and_was_tested_alike(finished: SimpleNamespace) -> None:
+    rows = query(finished.home, "FROM merge_table").records()
+    assert len(rows) == 18 and all(0 <= row["test_lo"] <= row["test_score"] <= row["test_hi"] <= 1 for row in rows)
+    assert all(row["search_score"] <= 0 for row in rows)
+    domains = query(finished.home, "SELECT arm, count(*), sum(n) FROM merge_domains GROUP BY arm").rows
+    assert len(domains) == 18 and {(count, items) for _, count, items in domains} == {(2, 24)}
+
+
+def test_nobody_spends_more_than_the_budget(finished: SimpleNamespace) -> None:
+    spent = dict(query(finished.home, "SELECT arm, flops FROM merge_table").rows)
+    sql = "SELECT flops FROM compute WHERE condition = 'base' AND purpose = 'rollout'"
+    ((plain,),) = query(finished.home, sql).rows
+    free = {"multitask"}  # it spends what the specialists spent
+    assert all(flops <= 60 * plain * 1.02 for arm, flops in spent.items() if arm not in free)
+    assert spent["adam"] > 30 * plain and spent["fine-tuned-mean"] > 30 * plain
+
+
+def test_views_say_who_came_of_whom(finished: SimpleNamespace) -> None:
+    sql = """SELECT count(*) FROM candidate_lineage AS l
+        JOIN candidate AS c ON c.run_id = l.run_id AND c.candidate = l.child"""
+    assert query(finished.home, sql).rows[0][0] > 0
+    early = "SELECT count(*) FROM candidate WHERE status = 'failed' AND score IS NOT NULL"
+    assert query(finished.home, early).rows == [(0,)]
+    falling = """SELECT count(*) FROM (SELECT best - lag(best) OVER (PARTITION BY run_id ORDER BY generation) AS step
+        FROM merge_generation) WHERE step < 0"""
+    assert query(finished.home, falling).rows == [(0,)]
+    shared = query(finished.home, "SELECT max(shared) FROM leaks").rows
+    assert shared == [(0,)]
+
+
+def test_the_landscape_knows_every_model_and_its_optimum(finished: SimpleNamespace) -> None:
+    assert query(finished.home, "SELECT count(*), count(DISTINCT genome_id) FROM landscape").rows == [(624, 624)]
+    best = query(finished.home, "SELECT max(search_score) FROM landscape").rows
+    marked = query(finished.home, "SELECT search_score FROM landscape_mark WHERE what = 'optimum of search'").rows
+    assert marked == best
+    found = query(finished.home, "SELECT max(score) FROM candidate WHERE condition = 'evomerge-routes'").rows
+    assert found[0][0] <= best[0][0] + 1e-6  # what evolution found is a model of the landscape
+    regrets = query(finished.home, "SELECT strategy, count(*), min(regret) FROM regret GROUP BY strategy").rows
+    assert {(name, count) for name, count, _ in regrets} == {("random", 40), ("evomerge", 40)}
+    assert all(least >= 0 for *_, least in regrets)
+
+
+def test_the_pack_verifies(finished: SimpleNamespace) -> None:
+    from evolora_core.report import verify
+    from evolora_core.searches.merging.pack.sections import SECTIONS
+
+    assert verify(finished.home, finished.folder / finished.pack, SECTIONS) == []
+
+
+@pytest.mark.parametrize(("run", "candidate"), [("cma", None), ("evomerge-routes", 3), ("multitask", None)])
+def test_what_was_found_is_exported_as_a_model_folder(
+    finished: SimpleNamespace, run: str, candidate: int | None, tmp_path: Path
+) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from flows.cli.export import export
+
+    export(f"merges.{run}.s0", out=tmp_path / "model", candidate=candidate)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
+    assert bool(torch.isfinite(model(**tokenizer("Compute 1 + 1.", return_tensors="pt")).logits).all())
+
+
+def test_what_cannot_be_exported_is_refused_in_one_line(finished: SimpleNamespace, tmp_path: Path) -> None:
+    from flows.cli.export import export
+
+    with pytest.raises(ConfigError, match="there is no one model to write"):
+        export("merges.ensemble.s0", out=tmp_path / "model")
+    with pytest.raises(ConfigError, match="has the candidates 0 to"):
+        export("merges.cma.s0", out=tmp_path / "model", candidate=10_000)
+    with pytest.raises(ConfigError, match="say --candidate"):
+        export("merges.cma.s0", out=tmp_path / "model", organelle=1)
+
+
+def test_a_damaged_search_is_made_again_with_the_same_rows(finished: SimpleNamespace) -> None:
+    from flows.merge_evolution import merge_evolution
+
+    before = rows_of(finished.home)
+    suite = find_suite(finished.home, finished.suite)
+    (entry,) = [e for e in entries(finished.home, suite) if (e.condition, e.stage) == ("evomerge", "search")]
+    shutil.rmtree(finished.home / entry.folder)
+    merge_evolution(finished.suite)
+    states = {(own.condition, own.stage): own.state for own in entries(finished.home, suite)}
+    assert states.pop(("evomerge", "search")) == "done" and states[("cma", "search")] == "cached"
+    assert rows_of(finished.home) == before

@@ -1,0 +1,234 @@
+"""Whether models can be merged, from headers and a sample: what differs is named, and models without a common base."""
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_weights import rewrite
+from tiny_merges import family, family_folders, moved, saved, tiny, tokens
+
+from evolora_core.errors import ConfigError, HostError
+from evolora_core.searches.merging import distances
+from evolora_core.searches.merging.check import check_models, misfit
+from evolora_core.searches.merging.distances import cosines, sampled_products
+from evolora_core.searches.merging.weights import Loaded, Weights, drift
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folders of a family."""
+    return family_folders(tmp_path_factory.mktemp("family"))
+
+
+def test_a_family_can_be_merged(words: dict[str, str]) -> None:
+    report = check_models([words[name] for name in "abc"], words["base"])
+    assert report.mergeable and not report.warnings
+    assert [row["model"] for row in report.rows] == [words[name] for name in ("a", "b", "c", "base")]
+    models = family()
+    for row, name in zip(report.rows, "abc", strict=False):
+        assert row["drift"] == pytest.approx(drift(models["base"], models[name]), rel=1e-5)
+        assert row["architecture"] == "Qwen3ForCausalLM" and row["layers"] == 3 and row["tied head"]
+        assert row["parameters"] == sum(models[name].get(own).numel() for own in models[name].names)
+    found = torch.tensor([[row[f"cosine {column}"] for column in (1, 2, 3)] for row in report.rows[:3]])
+    assert torch.allclose(found, found.T) and torch.allclose(found.diagonal(), torch.ones(3))
+    assert found.fill_diagonal_(0).abs().max() < 0.1
+    assert report.rows[3]["drift"] == 0 and report.rows[3]["cosine 1"] is None
+
+
+def test_cosines_tell_what_is_alike() -> None:
+    models = family()
+    base, a, b = (models[name] for name in ("base", "a", "b"))
+    names = base.names
+    back = Loaded(base.config, {own: 2 * base.get(own) - a.get(own) for own in names})
+    mixed = Loaded(base.config, {own: a.get(own) + b.get(own) - base.get(own) for own in names})
+    found = cosines(sampled_products(base, [a, back, mixed, base])[:-1, :-1])
+    assert found[0, 1] == pytest.approx(-1, abs=1e-5)
+    assert found[0, 2] == pytest.approx(2**-0.5, abs=0.05)
+    assert found[3].tolist() == [0, 0, 0, 0]
+
+
+def test_without_a_base_every_pair_is_measured(words: dict[str, str]) -> None:
+    report = check_models([words[name] for name in "abc"])
+    assert report.mergeable and not report.warnings
+    models = family()
+    for row, one in zip(report.rows, "abc", strict=True):
+        for column, other in enumerate("abc", 1):
+            expected = drift(models[one], models[other])
+            assert row[f"distance {column}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("based", [True, False])
+def test_models_that_began_apart_are_told(tmp_path: Path, words: dict[str, str], based: bool) -> None:
+    other = str(saved(tiny(seed=99), tmp_path / "other"))
+    report = check_models([words["a"], other], words["base"] if based else None)
+    assert report.mergeable
+    (warning,) = report.warnings
+    assert warning.startswith(f"{other}: is 1.") and "no common base" in warning
+
+
+def test_equal_models_are_told(tmp_path: Path, words: dict[str, str]) -> None:
+    report = check_models([words["a"], words["a"]], words["base"])
+    assert report.warnings == [f"{words['a']}: looks the same as {words['a']}"]
+
+
+def test_a_sample_is_near_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [Loaded.of(moved(tiny(hidden_size=128, intermediate_size=512, seed=0), seed)) for seed in (1, 2)]
+    base = Loaded.of(tiny(hidden_size=128, intermediate_size=512, seed=0))
+    whole = sampled_products(base, models)
+    monkeypatch.setattr(distances, "SAMPLE", sum(base.get(name).numel() for name in base.names) // 16)
+    near = sampled_products(base, models)
+    assert not torch.equal(near, whole)
+    assert torch.allclose(near.diagonal(), whole.diagonal(), rtol=0.1)
+    assert torch.allclose(cosines(near[:-1, :-1]), cosines(whole[:-1, :-1]), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes", "reason"),
+    [
+        ("llama", {}, "model_type is 'llama', in .*base 'qwen3'"),
+        ("qwen3", {"hidden_size": 16}, "hidden_size is 16"),
+        ("qwen3", {"num_key_value_heads": 4}, "num_key_value_heads is 4, in .*base 2"),
+        ("qwen3", {"rope_parameters": {"rope_theta": 7.0, "rope_type": "default"}}, "rope_parameters is .*7.0"),
+        ("qwen3", {"tie_word_embeddings": False}, "tie_word_embeddings is False"),
+        ("qwen3", {"vocab_size": 64}, "vocab_size is 64, in .*base 48"),
+        ("qwen3", {"num_hidden_layers": 2}, "it has 2 layers, .*base has 3; only a route"),
+    ],
+)
+def test_another_kind_of_model_is_refused(
+    tmp_path: Path, words: dict[str, str], architecture: str, changes: dict[str, Any], reason: str
+) -> None:
+    other = str(saved(tiny(architecture, **changes), tmp_path / "other"))
+    report = check_models([words["a"], other], words["base"])
+    assert not report.mergeable
+    (told,) = report.reasons
+    assert told.startswith(f"{other}: config.json") or "layers" in told
+    assert re.search(reason, told), told
+
+
+def test_the_first_tensor_that_differs_is_named() -> None:
+    models = family()
+    tensors = {name: models["a"].get(name) for name in models["a"].names}
+    name = "model.layers.1.mlp.up_proj.weight"
+    short: Weights = Loaded(models["a"].config, tensors | {name: tensors[name][:-1]})
+    assert misfit(models["base"], short) == f"{name} is [55, 32], in the base [56, 32]"
+    less = Loaded(models["a"].config, {own: one for own, one in tensors.items() if own != name})
+    assert misfit(models["base"], less) == f"{name} is missing, in the base [56, 32]"
+    assert misfit(models["base"], models["a"]) == ""
+
+
+def test_another_tokenizer_is_refused(tmp_path: Path, words: dict[str, str]) -> None:
+    other = str(saved(moved(tiny(), 5), tmp_path / "other", words=46))
+    report = check_models([words["a"], other], words["base"])
+    assert report.reasons == [f"{other}: another tokenizer than {words['base']}: 2 of 48 and 46 tokens differ"]
+
+
+def tokenizer_with(folder: Path, change: Any) -> str:
+    """A model whose tokenizer.json was changed."""
+    saved(moved(tiny(), 5), folder)
+    document = json.loads((folder / "tokenizer.json").read_text())
+    change(document)
+    (folder / "tokenizer.json").write_text(json.dumps(document))
+    return str(folder)
+
+
+def test_what_decides_nothing_may_differ(tmp_path: Path, words: dict[str, str]) -> None:
+    padding = {"strategy": "BatchLongest", "direction": "Left", "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>"}
+    other = tokenizer_with(tmp_path / "other", lambda document: document.update(padding=padding))
+    assert check_models([words["a"], other], words["base"]).mergeable
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda document: document.update(normalizer={"type": "Lowercase"}), "normalizer of tokenizer.json differs"),
+        (lambda document: document.update(pre_tokenizer=None), "pre_tokenizer of tokenizer.json differs"),
+        (lambda document: document["model"].update(merges=[["a", "b"]]), "merges"),
+        (lambda document: document["model"]["vocab"].update(w3=4, w4=3), "2 of 48 and 48 tokens differ"),
+        (lambda document: document["added_tokens"].append({"id": 60, "content": "<new>"}), "1 of 48 and 49"),
+        (lambda document: document.update(model={"type": "Unigram", "vocab": [["<pad>", 0.0]]}), "45 of 48 and 3 tokens"),
+    ],
+)
+def test_what_decides_how_text_is_read_must_agree(
+    tmp_path: Path, words: dict[str, str], change: Any, reason: str
+) -> None:
+    report = check_models([words["a"], tokenizer_with(tmp_path / "other", change)], words["base"])
+    assert len(report.reasons) == 1 and reason in report.reasons[0]
+
+
+def test_a_damaged_tokenizer_is_named(tmp_path: Path, words: dict[str, str]) -> None:
+    folder = saved(tiny(), tmp_path / "other")
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(HostError, match="tokenizer.json"):
+        check_models([words["a"], str(folder)])
+
+
+def test_another_kind_of_tokenizer_file(tmp_path: Path, words: dict[str, str]) -> None:
+    folder = saved(tiny(), tmp_path / "other")
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer.model").write_bytes(b"anything")
+    report = check_models([words["a"], str(folder)])
+    assert "tokenizer.json and tokenizer.model are not of one tokenizer" in report.reasons[0]
+    vocabulary = saved(tiny(), tmp_path / "third")
+    (vocabulary / "tokenizer.json").unlink()
+    (vocabulary / "vocab.json").write_text(json.dumps(tokens().get_vocab()))
+    more = saved(tiny(), tmp_path / "fourth")
+    (more / "tokenizer.json").unlink()
+    (more / "vocab.json").write_text(json.dumps(tokens(47).get_vocab()))
+    assert "1 of 48 and 47 tokens differ" in check_models([str(vocabulary), str(more)]).reasons[0]
+
+
+@pytest.mark.parametrize("kind", ["pickled", "truncated", "layers", "none"])
+def test_what_is_no_model_is_told(tmp_path: Path, words: dict[str, str], kind: str) -> None:
+    folder = saved(tiny(), tmp_path / "other")
+    file = folder / "model.safetensors"
+    if kind == "pickled":
+        file.rename(folder / "pytorch_model.bin")
+    elif kind == "truncated":
+        file.write_bytes(file.read_bytes()[:-100])
+    elif kind == "layers":
+        rewrite(folder, num_hidden_layers=5)
+    else:
+        folder = tmp_path / "not there"
+    with pytest.raises(HostError) as error:
+        check_models([words["a"], str(folder)])
+    assert "\n" not in str(error.value)
+
+
+def test_one_model_alone(words: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="one model alone"):
+        check_models([words["a"]])
+    assert check_models([words["a"]], words["base"]).mergeable
+
+
+def test_a_large_model_takes_less_than_a_second(tmp_path: Path) -> None:
+    """135 million weights, three models, as large as SmolLM2-135M; the files are sparse, so they cost no disk."""
+    sizes = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "vocab_size": 49152}
+    heads = {"num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 64}
+    with torch.device("meta"):
+        shapes = {name: tuple(own.shape) for name, own in tiny_on_paper(sizes | heads).named_parameters()}
+    from evolora_core.searches.merging.streaming import header, size_of
+
+    paths = []
+    for name in ("base", "a", "b"):
+        folder = saved(tiny("llama"), tmp_path / name)
+        rewrite(folder, **sizes, **heads)
+        with (folder / "model.safetensors").open("wb") as file:
+            file.write(header(shapes, "float32"))
+            file.truncate(size_of(shapes, "float32"))
+        paths.append(str(folder))
+    check_models([paths[1]], paths[0])  # imports
+    started = time.perf_counter()
+    report = check_models(paths[1:], paths[0])
+    assert report.rows[0]["parameters"] > 134e6
+    assert time.perf_counter() - started < 3  # a second where nothing else runs
+
+
+def tiny_on_paper(changes: dict[str, Any]) -> Any:
+    """A model without numbers."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", tie_word_embeddings=True, **changes))

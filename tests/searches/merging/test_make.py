@@ -1,0 +1,285 @@
+"""Model folders of recipes: ordinary, whole, the same bytes each time; and recipe files, whose faults have a line."""
+
+import json
+import shutil
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save
+from tiny_merges import ARCHITECTURES, family, family_folders, genome, moved, route, saved, tiny
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from evolora_core.errors import ConfigError
+from evolora_core.searches.merging import make
+from evolora_core.searches.merging.build import build, merged_config
+from evolora_core.searches.merging.make import make_model
+from evolora_core.searches.merging.recipe_file import load_recipe
+from evolora_core.searches.merging.streaming import BYTES, size_of, write_tensors
+from evolora_core.searches.merging.weights import FolderWeights, Loaded, Weights
+
+TIES = {"op": "ties", "inputs": ["a", "b"], "params": {"density": 0.5}}
+DEEP = route((0, 0), (1, 1, 1.5), (1, 2), (0, 2), inputs=[TIES, "c"])
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Folders of a family."""
+    return family_folders(tmp_path_factory.mktemp("family"))
+
+
+def opened(words: dict[str, str]) -> dict[str, Weights]:
+    return {name: FolderWeights(Path(word)) for name, word in words.items()}
+
+
+def made(recipe: Any, words: dict[str, str], out: Path, **how: Any) -> Path:
+    make_model(genome(recipe, 5), opened(words), "base", out, Path(words["base"]), **how)
+    return out
+
+
+shapes = st.dictionaries(
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8).filter(
+        lambda name: name != "__metadata__"
+    ),
+    st.lists(st.integers(0, 3), max_size=3).map(tuple),
+    max_size=6,
+)
+
+
+@settings(max_examples=80)
+@given(shapes, st.sampled_from(sorted(BYTES)))
+def test_the_file_is_what_safetensors_writes(
+    tmp_path_factory: pytest.TempPathFactory, sizes: dict[str, tuple[int, ...]], dtype: str
+) -> None:
+    tensors = {name: torch.randn(size).to(getattr(torch, dtype)) for name, size in sizes.items()}
+    path = tmp_path_factory.mktemp("file") / "model.safetensors"
+    write_tensors(path, sizes, lambda name: tensors[name].float(), dtype)
+    assert path.read_bytes() == save(tensors, {"format": "pt"})
+    assert path.stat().st_size == size_of(sizes, dtype) and [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_the_route_of_all_layers_is_the_model_byte_for_byte(tmp_path: Path, architecture: str) -> None:
+    folder = saved(tiny(architecture), tmp_path / "model")
+    recipe = route((0, 0), (0, 1), (0, 2), inputs=["a"])
+    out = made(recipe, {"a": str(folder), "base": str(folder)}, tmp_path / "out")
+    assert (out / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    told, was = (json.loads((one / "config.json").read_text()) for one in (out, folder))
+    assert told == {key: value for key, value in was.items() if key != "transformers_version"}
+    assert (out / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("recipe", [TIES, DEEP, route((0, 1)), "a"], ids=["ties", "deeper", "shallower", "one"])
+def test_transformers_loads_it(tmp_path: Path, architecture: str, recipe: Any) -> None:
+    words = family_folders(tmp_path / "family", architecture)
+    out = made(recipe, words, tmp_path / "new" / "out")
+    model, found = AutoModelForCausalLM.from_pretrained(out, output_loading_info=True)
+    assert not found["missing_keys"] and not found["unexpected_keys"] and not found["mismatched_keys"]
+    own = build(genome(recipe, 5), opened(words), "base")
+    assert all(torch.equal(own[name], tensor) for name, tensor in model.named_parameters())
+    ours, theirs = (AutoTokenizer.from_pretrained(folder) for folder in (out, words["base"]))
+    assert ours("w5 w6").input_ids == theirs("w5 w6").input_ids and type(ours) is type(theirs)
+    assert model.generate(torch.tensor([[5, 6]]), max_new_tokens=3).shape[1] > 2
+    assert sorted(path.name for path in out.parent.iterdir()) == ["out"]
+
+
+def test_the_same_recipe_gives_the_same_bytes(tmp_path: Path, words: dict[str, str]) -> None:
+    recipe = route((0, 0), (0, 2, 1.2), inputs=[{"op": "dare_ties", "inputs": ["a", "b"], "params": {"density": 0.5}}])
+    one, two = (made(recipe, words, tmp_path / name, sources=words) for name in ("one", "two"))
+    torch.rand(1)
+    assert {path.name for path in one.iterdir()} == {path.name for path in two.iterdir()}
+    assert all((two / path.name).read_bytes() == path.read_bytes() for path in one.iterdir())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision(tmp_path: Path, words: dict[str, str], dtype: str) -> None:
+    out = made(TIES, words, tmp_path / "out", dtype=dtype)
+    assert json.loads((out / "config.json").read_text())["dtype"] == dtype
+    own = build(genome(TIES, 5), opened(words), "base")
+    kept = load_file(out / "model.safetensors")
+    assert all(torch.equal(kept[name], tensor.to(getattr(torch, dtype))) for name, tensor in own.items())
+    with safe_open(out / "model.safetensors", "pt") as file:
+        assert file.metadata() == {"format": "pt"}
+
+
+def test_the_recipe_beside_it_makes_it_again(tmp_path: Path, words: dict[str, str]) -> None:
+    out = made(DEEP, words, tmp_path / "out", sources=words)
+    file = load_recipe(out / "recipe.json")
+    assert file.genome == genome(DEEP, 5) and file.models == words
+    again = tmp_path / "again"
+    make_model(file.genome, opened(file.models), file.base or "", again, Path(words["base"]), file.dtype, file.models)
+    assert all((again / path.name).read_bytes() == path.read_bytes() for path in out.iterdir())
+
+
+def test_only_few_tensors_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]) -> None:
+    """Each tensor is asked for once and written before the next one."""
+    models, asked = opened(words), []
+    plain = FolderWeights.get
+    monkeypatch.setattr(FolderWeights, "get", lambda self, name: asked.append(name) or plain(self, name))
+    make_model(genome(TIES), models, "base", tmp_path / "out", None)
+    assert asked == [name for name in sorted(models["a"].names) for _ in range(3)]
+    assert not (tmp_path / "out" / "tokenizer.json").exists()
+
+
+def test_a_full_disk_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 10**9, 1000))
+    with pytest.raises(ConfigError, match=r"out: the merged model takes .* GB, and 0.00 GB are free"):
+        made(TIES, words, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_left_where_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]) -> None:
+    def killed(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(make, "merged_tensor", killed)
+    with pytest.raises(KeyboardInterrupt):
+        made(TIES, words, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_one_left_is_replaced(tmp_path: Path, words: dict[str, str]) -> None:
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial" / "half").write_text("x")
+    (tmp_path / "out").mkdir()
+    assert not (made("a", words, tmp_path / "out") / "half").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_nothing_is_overwritten(tmp_path: Path, words: dict[str, str], kind: str) -> None:
+    out = tmp_path / "out"
+    if kind == "file":
+        out.write_text("x")
+    else:
+        out.mkdir()
+        (out / "mine").write_text("x")
+    with pytest.raises(ConfigError, match="not an empty folder"):
+        made(TIES, words, out)
+
+
+def test_infinities_are_not_written(tmp_path: Path) -> None:
+    models = family()
+    models["a"] = Loaded(models["a"].config, {name: 1e5 * models["a"].get(name) for name in models["a"].names})
+    with pytest.raises(ConfigError, match="NaN or infinity in float16; use bfloat16"):
+        make_model(genome("a"), models, "", tmp_path / "out", None, "float16")
+    models["a"] = Loaded(models["a"].config, {name: 1e38 * models["a"].get(name) for name in models["a"].names})
+    with pytest.raises(ConfigError, match="change the recipe"):
+        make_model(genome("a"), models, "", tmp_path / "out", None)
+    with pytest.raises(ConfigError, match="float64"):
+        make_model(genome("a"), models, "", tmp_path / "out", None, "float64")
+
+
+def test_a_model_that_transformers_would_not_load_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]
+) -> None:
+    def deeper(*arguments: Any) -> dict[str, Any]:
+        return merged_config(genome(route(*[(0, 0)] * 5, inputs=["a"])), opened(words), "base")
+
+    monkeypatch.setattr(make, "merged_config", deeper)
+    for small in (0, make.SMALL):
+        monkeypatch.setattr(make, "SMALL", small)
+        with pytest.raises(ConfigError, match=r"model.layers.4.* is not as config.json asks for"):
+            made(route((0, 0), (0, 1), (0, 1), (0, 2), inputs=["a"]), words, tmp_path / "out")
+
+
+def test_large_ones_are_checked_on_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]
+) -> None:
+    monkeypatch.setattr(make, "SMALL", 0)
+    assert made(DEEP, words, tmp_path / "out").is_dir()
+
+
+RECIPE = """\
+models: {base: nano, code: my-code, math: my-math}
+base: base
+recipe:
+  op: ties
+  inputs:
+    - code
+    - op: linear
+      inputs: [code, math]
+      params:
+        weight: [0.5, 0.7]
+  params: {density: 0.4}
+dtype: bfloat16
+"""
+
+
+def test_a_recipe_file(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE)
+    file = load_recipe(path)
+    assert file.dtype == "bfloat16" and file.tokenizer_name == "base" and set(file.used) == {"base", "code", "math"}
+    inner = {"op": "linear", "inputs": ["code", "math"], "params": {"weight": [0.5, 0.7]}}
+    assert file.genome == genome({"op": "ties", "inputs": ["code", inner], "params": {"density": 0.4}})
+
+
+def test_only_what_is_used_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text("models: {base: nano, code: my-code, math: my-math}\nrecipe: {op: linear, inputs: [math]}\n")
+    assert load_recipe(path).used == {"math": "my-math"} and load_recipe(path).tokenizer_name == "math"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("op: ties", "op: tiess", "4: .*did you mean 'ties'"),
+        ("op: linear", "op: liner", "7: .*did you mean 'linear'"),
+        ("[0.5, 0.7]", "[0.5, x]", "10: "),
+        ("[0.5, 0.7]", "[0.5]", "9: .*1 values for 2 inputs"),
+        ("[0.5, 0.7]", "[0.5, 77]", "9: .*77.0 is not from -10 to 10"),
+        ("density: 0.4", "densty: 0.4", "11: .*no parameter 'densty'"),
+        ("density: 0.4", "density: .nan", "11: "),
+        ("base: base\n", "", "2: .*'ties' works on differences from a common base; add the key `base`"),
+        ("base: base\n", "base: nope\n", "2: .*model 'nope' is unknown; `models` has base, code, math"),
+        ("inputs: [code, math]", "inputs: [code, mth]", "3: .*model 'mth' is unknown"),
+        ("inputs: [code, math]", "inputs: [code, 7]", "8: .*expected a model's name"),
+        ("inputs: [code, math]", "inputs: []", "8: .*at least 1"),
+        ("inputs: [code, math]", "input: [code, math]", "8: .*unknown key 'input'; did you mean 'inputs'"),
+        ("dtype: bfloat16", "dtype: float8", "12: key 'dtype'"),
+        ("dtype: bfloat16", "tokenizer: nope", "12: key 'tokenizer': model 'nope'"),
+        ("dtype: bfloat16", "seed: -1", "12: key 'seed'"),
+        ("models: {base: nano, code: my-code, math: my-math}\n", "", "key 'models' is missing"),
+        ("recipe:", "recept:", "unknown key 'recept'; did you mean 'recipe'"),
+    ],
+)
+def test_faults_of_a_recipe_have_a_line(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    assert old in RECIPE
+    path.write_text(RECIPE.replace(old, new, 1))
+    with pytest.raises(ConfigError, match=rf"recipe.yaml:.*{reason}") as error:
+        load_recipe(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "reason"),
+    [
+        ("{op: layers, inputs: [a], route: [{input: 1, layer: 0}]}", "input 1 is not there"),
+        ("{op: layers, inputs: [a]}", "key 'route' is missing"),
+        ("{op: layers, inputs: [a], route: [{input: 0, layer: 0, scale: 0}]}", "greater than 0"),
+        ("{op: linear, inputs: [{op: linear, inputs: [{op: linear, inputs: [{op: linear, inputs: [a]}]}]}]}", "4 oper"),
+        ("[a]", "expected a model's name"),
+    ],
+)
+def test_faults_of_routes_and_trees(tmp_path: Path, recipe: str, reason: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"models: {{a: nano}}\nrecipe: {recipe}\n")
+    with pytest.raises(ConfigError, match=rf"recipe.yaml:2: .*{reason}"):
+        load_recipe(path)
+
+
+def test_a_moved_model_is_another(tmp_path: Path) -> None:
+    """The helpers of these tests make different models."""
+    one, two = tiny(), moved(tiny(), 1)
+    assert not torch.equal(one.get_input_embeddings().weight, two.get_input_embeddings().weight)

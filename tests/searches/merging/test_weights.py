@@ -1,0 +1,140 @@
+"""Weights by name: what a folder gives is what the model has, and nothing else is read as a model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_merges import ARCHITECTURES, family, moved, saved, tiny
+
+from evolora_core.errors import HostError
+from evolora_core.searches.merging.weights import (
+    FolderWeights,
+    Loaded,
+    drift,
+    layer_of,
+    layers_in,
+    open_model,
+    place_of,
+)
+
+
+def rewrite(folder: Path, **changes: Any) -> None:
+    """Change keys of config.json."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize("architecture", [*ARCHITECTURES, "gemma3_text"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_folder_gives_what_the_model_has(tmp_path: Path, architecture: str, tied: bool) -> None:
+    model = tiny(architecture, tie_word_embeddings=tied)
+    there, here = open_model(str(saved(model, tmp_path / "model"))), Loaded.of(model)
+    assert set(there.names) == set(here.names)
+    assert ("lm_head.weight" in there.names) is not tied
+    for name in here.names:
+        assert torch.equal(there.get(name), here.get(name)) and there.shape(name) == here.shape(name)
+        assert there.get(name).dtype == torch.float32
+    volatile = {"architectures", "dtype", "_name_or_path", "transformers_version"}
+    assert {key: there.config[key] for key in there.config if key not in volatile} == {
+        key: here.config[key] for key in here.config if key not in volatile
+    }
+
+
+def test_shards_and_half_precision_are_read(tmp_path: Path) -> None:
+    model = tiny().to(torch.bfloat16)
+    folder = saved(model, tmp_path / "model", max_shard_size="20KB")
+    assert len(list(folder.glob("*.safetensors"))) > 2
+    there = FolderWeights(folder)
+    for name, own in model.named_parameters():
+        assert torch.equal(there.get(name), own.float()) and there.get(name).dtype == torch.float32
+        assert torch.equal(there.rows(name, 3), own.float()[::3])
+
+
+def test_a_stored_copy_of_a_tied_head_is_no_tensor_of_its_own(tmp_path: Path) -> None:
+    folder = saved(tiny(tie_word_embeddings=False), tmp_path / "model")
+    rewrite(folder, tie_word_embeddings=True)
+    assert "lm_head.weight" not in FolderWeights(folder).names
+
+
+def test_constants_of_older_files_are_no_weights(tmp_path: Path) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    file = folder / "model.safetensors"
+    more = {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4), "mask": torch.ones(3, dtype=torch.uint8)}
+    names = FolderWeights(folder).names
+    save_file(load_file(file) | more, file)
+    assert FolderWeights(folder).names == names
+
+
+def test_names_of_layers() -> None:
+    assert layer_of("model.layers.3.mlp.up_proj.weight") == ("model.layers", 3, "mlp.up_proj.weight")
+    assert layer_of("model.layers.12.mlp.experts.5.w.weight") == ("model.layers", 12, "mlp.experts.5.w.weight")
+    assert layer_of("transformer.h.0.attn.bias") == ("transformer.h", 0, "attn.bias")
+    assert layer_of("model.embed_tokens.weight") is None
+    assert layers_in(("model.norm.weight", "model.layers.7.a.b", "model.layers.0.a.b")) == 8
+
+
+def test_places() -> None:
+    assert place_of("model.embed_tokens.weight", 4) == place_of("model.layers.0.a.weight", 4) == 0
+    assert place_of("model.layers.3.a.weight", 4) == 0.75
+    for name in ("model.norm.weight", "lm_head.weight", "embed_out.weight"):
+        assert 0.999 < place_of(name, 4) < 1
+
+
+def test_drift_is_relative() -> None:
+    models = family()
+    assert drift(models["base"], models["base"]) == 0
+    assert 0.02 < drift(models["base"], models["a"]) < 0.2
+    double = Loaded(models["base"].config, {name: 2 * models["base"].get(name) for name in models["base"].names})
+    assert drift(models["base"], double) == pytest.approx(1)
+
+
+def test_pickles_are_never_opened(tmp_path: Path) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(HostError, match="never unpickled"):
+        open_model(str(folder))
+
+
+@pytest.mark.parametrize("kept", [0, 5, 100, -10])
+def test_a_truncated_file_is_named(tmp_path: Path, kept: int) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(HostError, match="model.safetensors: .*save the weights anew") as error:
+        open_model(str(folder))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, the weights have 3 layers"),
+        ({"num_hidden_layers": 2}, "the weights have 3 layers"),
+        ({"num_hidden_layers": "3"}, "num_hidden_layers is '3'"),
+        ({"quantization_config": {"bits": 4, "quant_method": "gptq"}}, "quantised"),
+        ({"model_type": "t5"}, "num_layers|causal|T5"),
+        ({"model_type": "nope"}, "config.json"),
+    ],
+)
+def test_a_faulty_configuration_is_refused(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    rewrite(folder, **changes)
+    with pytest.raises(HostError, match=reason):
+        open_model(str(folder))
+
+
+def test_a_configuration_that_is_no_object(tmp_path: Path) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    for text in ("[1]", "{", '{"a": NaN}'):
+        (folder / "config.json").write_text(text)
+        with pytest.raises(HostError, match="config.json"):
+            open_model(str(folder))
+
+
+def test_memory_is_shared_with_a_model_on_the_cpu() -> None:
+    model = moved(tiny(), 1)
+    name, own = next(iter(model.named_parameters()))
+    assert Loaded.of(model).get(name).data_ptr() == own.data_ptr()
