@@ -149,7 +149,10 @@ def test_what_decides_nothing_may_differ(tmp_path: Path, words: dict[str, str]) 
         (lambda document: document["model"].update(merges=[["a", "b"]]), "merges"),
         (lambda document: document["model"]["vocab"].update(w3=4, w4=3), "2 of 48 and 48 tokens differ"),
         (lambda document: document["added_tokens"].append({"id": 60, "content": "<new>"}), "1 of 48 and 49"),
-        (lambda document: document.update(model={"type": "Unigram", "vocab": [["<pad>", 0.0]]}), "45 of 48 and 3 tokens"),
+        (
+            lambda document: document.update(model={"type": "Unigram", "vocab": [["<pad>", 0.0]]}),
+            "45 of 48 and 3 tokens",
+        ),
     ],
 )
 def test_what_decides_how_text_is_read_must_agree(

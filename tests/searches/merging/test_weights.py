@@ -44,7 +44,8 @@ def test_a_folder_gives_what_the_model_has(tmp_path: Path, architecture: str, ti
 
 
 def test_shards_and_half_precision_are_read(tmp_path: Path) -> None:
-    model = tiny().to(torch.bfloat16)
+    model: Any = tiny()
+    model.to(torch.bfloat16)
     folder = saved(model, tmp_path / "model", max_shard_size="20KB")
     assert len(list(folder.glob("*.safetensors"))) > 2
     there = FolderWeights(folder)

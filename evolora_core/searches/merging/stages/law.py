@@ -70,6 +70,7 @@ def make(work: Work[Merges]) -> Made[Merged]:
     from evolora_core.searches.merging.judging.judge import Judge
     from evolora_core.searches.merging.judging.scoring import Questions
     from evolora_core.searches.merging.law import subsets
+    from evolora_core.searches.merging.operators.registry import get_operator
     from evolora_core.searches.merging.pool import pool_of
     from evolora_core.searches.merging.recipe import Genome, Merge, Node
     from evolora_core.searches.merging.stages.datasets import read_split
@@ -78,7 +79,12 @@ def make(work: Work[Merges]) -> Made[Merged]:
     weights = {name: domain.weight for name, domain in own.domains.items()}
     questions = Questions.of(pool.host, read_split(work.inputs["datasets"], "search", own.domains), weights)
     judge, size = Judge(pool, {"search": questions}), pool.host.model.num_parameters()
-    merges = [(method, subset) for subset in subsets(own.parents) for method in own.methods]
+    merges = [
+        (method, subset)
+        for subset in subsets(own.parents)
+        for method in own.methods
+        if len(subset) >= get_operator(method).fewest
+    ]
     checkpoints, done = work.folder / "checkpoints", 0
     rows: list[dict[str, Any]] = []
     if last := latest(checkpoints):
