@@ -3,7 +3,7 @@
 A recipe is a tree. Its leaves are names of models, its inner nodes are of two kinds:
 
     {"op": "ties", "inputs": ["code", "math"], "params": {"weight": [[0.5, 0.7], 1.0], "density": 0.4, "scale": 1.0}}
-    {"op": "layers", "inputs": ["code", "math"], "route": [[0, 0, 1.0], [1, 1, 1.0], [1, 1, 1.0]], "rest": 0}
+    {"op": "layers", "inputs": ["code", "math"], "route": [{"input": 0, "layer": 0}, {"input": 1, "layer": 1}]}
 
 The first merges tensors of the same name. A parameter of the whole node is a number, or one number for each group of
 layers. A parameter of each input is such a value for all of them, or a list with one for each: `weight` above is two

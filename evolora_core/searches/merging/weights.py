@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -149,6 +149,7 @@ def layer_of(name: str) -> tuple[str, int, str] | None:
     return (match[1], int(match[2]), match[3]) if match else None
 
 
+@lru_cache(maxsize=256)
 def layers_in(names: tuple[str, ...]) -> int:
     """How many layers these tensors are of."""
     return max((found[1] + 1 for name in names if (found := layer_of(name))), default=0)

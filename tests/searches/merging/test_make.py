@@ -18,10 +18,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from evolora_core.errors import ConfigError
 from evolora_core.searches.merging import make
 from evolora_core.searches.merging.build import build, merged_config
+from evolora_core.searches.merging.check import check_models
 from evolora_core.searches.merging.make import make_model
 from evolora_core.searches.merging.recipe_file import load_recipe
 from evolora_core.searches.merging.streaming import BYTES, size_of, write_tensors
-from evolora_core.searches.merging.weights import FolderWeights, Loaded, Weights
+from evolora_core.searches.merging.weights import FolderWeights, Loaded, Weights, model_path, open_model
 
 TIES = {"op": "ties", "inputs": ["a", "b"], "params": {"density": 0.5}}
 DEEP = route((0, 0), (1, 1, 1.5), (1, 2), (0, 2), inputs=[TIES, "c"])
@@ -283,3 +284,23 @@ def test_faults_of_routes_and_trees(tmp_path: Path, recipe: str, reason: str) ->
     path.write_text(f"models: {{a: nano}}\nrecipe: {recipe}\n")
     with pytest.raises(ConfigError, match=rf"recipe.yaml:2: .*{reason}"):
         load_recipe(path)
+
+
+def test_gguf_files_are_merged_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]) -> None:
+    """How such files are read is tested elsewhere; here, that their weights and tokenizer are taken."""
+    file = tmp_path / "little.gguf"
+    file.write_bytes(b"GGUF")
+
+    def load(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
+        assert path == file and dtype == torch.float32
+        return AutoModelForCausalLM.from_pretrained(words["a"]), AutoTokenizer.from_pretrained(words["a"])
+
+    monkeypatch.setattr("evolora_core.language.hosts.gguf.load_gguf", load)
+    models = {"a": open_model(str(file)), "b": open_model(words["b"])}
+    make_model(genome({"op": "linear", "inputs": ["a", "b"]}), models, "", tmp_path / "out", model_path(str(file)))
+    mean = build(genome({"op": "linear", "inputs": ["a", "b"]}), opened(words), "")
+    kept = load_file(tmp_path / "out" / "model.safetensors")
+    assert all(torch.equal(kept[name], tensor) for name, tensor in mean.items())
+    assert AutoTokenizer.from_pretrained(tmp_path / "out")("w5").input_ids == [5]
+    report = check_models([str(file), words["b"]], words["base"])
+    assert report.mergeable and report.warnings == [f"{file}: the tokenizer of a GGUF file is not compared"]

@@ -75,12 +75,10 @@ def make(work: Work[Parent]) -> Made[Drifted]:
     from evolora_core.engine.tables import write_table
     from evolora_core.errors import ConfigError
     from evolora_core.language.hosts.identity import sha256_of_weights
-    from evolora_core.searches.merging.build import merged_shapes
+    from evolora_core.searches.merging.check import misfit
     from evolora_core.searches.merging.judging.judge import fill, shell
-    from evolora_core.searches.merging.misfits import Misfit
     from evolora_core.searches.merging.pool import base_host, open_made
-    from evolora_core.searches.merging.recipe import Genome, Merge
-    from evolora_core.searches.merging.roles import BASE, MODEL, SOURCE
+    from evolora_core.searches.merging.roles import MODEL, SOURCE
     from evolora_core.searches.merging.stages.datasets import read_split
     from evolora_core.searches.merging.training import fine_tune, save_model
     from evolora_core.searches.merging.weights import Loaded, drift, open_model
@@ -89,11 +87,8 @@ def make(work: Work[Parent]) -> Made[Drifted]:
     base = Loaded.of(host.model)
     steps, loss = 0, None
     if own.model is not None:
-        recipe = Merge(op="task_arithmetic", inputs=[own.name])
-        try:
-            merged_shapes(Genome(recipe=recipe), {BASE: base, own.name: open_model(own.model)}, BASE)
-        except Misfit as error:
-            raise ConfigError(f"models.{own.name}: {own.model} cannot be merged with {host.name}: {error}") from error
+        if reason := misfit(base, open_model(own.model), host.name):
+            raise ConfigError(f"models.{own.name}: {own.model} cannot be merged: {reason}")
         (work.folder / SOURCE).write_text(json.dumps({"model": own.model}), encoding="utf-8")
     else:
         assert own.domain is not None and own.training is not None
