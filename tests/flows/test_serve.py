@@ -42,7 +42,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         )
         wait_for(lambda: (home / ADDRESS).exists(), 120)
         url = json.loads((home / ADDRESS).read_text())["url"]
-        wait_for(lambda: len(post(url, "deployments/filter", {})) == 4, 60)
+        wait_for(lambda: len(post(url, "deployments/filter", {})) == 5, 60)
         yield process, shell, url
     process.kill()
 
