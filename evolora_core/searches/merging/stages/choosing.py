@@ -3,7 +3,6 @@
 The selection items choose among its best; the test items are in neither stage.
 """
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +203,6 @@ def _leave(work: Work[Choosing], judge: "Judge", choice: Any) -> Made[Chosen]:
 
     choice.write(work.folder, work.config.kind, work.config.space)
     write_table(work.folder, "compute", judge.meter.rows())
-    (work.folder / "parents.json").write_text(json.dumps(work.config.parents), encoding="utf-8")
     facts = Chosen(kind=choice.kind, evaluations=choice.evaluations, search_score=choice.search_score)
     return Made(judge.meter.total(), facts)
 
