@@ -8,6 +8,7 @@ from evolora_core.engine.strict import Strict
 from evolora_core.errors import ConfigError
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.registry import get as get_family
+from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.searches.base import Experiment
 from evolora_core.searches.merging.kinds import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
 from evolora_core.searches.merging.settings import Budget, DataSettings, Domain, FineTuning, Gradients, Landscape, Law
@@ -51,6 +52,9 @@ class MergeExperiment(Experiment):
     device: str = Field("cpu", max_length=100, pattern=r"^(cpu|mps|cuda(:[0-9]{1,3})?)$", description="torch device")
     pretrain: bool = Field(
         False, description="train a base of its own for each seed, as the host's file says, instead of the host itself"
+    )
+    pretrain_steps: int | None = Field(
+        None, ge=1, le=10**9, description="optimizer steps of bases that the suite trains; none: those of the host file"
     )
     models: dict[Name, str] = Field(
         {}, max_length=16, description="your own fine-tuned models by name; none: specialists of the domains are made"
@@ -124,6 +128,8 @@ class MergeExperiment(Experiment):
             raise ValueError("models: one model alone cannot be merged; name two or more")
         if self.pretrain and self.models:
             raise ValueError("pretrain: your own `models` have a base already; leave out one of the two")
+        if self.pretrain_steps and not (self.pretrain or self.law):
+            raise ValueError("pretrain_steps: no base is trained; say `pretrain: true` too, or leave it out")
         if self.law and self.models:
             raise ValueError("law: it trains bases and specialists of its own; leave out `models`")
         if self.law and self.law.first_predicted > len(self.parents):
@@ -151,7 +157,11 @@ class MergeExperiment(Experiment):
 
 
 def check(config: MergeExperiment) -> None:
-    """Refuse families that do not exist, or have none of the depths. Raises ConfigError."""
+    """Refuse families that do not exist or have none of the depths, and a base that nothing says how to train. Raises
+    ConfigError.
+    """
+    if config.pretrain or config.law:
+        pretrain_config(config.host)
     for name, domain in config.domains.items():
         for word in domain.families:
             try:

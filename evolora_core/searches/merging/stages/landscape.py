@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from evolora_core.searches.merging.experiment import MergeExperiment
     from evolora_core.searches.merging.judging.judge import Judge
+    from evolora_core.searches.merging.judging.prefixes import Prefixes
+    from evolora_core.searches.merging.spaces.routes import Routes
 
 ROUTES = "evolora_core.searches.merging.spaces.routes"
 SPLITS = ("search", "test")
@@ -28,7 +30,7 @@ TABLE = "landscape"
 
 
 class Shard(Strict):
-    """The models whose number leaves this remainder."""
+    """A stretch of the models, in the order in which neighbours begin alike."""
 
     parents: list[str]
     domains: dict[str, Domain]
@@ -69,17 +71,20 @@ def request(
 
 
 def make(work: Work[Shard]) -> Made[Measured]:
-    """Leaves the table `landscape` and `compute`. A killed shard goes on from its last commit."""
+    """Leaves the table `landscape` and `compute`. A killed shard goes on from its last commit. ConfigError: a base whose
+    layers cannot be run one by one.
+    """
     import shutil
 
     from evolora_core.engine.commits import commit, latest
     from evolora_core.engine.meter import Meter
     from evolora_core.engine.tables import read_table, write_table
-    from evolora_core.searches.merging.spaces.registry import make_space
+    from evolora_core.searches.merging.judging.prefixes import Prefixes
+    from evolora_core.searches.merging.spaces.routes import Routes
 
     own, judge = work.config, _judge(work)
-    space: Any = make_space("routes", tuple(own.parents), BASE, judge.pool.layers, 1)
-    numbers = range(own.shard, space.models, own.shards)
+    space = Routes(tuple(own.parents), judge.pool.layers, BASE)
+    numbers = stretch(space, own.shard, own.shards)
     checkpoints = work.folder / "checkpoints"
     rows: list[dict[str, Any]] = []
     done = 0
@@ -87,8 +92,11 @@ def make(work: Work[Shard]) -> Made[Measured]:
         done = last.number
         judge.meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text())))
         rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
+    prefixes = Prefixes(judge, space)
+    if not rows:
+        prefixes.check()
     while len(rows) < len(numbers):
-        added = [_row(judge, space, number) for number in numbers[len(rows) : len(rows) + TOGETHER]]
+        added = [_row(prefixes, space, number) for number in numbers[len(rows) : len(rows) + TOGETHER]]
         rows += added
         done += 1
         commit(
@@ -118,23 +126,22 @@ def _judge(work: Work[Shard]) -> "Judge":
     )
 
 
-def _row(judge: "Judge", space: Any, number: int) -> dict[str, Any]:
+def stretch(space: "Routes", shard: int, shards: int) -> list[int]:
+    """The numbers of a shard's models: a part of all, sorted by genes, so that neighbours begin alike."""
+    ordered = sorted(range(space.models), key=space.numbered)
+    return ordered[shard * len(ordered) // shards : (shard + 1) * len(ordered) // shards]
+
+
+def _row(prefixes: "Prefixes", space: "Routes", number: int) -> dict[str, Any]:
     """The row of a model: what both splits say of it. `solved` has a bit for each search item, `domains` its scores."""
     import numpy as np
 
-    from evolora_core.searches.merging.judging.judge import Failed
-
     genome = space.distinct(number)
     row: dict[str, Any] = {"model": number, "genes": space.describe(number), "genome_id": genome.id}
-    try:
-        model = judge.merged(genome)
-        found = {split: judge.measure_model(model, split) for split in SPLITS}
-    except Failed as failure:
-        return (
-            row
-            | dict.fromkeys(("search_score", "test_score", "search_solved", "test_solved", "domains", "solved"))
-            | {"reason": failure.reason}
-        )
+    found = prefixes.judge(space.numbered(number))
+    if not all(np.isfinite(own.domains).all() for own in found.values()):
+        nothing = ("search_score", "test_score", "search_solved", "test_solved", "domains", "solved")
+        return row | dict.fromkeys(nothing) | {"reason": "its log-likelihood is not finite"}
     return row | {
         "search_score": found["search"].score,
         "test_score": found["test"].score,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TABLE = "merge_law"
 TOGETHER = 100  # merges between two commits
+LAMBDA = 0.3  # of each task vector, however many there are: task arithmetic as published (arXiv 2212.04089)
+DENSITY = 0.5  # share of a task vector's values that stay
 
 
 class Merges(Strict):
@@ -60,6 +62,19 @@ def request(
     )
 
 
+def settings_of(method: str, merged: int) -> dict[str, Any]:
+    """The parameters of a method for so many specialists. Nothing is tuned: a law is of a rule that one can follow."""
+    share = 1 / merged
+    return {
+        "linear": {},
+        "task_arithmetic": {"weight": LAMBDA},
+        "ties": {"weight": 1.0, "density": DENSITY},  # a mean of those that agree on the sign
+        "dare_linear": {"weight": share, "density": DENSITY},
+        "dare_ties": {"weight": share, "density": DENSITY},
+        "model_stock": {},
+    }[method]
+
+
 def make(work: Work[Merges]) -> Made[Merged]:
     """Leaves the tables `merge_law` and `compute`. A killed one goes on from its last commit."""
     import shutil
@@ -93,13 +108,8 @@ def make(work: Work[Merges]) -> Made[Merged]:
         rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
 
     def measured(method: str, subset: tuple[str, ...]) -> dict[str, Any]:
-        params: dict[str, Any] = {}
-        if method in ("task_arithmetic", "ties", "dare_ties", "dare_linear"):
-            params["weight"] = 1 / len(subset) if method != "ties" else 1.0
-        if method in ("ties", "dare_ties", "dare_linear"):
-            params["density"] = 0.5
-        genome = Genome(recipe=Merge(op=method, inputs=list[Node](subset), params=params), seed=work.seed)
-        found = judge.measure(genome)
+        recipe = Merge(op=method, inputs=list[Node](subset), params=settings_of(method, len(subset)))
+        found = judge.measure(Genome(recipe=recipe, seed=work.seed))
         return {
             "parameters": size,
             "method": method,
