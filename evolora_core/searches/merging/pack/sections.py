@@ -5,9 +5,10 @@ from pathlib import Path
 
 from evolora_core.report.comparisons import COMPARISON_PLOT, COMPARISONS
 from evolora_core.report.sections import PackPlot, PackTable, Sections
-from evolora_core.searches.merging.pack import facts, plots, plotted, tables
+from evolora_core.searches.merging.pack import facts, landscape, landscape_plots, law, plots, plotted, tables
 
 _RECIPE_TEXTS = ("space", "genome", "genome_id", "note")
+_REGRET_TEXTS = ("strategy", "share_reads", "ratio_reads")
 
 SECTIONS = Sections(
     tables={
@@ -20,6 +21,12 @@ SECTIONS = Sections(
             tables.candidate_rows, (tables.candidate_table,), texts=("first_reason",), optional=True
         ),
         "compute": PackTable(tables.cost_rows, (tables.cost_table,), optional=True),
+        "landscape_marks": PackTable(
+            landscape.mark_rows, (landscape.mark_table,), texts=("what", "genes"), optional=True
+        ),
+        "regret": PackTable(landscape.regret_rows, (landscape.regret_table,), texts=_REGRET_TEXTS, optional=True),
+        "law_fits": PackTable(law.fit_rows, (law.fit_table,), optional=True),
+        "law_points": PackTable(law.point_rows, (law.point_table,), optional=True),
     },
     plots={
         "test_by_arm": PackPlot(plotted.arm_points, plots.test_by_arm),
@@ -28,6 +35,9 @@ SECTIONS = Sections(
         "progress": PackPlot(plotted.progress_lines, plots.progress),
         "search_against_test": PackPlot(plotted.overfitting_points, plots.search_against_test),
         "diversity": PackPlot(plotted.diversity_lines, plots.diversity),
+        "landscape": PackPlot(landscape_plots.landscape_points, landscape_plots.landscape),
+        "regret": PackPlot(landscape_plots.regret_curves, landscape_plots.regret),
+        "law": PackPlot(law.law_points, law.law),
     },
     headline="merge_table",
     checks=facts.checks,

@@ -14,8 +14,8 @@ CREATE TABLE data.regrets (
     within_lo DOUBLE, within_hi DOUBLE
 );
 
--- What the landscape holds. Key: run_id, what. search_score, test_score, test_solved of: base, each parent, the optimum on
--- the search items, the optimum on the test items.
+-- What the landscape holds. Key: run_id, what. search_score, test_score, test_solved of: each parent's layers in the base's
+-- embeddings, the optimum on the search items, the optimum on the test items.
 CREATE TABLE data.landscape_marks (
     suite VARCHAR, run_id VARCHAR, condition VARCHAR, seed BIGINT, stage VARCHAR,
     what VARCHAR, model BIGINT, genes VARCHAR, search_score DOUBLE, test_score DOUBLE, test_solved DOUBLE

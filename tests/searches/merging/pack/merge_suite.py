@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from example_suite import part, suite_id, write_stage
+from instruments import LANDSCAPE, LAW, landscape_stages, law_stages
 
 from evolora_core.engine.rng import stream
 from evolora_core.engine.run_index import write_suite as write_suite_file
@@ -46,9 +47,10 @@ ROUTE = Genome(
 )  # fmt: skip
 
 
-def config(seeds: Sequence[int], conditions: Sequence[str]) -> dict[str, Any]:
+def config(seeds: Sequence[int], conditions: Sequence[str], instruments: bool) -> dict[str, Any]:
     """The resolved suite."""
     named = set(conditions)
+    asked = {"landscape": LANDSCAPE.model_dump(), "law": LAW.model_dump()} if instruments else {}
     return MergeExperiment.model_validate(
         {
             "name": suite_id(SUITE).name,
@@ -57,21 +59,28 @@ def config(seeds: Sequence[int], conditions: Sequence[str]) -> dict[str, Any]:
             "arms": {"evomerge-routes": {"like": "evomerge", "space": "routes"}} if "evomerge-routes" in named else {},
             "domains": {name: {"families": [family]} for name, family in DOMAINS.items()},
             "evaluation": {"comparisons": [p for p in COMPARISONS if {p["a"], p["b"]} <= named], "bootstrap": 1000},
+            **asked,
         }
     ).model_dump(mode="json")
 
 
 def write_suite(
-    home: Path, seeds: Sequence[int] = (0, 1, 2), conditions: Sequence[str] = CONDITIONS, items: int = 16
+    home: Path,
+    seeds: Sequence[int] = (0, 1, 2),
+    conditions: Sequence[str] = CONDITIONS,
+    items: int = 16,
+    instruments: bool = True,
 ) -> list[Slice]:
-    """Every stage of a suite; returns their slices."""
+    """Every stage of a suite, with a landscape and a law if it has `instruments`; returns their slices."""
     made = []
     for seed in seeds:
         made += [_data(home, seed), *(_parent(home, seed, name) for name in PARENTS)]
+        if instruments:
+            made += [*landscape_stages(home, SUITE, seed, PARENTS), *law_stages(home, SUITE, seed, PARENTS)]
         for condition in conditions:
             made.append(_chosen(home, condition, seed))
             made.append(_evaluate(home, condition, seed, items))
-    resolved = config(seeds, conditions)
+    resolved = config(seeds, conditions, instruments)
     write_suite_file(home, suite_id(SUITE), resolved)
     runs = [(condition, seed) for condition in conditions for seed in seeds]
     folders = {run: home / part(SUITE, *run, "evaluate").folder for run in runs}

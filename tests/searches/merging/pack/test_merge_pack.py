@@ -132,7 +132,7 @@ def test_checks_find_a_failed_candidate_that_won_and_a_stranger(tmp_path: Path) 
 
 
 def test_a_pack_without_strategies_leaves_their_tables_and_plots_out(tmp_path: Path) -> None:
-    home = stored(tmp_path / "home", seeds=(0,), conditions=("uniform", "base"), items=8)
+    home = stored(tmp_path / "home", seeds=(0,), conditions=("uniform", "base"), items=8, instruments=False)
     pack = build(home, SUITE, tmp_path / "pack", SECTIONS)
     assert not (pack / "candidates.csv").exists()
     assert {path.stem for path in (pack / "plots").glob("*.png")} == {
@@ -140,6 +140,8 @@ def test_a_pack_without_strategies_leaves_their_tables_and_plots_out(tmp_path: P
     }  # fmt: skip
     text = (pack / "README.md").read_text()
     assert "plots/progress" not in text and "`candidates`" not in text and "first failure" not in text
+    assert not any(word in text for word in ("## Landscape", "## Law", "Replayed", "regret", "law_"))
+    assert not any((pack / f"{name}.csv").exists() for name in ("landscape_marks", "regret", "law_fits", "law_points"))
     assert verify(tmp_path / "nowhere", pack, SECTIONS) == []
 
 
