@@ -12,6 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
+TRACKING := .venv/.tracking
 
 .PHONY: paper-suite test test-hostile test-distributed check install clean
 .DEFAULT_GOAL := paper-suite
@@ -19,7 +20,7 @@ STAMP := .venv/.installed
 paper-suite: $(STAMP)
 	@$(BIN)/evolora run $(SUITE)
 
-test: $(STAMP)
+test: $(TRACKING)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-hostile: $(STAMP)
@@ -41,6 +42,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one or run make PYTHON=/path/to/python3" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf]'
+	@touch $@
+
+# wandb is for whoever tracks runs, and for its tests; TRL imports it in every process wherever it is installed.
+$(TRACKING): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tracking]'
 	@touch $@
 
 clean:

@@ -22,6 +22,7 @@ BELOW = {  # a folder of the core: those that it may import, beside `errors`
     "statistics": ("engine",),
     "store": ("foreign", "engine"),
     "report": ("foreign", "engine", "language", "statistics", "store"),
+    "tracking": ("foreign", "engine", "store"),
     "pretraining": ("foreign", "engine", "language", "lora"),
     "searches": ("foreign", "engine", "language", "lora", "statistics", "store", "report", "pretraining"),
 }

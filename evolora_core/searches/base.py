@@ -106,6 +106,8 @@ class Search(Generic[Config]):
     arms         its kinds of conditions by name
     exporter     a module with `export(home, entry, suite, candidate, out)`, which writes a model of a finished run as a
                  folder and says in words what it is; "": it exports none
+    generations  the view with a row for each run and generation: suite, run_id, condition, seed, generation, and
+                 numbers, which `evolora track` hands on; "": it has none
     """
 
     name: str
@@ -117,6 +119,7 @@ class Search(Generic[Config]):
     sections: str
     arms: Mapping[str, Arm]
     exporter: str = ""
+    generations: str = ""
 
 
 AnySearch = Search[Any]

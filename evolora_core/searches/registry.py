@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evolora_core.engine import run_index
 from evolora_core.engine.plugins import search_modules
-from evolora_core.engine.run_index import SuiteId
+from evolora_core.engine.run_index import Entry, SuiteId
 from evolora_core.engine.strict import checked, config_hash, read_settings
 from evolora_core.errors import ConfigError
 from evolora_core.searches.base import DEFAULT, AnySearch, Experiment
@@ -59,6 +59,19 @@ def load_experiment(path: Path | str, overrides: Sequence[str] = ()) -> Experime
 def suite_id(experiment: Experiment) -> SuiteId:
     """Name and hash of an experiment."""
     return SuiteId(experiment.name, config_hash(experiment))
+
+
+def find_made(home: Path, run: str) -> tuple[Entry, dict[str, Any]]:
+    """The stage that made the candidates of the run that a user names, such as quickstart.ecology.s0, and its resolved
+    suite. ConfigError where it is not finished.
+    """
+
+    def training(suite: SuiteId) -> list[str]:
+        arms = search_of(run_index.read_suite(home, suite) or {}).arms.values()
+        return sorted({arm.stage.name for arm in arms if arm.stage})
+
+    entry = run_index.find_run(home, run, training)
+    return entry, run_index.read_suite(home, entry.suite_id) or {}
 
 
 def find_suite(home: Path, word: str) -> SuiteId:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +11,8 @@ from evolora_core.searches.merging.operators.registry import get_operator
 from flows.bench.timing import Row, row, side_by_side
 
 State = dict[str, Tensor]
-STEP = 0.01  # standard deviation of what a model adds to the base, whose own is 0.02
+SPREAD = 0.02  # standard deviation of the base's weights
+STEP = 0.002  # and of what a model adds to them
 RECIPES: Mapping[str, Mapping[str, float]] = {  # operators and their parameters, the same for every model
     "linear": {"weight": 1.0},
     "task_arithmetic": {"weight": 0.25},
@@ -22,7 +24,7 @@ RECIPES: Mapping[str, Mapping[str, float]] = {  # operators and their parameters
 
 def shapes(hidden: int, layers: int, vocabulary: int) -> dict[str, tuple[int, ...]]:
     """Tensors of a Llama with tied embeddings and the proportions of SmolLM2-135M, by name."""
-    wide, narrow = hidden * 8 // 3, max(1, hidden // 3)  # of the MLP, and of grouped keys and values
+    wide, narrow = _mlp(hidden), hidden // _heads(hidden)  # narrow: grouped keys and values
     layer = {
         "self_attn.q_proj": (hidden, hidden),
         "self_attn.k_proj": (narrow, hidden),
@@ -43,11 +45,36 @@ def shapes(hidden: int, layers: int, vocabulary: int) -> dict[str, tuple[int, ..
     return found
 
 
+def config(hidden: int, layers: int, vocabulary: int) -> dict[str, Any]:
+    """The settings of such a model, as config.json has them."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": hidden,
+        "intermediate_size": _mlp(hidden),
+        "num_hidden_layers": layers,
+        "num_attention_heads": _heads(hidden),
+        "num_key_value_heads": 1,
+        "vocab_size": vocabulary,
+        "tie_word_embeddings": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+    }
+
+
+def _mlp(hidden: int) -> int:
+    return hidden * 8 // 3
+
+
+def _heads(hidden: int) -> int:
+    """Heads of attention for one of keys and values: three where the width allows it."""
+    return 1 if hidden % 3 else 3
+
+
 def draw(hidden: int, layers: int, vocabulary: int, models: int) -> tuple[State, list[State]]:
     """A base of random weights and models that were moved from it at random, float32."""
     stream = torch.Generator().manual_seed(0)
     sizes = shapes(hidden, layers, vocabulary)
-    base = {name: 0.02 * torch.randn(shape, generator=stream) for name, shape in sizes.items()}
+    base = {name: SPREAD * torch.randn(shape, generator=stream) for name, shape in sizes.items()}
     return base, [
         {name: start + STEP * torch.randn(start.shape, generator=stream) for name, start in base.items()}
         for _ in range(models)

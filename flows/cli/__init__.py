@@ -31,12 +31,15 @@ from flows.cli import (
     sql,
     status,
     store,
+    track,
 )
 from flows.cli._app import app
 
 __all__ = ["app", "console", "main"]
 
-for module in (run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, merge, export, bench, doctor):
+for module in (
+    run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, merge, export, track, bench, doctor,
+):  # fmt: skip
     module.register(app)
 
 

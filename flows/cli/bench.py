@@ -1,16 +1,20 @@
 """`evolora bench …`."""
 
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter, validators
 
+from evolora_core.errors import ConfigError
 from flows.cli._app import AnyId, AtLeastOne, FromZero, Json, show
 
 Measure = Literal["generate", "transformers", "mixed", "single", "train", "prefill", "merge", "memory"]
 AtLeastTwo = Parameter(validator=validators.Number(gte=2, lte=1000))
 MergeOperator = Literal["linear", "task_arithmetic", "ties", "dare_ties", "model_stock"]
+MergePlace = Literal["disk", "memory"]
+MergeDtype = Literal["float32", "bfloat16", "float16"]
 Suite = Annotated[Path, Parameter(help="The suite to run.")]
 Settings = Annotated[list[str] | None, Parameter(name="--set", help="KEY=VALUE of the suite; may be repeated.")]
 
@@ -23,6 +27,7 @@ def register(app: App) -> None:
     app.command(bench)
     bench.command(engine, help_epilogue="Example: `evolora bench engine --host nano --population 16 --population 64`")
     bench.command(merge, help_epilogue="Example: `evolora bench merge --layers 30 --vocabulary 49152`")
+    bench.command(placebo, help_epilogue="Example: `evolora bench placebo --runs 100`")
     bench.command(ecology, help_epilogue="Example: `evolora bench ecology --host nano`")
     bench.command(orchestration, help_epilogue="Example: `evolora bench orchestration --set 'seeds=[0]'`")
     bench.command(faults, help_epilogue="Example: `evolora bench faults --kills 5`")
@@ -56,9 +61,18 @@ def engine(
 def merge(
     *,
     hidden: Annotated[int, Parameter(help="Width of the models."), AtLeastOne] = 576,
-    layers: Annotated[int, Parameter(help="Their layers; SmolLM2-135M has 30."), AtLeastOne] = 4,
-    vocabulary: Annotated[int, Parameter(help="Their tokens; SmolLM2-135M has 49152."), AtLeastOne] = 8192,
+    layers: Annotated[int, Parameter(help="Their layers; SmolLM2-135M has 30."), AtLeastOne] = 12,
+    vocabulary: Annotated[int, Parameter(help="Their tokens; SmolLM2-135M has 49152."), AtLeastOne] = 16384,
     models: Annotated[int, Parameter(help="Models to merge, beside the base."), AtLeastTwo] = 4,
+    folder: Annotated[
+        list[str] | None,
+        Parameter(help="Model of your own, from disk alone; repeat it, the base first, then those that came from it."),
+    ] = None,
+    where: Annotated[
+        list[MergePlace] | None,
+        Parameter(help="disk: from folders to a folder; memory: operators alone; may be repeated; both by default."),
+    ] = None,
+    dtype: Annotated[MergeDtype, Parameter(help="Of the random models' folders, and of what is written.")] = "float32",
     repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared."), AtLeastOne] = 3,
     threads: Annotated[int, Parameter(help="Torch threads; 0 = all cores."), FromZero] = 0,
     only: Annotated[
@@ -66,10 +80,35 @@ def merge(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Merging random models of the shape of SmolLM2 with our operators and with mergekit, which it needs."""
-    from flows.bench.merge import measure
+    """Merging models with our operators and with mergekit, which it needs: from disk to disk, with peak memory, and in
+    memory. Random models of the shape of SmolLM2 are made for it.
+    """
+    from flows.bench.merge_disk import measure as measure_disk
 
-    _keep("merge", measure(hidden, layers, vocabulary, models, repeats, threads, only or []), json)
+    if folder and (len(folder) < 3 or "memory" in (where or [])):
+        raise ConfigError("bench merge: --folder takes a base and two models or more, and goes with --where disk")
+    rows: list[dict[str, Any]] = []
+    if "disk" in (where or ["disk"]):  # first: a process that is started counts our own memory as its
+        shape = {"hidden": hidden, "layers": layers, "vocabulary": vocabulary, "models": models}
+        rows += measure_disk(shape, folder or [], dtype, repeats, threads, only or [])
+    if not folder and "memory" in (where or ["memory"]):
+        from flows.bench.merge import measure
+
+        rows += measure(hidden, layers, vocabulary, models, repeats, threads, only or [])
+    _keep("merge", rows, json)
+
+
+def placebo(
+    *,
+    runs: Annotated[int, Parameter(help="Whole comparisons of each kind."), AtLeastOne] = 100,
+    seeds: Annotated[int, Parameter(help="Seeds of each; seven can decide three comparisons."), AtLeastOne] = 7,
+    processes: Annotated[int, Parameter(help="Runs at a time."), AtLeastOne] = 2,
+    json: Json = False,
+) -> None:
+    """Merge parents that are all the same model: how many of so many comparisons see no difference, as they should."""
+    from flows.bench.placebo import measure
+
+    _keep("placebo", measure(runs, seeds, processes), json)
 
 
 def ecology(
@@ -130,14 +169,17 @@ def faults(
 
 
 def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:
-    """Print the rows and write them to a file and the store; returns the file. A note that all share is said once."""
+    """Print the rows and write them to a file and the store; returns the file. A note that rows share is said once,
+    before them.
+    """
     from evolora_core.engine.home import prepare_home
     from evolora_core.store import record_benchmark
 
-    notes = {row["note"] for row in rows}
-    if len(notes) == 1 and not as_json:
-        print(*notes)
-        show([{key: value for key, value in row.items() if key != "note"} for row in rows], as_json)
-    else:
+    groups = [(note, list(found)) for note, found in groupby(rows, lambda row: row["note"])]
+    if as_json or len(groups) > max(1, len(rows) // 2):
         show(rows, as_json)
+    else:
+        for note, found in groups:
+            print(note)
+            show([{key: value for key, value in row.items() if key != "note"} for row in found], as_json)
     return record_benchmark(prepare_home(), bench, rows)

@@ -86,24 +86,12 @@ def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     """The training stage of a run and its resolved suite. ConfigError: its search leaves no adapters."""
     from evolora_core.errors import ConfigError
     from evolora_core.searches.base import DEFAULT
+    from evolora_core.searches.registry import find_made
 
     entry, suite = find_made(home, run)
     if (search := suite.get("search", DEFAULT)) != DEFAULT:
         raise ConfigError(f"{run}: a run of the search '{search}', which leaves no adapters; name one of {DEFAULT}")
     return entry, suite
-
-
-def find_made(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
-    """The stage of a run that made its candidates, and its resolved suite."""
-    from evolora_core.engine.run_index import SuiteId, find_run, read_suite
-    from evolora_core.searches.registry import search_of
-
-    def training(suite: SuiteId) -> list[str]:
-        arms = search_of(read_suite(home, suite) or {}).arms.values()
-        return sorted({arm.stage.name for arm in arms if arm.stage})
-
-    entry = find_run(home, run, training)
-    return entry, read_suite(home, entry.suite_id) or {}
 
 
 def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "TrainedRun":

@@ -32,8 +32,8 @@ def export(
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
-    from evolora_core.searches.registry import search_of
-    from flows.cli.evaluate import check_host, find, find_made
+    from evolora_core.searches.registry import find_made, search_of
+    from flows.cli.evaluate import check_host, find
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")

@@ -34,6 +34,8 @@ def check(
 
     report = check_models(models, base)
     show(report.rows, json)
+    if report.sampled:
+        print("note: distances and cosines are estimates, from a sample of the weights", file=sys.stderr)
     for warning in report.warnings:
         print(f"warning: {printable(warning)}", file=sys.stderr)
     if not report.mergeable:
@@ -57,15 +59,7 @@ def make(
 
     file = load_recipe(recipe)
     prepare_home()
-    from evolora_core.searches.merging.make import make_model
-    from evolora_core.searches.merging.mergekit_yaml import mergekit_yaml
-    from evolora_core.searches.merging.weights import model_path, open_weights
+    from evolora_core.searches.merging.making import make_described
 
-    paths = {name: model_path(word) for name, word in file.used.items()}
-    models = {name: open_weights(path) for name, path in paths.items()}
-    base, genome = file.base or "", file.genome
-    if mergekit is not None:
-        words = {name: str(path) for name, path in paths.items()}
-        mergekit.write_text(mergekit_yaml(genome, models, base, words, file.dtype), encoding="utf-8")
-    size = make_model(genome, models, base, out, paths[file.tokenizer_name], file.dtype, file.used)
-    print(f"{out}: {size} parameters, recipe {genome.id}")
+    size = make_described(file, out, mergekit)
+    print(f"{out}: {size} parameters, recipe {file.genome.id}")

@@ -15,7 +15,7 @@ COMMANDS = [
     ["run"], ["serve"], ["status"], ["retry"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"], ["map"],
     ["evaluate"], ["host", "list"], ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
     ["bench", "orchestration"], ["bench", "faults"], ["bench", "engine"], ["bench", "ecology"], ["bench", "merge"],
-    ["merge", "check"], ["merge", "make"],
+    ["merge", "check"], ["merge", "make"], ["track"],
 ]  # fmt: skip
 HEAVY = {"torch", "prefect", "transformers", "duckdb", "pandas", "matplotlib", "datasets", "scipy"}
 

@@ -7,7 +7,8 @@ import pytest
 from example_suite import write_suite
 
 from evolora_core.report import verify
-from evolora_core.searches.adapters.pack.sections import SECTIONS
+from evolora_core.report.pack_folder import read_stamp
+from evolora_core.searches.registry import sections_of
 from evolora_core.store import frame, query, record
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +39,7 @@ def test_links_to_pages_and_folders_lead_somewhere(page: Path) -> None:
     "data", sorted((ROOT / "docs" / "paper_packs").glob("*/data")), ids=lambda data: data.parent.name
 )
 def test_a_kept_pack_that_carries_its_data_verifies_without_a_store(data: Path, tmp_path: Path) -> None:
-    assert verify(tmp_path, data.parent, SECTIONS) == []
+    assert verify(tmp_path, data.parent, sections_of(read_stamp(data.parent)["config"])) == []
 
 
 def test_the_queries_of_the_pages_are_answered(tmp_path: Path) -> None:

@@ -2,18 +2,22 @@
 tried again, a small landscape, export.
 """
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from random_host import random_host
+from tiny_merges import family_folders
 
 from evolora_core.engine.run_index import entries, find_suite, read_packs, suites
 from evolora_core.errors import ConfigError, StageError
-from evolora_core.store import query
+from evolora_core.store import frame, query
+from evolora_core.tracking.runs import tracked_runs
 from flows.cli import main
 
+PAGE = Path(__file__).parents[2] / "docs" / "merging.md"
 SUITE = """
 search: merging
 name: merges
@@ -137,6 +141,38 @@ def test_what_was_found_is_exported_as_a_model_folder(
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
     assert bool(torch.isfinite(model(**tokenizer("Compute 1 + 1.", return_tensors="pt")).logits).all())
+
+
+def test_the_example_in_python_of_the_page_runs(
+    finished: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.chdir(tmp_path)
+    for name, folder in family_folders(tmp_path / "family").items():
+        Path(folder).rename(tmp_path / {"base": "my-base", "a": "my-code", "b": "my-math", "c": "my-other"}[name])
+    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    left: dict[str, Any] = {}
+    exec(compile(block.replace("merge-quickstart", "merges"), PAGE.name, "exec"), left)
+    assert left["report"].mergeable and (tmp_path / "my-model" / "model.safetensors").is_file()
+    logits = left["model"](**left["tokenizer"]("Compute 1 + 1.", return_tensors="pt")).logits
+    assert bool(torch.isfinite(logits).all())
+    frames = left["tables"]("merges")
+    assert frames["merge_table"].equals(frame(finished.home, "FROM merge_table ORDER BY arm"))
+    assert all(len(rows) for rows in frames.values())
+    chosen, other = (left["load"]("merges.evomerge-routes.s0", candidate)[0] for candidate in (None, 3))
+    assert chosen.config.num_hidden_layers >= 1 and other.config.num_hidden_layers >= 1
+
+
+def test_what_is_tracked_is_what_the_store_has(finished: SimpleNamespace) -> None:
+    runs = {run.settings["condition"]: run for run in tracked_runs(finished.home, finished.suite, "merge_generation")}
+    assert len(runs) == 18 and not runs["uniform"].generations
+    told = [numbers["best"] for _, numbers in runs["evomerge"].generations]
+    sql = "SELECT best FROM merge_generation WHERE condition = 'evomerge' ORDER BY generation"
+    assert told == [best for (best,) in query(finished.home, sql).rows] and len(told) > 1
+    sql = "SELECT arm, test_score, flops FROM merge_table"
+    for arm, score, flops in query(finished.home, sql).rows:  # of one seed
+        assert runs[arm].scores["test/accuracy"] == score and runs[arm].scores.get("cost/flops", 0) == flops
 
 
 def test_what_cannot_be_exported_is_refused_in_one_line(finished: SimpleNamespace, tmp_path: Path) -> None:

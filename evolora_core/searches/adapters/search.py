@@ -34,4 +34,5 @@ SEARCH = Search(
     closing=closing,
     sections="evolora_core.searches.adapters.pack.sections",
     arms=ARMS,
+    generations="generation_summary",
 )

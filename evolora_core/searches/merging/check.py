@@ -9,10 +9,11 @@ from typing import Any
 
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
-from evolora_core.searches.merging.agreement import disagreement, first_difference, sized
-from evolora_core.searches.merging.distances import cosines, distances, sampled_products
+from evolora_core.searches.merging.agreement import first_difference, sized
+from evolora_core.searches.merging.distances import cosines, distances, sampled_products, steps
+from evolora_core.searches.merging.plain_config import COMPARED, plain_config, settled
 from evolora_core.searches.merging.vocabularies import difference, find_vocabulary
-from evolora_core.searches.merging.weights import Weights, layers_in, model_path, open_weights
+from evolora_core.searches.merging.weights import Described, FolderHeaders, layers_in, model_path, open_weights
 
 FAR = 0.5  # relative distance. Fine-tuning moves a model by less; models that began apart are 1.4 apart
 
@@ -25,11 +26,13 @@ class Report:
                cosines of its task vector with that of the first, second … model; else `distance` |θᵢ − θⱼ| / |θᵢ|
     reasons    why they cannot be merged
     warnings   what makes a merge unlikely to be any good
+    sampled    whether the distances and cosines are estimates, from every so many rows of each larger tensor
     """
 
     rows: list[dict[str, Any]]
     reasons: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    sampled: bool = False
 
     @property
     def mergeable(self) -> bool:
@@ -46,7 +49,7 @@ def check_models(words: Sequence[str], base: str | None = None) -> Report:
         raise ConfigError("merge check: one model alone can be merged with nothing; name another, or its --base")
     named = list(words) if base is None else [base, *words]
     paths = [model_path(word) for word in named]
-    models = [open_weights(path) for path in paths]
+    models = _open(paths)
     rows = [_row(word, model) for word, model in zip(named, models, strict=True)]
     reasons = [
         f"{one_line(words_of, 100)}: {reason}"
@@ -56,18 +59,40 @@ def check_models(words: Sequence[str], base: str | None = None) -> Report:
     warnings = _compare_vocabularies(named, paths, reasons)
     if not reasons:
         warnings += _measure(rows, models, named, base is not None)
-    return Report(rows if base is None else rows[1:] + rows[:1], reasons, warnings)
+    sampled = not reasons and max(steps(models[0]).values(), default=1) > 1
+    return Report(rows if base is None else rows[1:] + rows[:1], reasons, warnings, sampled)
 
 
-def misfit(one: Weights, other: Weights, name: str = "the base") -> str:
+def _open(paths: Sequence[Path]) -> Sequence[Described]:
+    """The models. Where their files alone settle what they are, transformers, which takes seconds, is not imported."""
+    configs: list[Mapping[str, Any]] = []
+
+    def fill(raw: dict[str, Any]) -> Mapping[str, Any]:
+        config = plain_config(raw)
+        if config is None or (configs and not settled(configs[0], config)):
+            raise _Unsettled
+        configs.append(config)
+        return config
+
+    try:
+        if all(path.is_dir() for path in paths):
+            return [FolderHeaders(path, fill) for path in paths]
+    except _Unsettled:
+        pass
+    return [open_weights(path) for path in paths]
+
+
+class _Unsettled(Exception):
+    """A configuration that transformers has to read."""
+
+
+def misfit(one: Described, other: Described, name: str = "the base") -> str:
     """Why two models cannot be merged tensor by tensor, in words; nothing where they can. `name` is that of the first
     one."""
     ours, theirs = one.config, other.config
-    for key in ("model_type", "tie_word_embeddings", "vocab_size"):
+    for key in COMPARED:
         if ours.get(key) != theirs.get(key):
             return _told(key, ours, theirs, name)
-    if key := disagreement(ours, theirs):
-        return _told(key, ours, theirs, name)
     if (deep := layers_in(other.names)) != (own := layers_in(one.names)):
         return f"it has {deep} layers, {name} has {own}; only a route joins models of two depths"
     shapes, others = ({each: model.shape(each) for each in model.names} for model in (one, other))
@@ -81,7 +106,7 @@ def _told(key: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], name: st
     return f"config.json: {key} is {here}, in {name} {there}"
 
 
-def _row(word: str, model: Weights) -> dict[str, Any]:
+def _row(word: str, model: Described) -> dict[str, Any]:
     config = model.config
     return {
         "model": word,
@@ -108,7 +133,7 @@ def _compare_vocabularies(named: Sequence[str], paths: Sequence[Path], reasons: 
     ]
 
 
-def _measure(rows: list[dict[str, Any]], models: Sequence[Weights], named: Sequence[str], based: bool) -> list[str]:
+def _measure(rows: list[dict[str, Any]], models: Sequence[Described], named: Sequence[str], based: bool) -> list[str]:
     """Fills distances in, and with a base cosines; returns warnings. Row 0 is the base if there is one."""
     products = sampled_products(models[0], models[1:])
     order = [len(models) - 1, *range(len(models) - 1)]  # there the first model comes last

@@ -7,6 +7,7 @@ dtype: bfloat16
 """
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,19 @@ class RecipeFile(Strict):
 
 def load_recipe(path: Path) -> RecipeFile:
     """Read a recipe file. ConfigError with the file, the line and the key or operator that is wrong."""
-    document = read_settings(path)
+    return _checked(read_settings(path))
+
+
+def parse_recipe(values: Mapping[str, Any]) -> RecipeFile:
+    """What stands in a recipe file, as plain data; a folder may be a path. ConfigError with the key or operator that is
+    wrong."""
+    plain = dict(values)
+    if isinstance(models := plain.get("models"), Mapping):
+        plain["models"] = {name: str(word) if isinstance(word, PathLike) else word for name, word in models.items()}
+    return _checked(Document(plain, Path("recipe"), {}, ()))
+
+
+def _checked(document: Document) -> RecipeFile:
     if "recipe" in document.values:
         _check_node(document.values["recipe"], ("recipe",), document)
     return checked(document, RecipeFile)

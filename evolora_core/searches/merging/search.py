@@ -40,4 +40,5 @@ SEARCH = Search(
         **{name: Arm(name, SEARCHING) for name in STRATEGIES},
     },
     exporter="evolora_core.searches.merging.exporting",
+    generations="merge_generation",
 )

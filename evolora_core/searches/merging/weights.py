@@ -1,33 +1,37 @@
-"""Weights of a model by name: in memory, or read from the files of a folder one tensor at a time."""
+"""Weights of a model by name: in memory, or read from the files of a folder one tensor at a time.
+
+What looks at headers alone imports no torch.
+"""
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, read_text
 from evolora_core.foreign.text import one_line
+from evolora_core.searches.merging.headers import KINDS, read_headers
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedModel
 
 LAYER = re.compile(r"(.*?)\.(\d{1,4})\.(.+)")  # the first number of a name is that of its layer
 HEADS = ("lm_head.weight", "embed_out.weight")
 BEHIND = math.nextafter(1.0, 0.0)  # the place of what comes after the last layer
 LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers")  # keys of config.json
-FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-class Weights(Protocol):
-    """A model's weights.
+class Described(Protocol):
+    """What a model's weights are, told without loading them.
 
     config    its configuration as transformers reads config.json: every default filled in
     names     of its tensors; a head that is the embedding (`tie_word_embeddings`) is not among them
@@ -42,7 +46,14 @@ class Weights(Protocol):
     def shape(self, name: str) -> tuple[int, ...]:
         """Sizes of a tensor."""
 
-    def get(self, name: str) -> Tensor:
+    def rows(self, name: str, step: int) -> NDArray[np.float32]:
+        """Every so many rows of a tensor; of a number alone, itself."""
+
+
+class Weights(Described, Protocol):
+    """A model's weights."""
+
+    def get(self, name: str) -> "Tensor":
         """A tensor, float32 on the CPU. It is not to be written to."""
 
 
@@ -51,11 +62,13 @@ class Loaded:
     """Weights in memory; `tensors` are float32."""
 
     config: Mapping[str, Any]
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, "Tensor"]
 
     @classmethod
     def of(cls, model: "PreTrainedModel") -> "Loaded":
         """The weights of a model; where they are float32 on the CPU they share its memory."""
+        import torch
+
         config = model.config.to_dict() | {"architectures": [type(model).__name__]}
         return cls(config, {name: own.detach().to("cpu", torch.float32) for name, own in model.named_parameters()})
 
@@ -66,22 +79,26 @@ class Loaded:
     def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self.tensors[name].shape)
 
-    def get(self, name: str) -> Tensor:
+    def get(self, name: str) -> "Tensor":
         return self.tensors[name]
 
+    def rows(self, name: str, step: int) -> NDArray[np.float32]:
+        return np.atleast_1d(self.tensors[name].numpy())[::step]
 
-class FolderWeights:
-    """Weights of a folder in Hugging Face's form. Its files are mapped into memory; a tensor is read when asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        """HostError, one line, for a folder that is not whole, not safetensors, quantised, or no causal language model.
-        Only headers are read."""
-        from evolora_core.language.hosts.folder import load_config, weight_files
+class FolderHeaders:
+    """What a folder in Hugging Face's form says of its weights, read from headers alone; rows are read when asked
+    for."""
+
+    def __init__(self, folder: Path, fill: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+        """`fill` gives the defaults that config.json leaves out. HostError, one line, for a folder that is not whole,
+        not safetensors, or quantised."""
+        from evolora_core.language.hosts.folder import weight_files
 
         self.folder = folder
-        self._files = {name: file for path in weight_files(folder) for name, file in _opened(folder, path)}
+        self._stored = read_headers(folder, weight_files(folder))
         raw = _raw_config(folder)
-        found = layers_in(tuple(self._files))
+        found = layers_in(tuple(self._stored))
         for key in LAYER_COUNTS:  # before transformers believes it: some fill lists of that length
             if raw.get(key, found) != found:
                 raise HostError(
@@ -90,29 +107,59 @@ class FolderWeights:
                 )
         if raw.get("quantization_config"):
             raise HostError(f"host {folder}: config.json: its weights are quantised; name the model in float form")
-        config: dict[str, Any] = load_config(folder).to_dict()
-        self.config: Mapping[str, Any] = config
+        self.config = fill(raw)
         self.names: tuple[str, ...] = tuple(
             name
-            for name, file in self._files.items()
-            if file.get_slice(name).get_dtype() in FLOATS
+            for name, stored in self._stored.items()
+            if stored.kind in KINDS
             and not name.endswith("rotary_emb.inv_freq")  # older files hold this constant
-            and not (name.endswith(HEADS) and config.get("tie_word_embeddings"))
+            and not (name.endswith(HEADS) and self.config.get("tie_word_embeddings"))
         )
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Sizes of a tensor, from the header."""
-        return tuple(self._files[name].get_slice(name).get_shape())
+        return self._stored[name].shape
 
-    def get(self, name: str) -> Tensor:
-        """A tensor [*shape], float32. Where the file has float32 it lies in the mapped file."""
-        tensor: Tensor = self._files[name].get_tensor(name)
+    def rows(self, name: str, step: int) -> NDArray[np.float32]:
+        """Every so many rows of a tensor: nothing else of it is read from the file."""
+        return self._stored[name].rows(step)
+
+
+class FolderWeights(FolderHeaders):
+    """Weights of a folder in Hugging Face's form; a tensor is read when asked for."""
+
+    def __init__(self, folder: Path, mapped: bool = True) -> None:
+        """mapped   whether tensors lie in the files, which are mapped into memory, as far as they are float32 there; or
+                    each is read anew when asked for, so that what was used for another one takes no memory
+
+        HostError, one line, for a folder that is not whole, not safetensors, quantised, or no causal language model.
+        Only headers are read.
+        """
+        from evolora_core.language.hosts.folder import load_config
+
+        super().__init__(folder, lambda raw: load_config(folder).to_dict())
+        self._mapped = mapped
+        self._files: dict[Path, Any] = {}
+
+    def get(self, name: str) -> "Tensor":
+        """A tensor [*shape], float32."""
+        import torch
+
+        stored = self._stored[name]
+        tensor: Tensor
+        if self._mapped:
+            tensor = self._open(stored.file).get_tensor(name)
+        else:
+            tensor = torch.from_numpy(stored.read())
+            tensor = tensor.view(torch.bfloat16) if stored.kind == "BF16" else tensor
         return tensor.to(torch.float32)
 
-    def rows(self, name: str, step: int) -> Tensor:
-        """Every so many rows of a tensor, float32: nothing else of it is read from the file."""
-        tensor: Tensor = self._files[name].get_tensor(name)
-        return tensor[::step].to(torch.float32)
+    def _open(self, path: Path) -> Any:
+        from safetensors import safe_open
+
+        if path not in self._files:
+            self._files[path] = safe_open(path, framework="pt")
+        return self._files[path]
 
 
 def open_model(word: str) -> Weights:
@@ -123,23 +170,32 @@ def open_model(word: str) -> Weights:
     return open_weights(model_path(word))
 
 
-def open_weights(path: Path) -> Weights:
-    """The weights of a folder or a GGUF file."""
-    from evolora_core.language.hosts.gguf import load_gguf
-
+def open_weights(path: Path, mapped: bool = True) -> Weights:
+    """The weights of a folder or a GGUF file; `mapped` as in `FolderWeights`."""
     if path.is_file():
+        import torch
+
+        from evolora_core.language.hosts.gguf import load_gguf
+
         return Loaded.of(load_gguf(path, torch.float32)[0])
-    return FolderWeights(path)
+    return FolderWeights(path, mapped)
 
 
 def model_path(word: str) -> Path:
     """The folder, or the GGUF file, that a word stands for."""
     from evolora_core.language.hosts.catalog import find_host
-    from evolora_core.language.hosts.fetch import fetch_host
-    from evolora_core.language.hosts.host import _gguf_in
 
     place = find_host(word)
-    path = place.path if place.ready else fetch_host(word)
+    if place.ready:
+        path = place.path
+    else:
+        from evolora_core.language.hosts.fetch import fetch_host
+
+        path = fetch_host(word)
+    if any(path.glob("*.safetensors")):
+        return path
+    from evolora_core.language.hosts.host import _gguf_in
+
     return _gguf_in(path) or path
 
 
@@ -168,23 +224,14 @@ def place_of(name: str, layers: int) -> float:
 def drift(base: Weights, other: Weights) -> float:
     """|θ − θ₀| / |θ₀|: how far a model is from its base, as a share of the base's own length. Both have the same
     names and shapes."""
+    import torch
+
     moved, whole = 0.0, 0.0
     for name in base.names:
         start = base.get(name)
         moved += float(torch.linalg.vector_norm(other.get(name) - start, dtype=torch.float64)) ** 2
         whole += float(torch.linalg.vector_norm(start, dtype=torch.float64)) ** 2
     return math.sqrt(moved / whole) if whole else 0.0
-
-
-def _opened(folder: Path, path: Path) -> list[tuple[str, Any]]:
-    """Names of the tensors of a file, each with the open file."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        file: Any = safe_open(path, framework="pt")
-        return [(name, file) for name in file.keys()]  # noqa: SIM118  # it is no mapping
-    except (SafetensorError, OSError, ValueError) as error:
-        raise HostError(f"host {folder}: {path.name}: {one_line(error, 160)}; save the weights anew") from error
 
 
 def _raw_config(folder: Path) -> dict[str, Any]:

@@ -2,20 +2,22 @@
 
 import json
 import re
-import time
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from test_weights import rewrite
 from tiny_merges import family, family_folders, moved, saved, tiny, tokens
+from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evolora_core.errors import ConfigError, HostError
 from evolora_core.searches.merging import distances
 from evolora_core.searches.merging.check import check_models, misfit
 from evolora_core.searches.merging.distances import cosines, sampled_products
-from evolora_core.searches.merging.weights import Loaded, Weights, drift
+from evolora_core.searches.merging.weights import Loaded, Weights, drift, open_model
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_a_family_can_be_merged(words: dict[str, str]) -> None:
     report = check_models([words[name] for name in "abc"], words["base"])
-    assert report.mergeable and not report.warnings
+    assert report.mergeable and not report.warnings and not report.sampled
     assert [row["model"] for row in report.rows] == [words[name] for name in ("a", "b", "c", "base")]
     models = family()
     for row, name in zip(report.rows, "abc", strict=False):
@@ -70,6 +72,46 @@ def test_models_that_began_apart_are_told(tmp_path: Path, words: dict[str, str],
     assert warning.startswith(f"{other}: is 1.") and "no common base" in warning
 
 
+def trained(model: PreTrainedModel, seed: int, steps: int, rate: float) -> PreTrainedModel:
+    """The model after so many steps on random sequences that repeat."""
+    stream = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.requires_grad_(True).parameters(), lr=rate)
+    for _ in range(steps):
+        ids = torch.randint(3, 48, (8, 6), generator=stream).repeat(1, 2)
+        loss: Any = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return model.requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Two bases, `0` and `1`, that were trained alike from other seeds, and two specialists of each."""
+    folder, found = tmp_path_factory.mktemp("trees"), {}
+    for base in "01":
+        found[base] = str(saved(trained(tiny(seed=int(base)), 5, 60, 3e-3), folder / base))
+        for number, name in enumerate("ab"):
+            model = AutoModelForCausalLM.from_pretrained(found[base])
+            found[base + name] = str(saved(trained(model, 10 + number, 20, 3e-4), folder / (base + name)))
+    return found
+
+
+def test_bases_of_two_seeds_are_told_and_specialists_of_one_are_not(trees: dict[str, str]) -> None:
+    for base in "01":
+        report = check_models([trees[base + "a"], trees[base + "b"]], trees[base])
+        assert report.mergeable and not report.warnings
+        assert all(0.001 < row["drift"] < 0.2 for row in report.rows[:2])
+        assert not check_models([trees[base + "a"], trees[base + "b"]]).warnings
+    strangers = [trees[name] for name in ("1", "1a", "1b")]
+    report = check_models([trees["0a"], *strangers], trees["0"])
+    assert report.mergeable and all(row["drift"] > 1 for row in report.rows[1:4]) and report.rows[0]["drift"] < 0.2
+    assert [warning.split(": ")[0] for warning in report.warnings] == strangers
+    assert all("no common base" in warning for warning in report.warnings)
+    (told,) = check_models([trees["0a"], trees["1a"]]).warnings
+    assert told.startswith(trees["1a"]) and "no common base" in told
+
+
 def test_equal_models_are_told(tmp_path: Path, words: dict[str, str]) -> None:
     report = check_models([words["a"], words["a"]], words["base"])
     assert report.warnings == [f"{words['a']}: looks the same as {words['a']}"]
@@ -81,9 +123,9 @@ def test_a_sample_is_near_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sampled_products(base, models)
     monkeypatch.setattr(distances, "SAMPLE", sum(base.get(name).numel() for name in base.names) // 16)
     near = sampled_products(base, models)
-    assert not torch.equal(near, whole)
-    assert torch.allclose(near.diagonal(), whole.diagonal(), rtol=0.1)
-    assert torch.allclose(cosines(near[:-1, :-1]), cosines(whole[:-1, :-1]), atol=0.05)
+    assert not np.array_equal(near, whole)
+    assert np.allclose(near.diagonal(), whole.diagonal(), rtol=0.1)
+    assert np.allclose(cosines(near[:-1, :-1]), cosines(whole[:-1, :-1]), atol=0.05)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +249,7 @@ def test_one_model_alone(words: dict[str, str]) -> None:
     assert check_models([words["a"]], words["base"]).mergeable
 
 
-def test_a_large_model_takes_less_than_a_second(tmp_path: Path) -> None:
+def test_of_a_large_model_a_sample_is_read(tmp_path: Path) -> None:
     """135 million weights, three models, as large as SmolLM2-135M; the files are sparse, so they cost no disk."""
     sizes = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "vocab_size": 49152}
     heads = {"num_attention_heads": 9, "num_key_value_heads": 3, "head_dim": 64}
@@ -223,11 +265,12 @@ def test_a_large_model_takes_less_than_a_second(tmp_path: Path) -> None:
             file.write(header(shapes, "float32"))
             file.truncate(size_of(shapes, "float32"))
         paths.append(str(folder))
-    check_models([paths[1]], paths[0])  # imports
-    started = time.perf_counter()
     report = check_models(paths[1:], paths[0])
-    assert report.rows[0]["parameters"] > 134e6
-    assert time.perf_counter() - started < 3  # a second where nothing else runs
+    assert report.rows[0]["parameters"] > 134e6 and report.sampled and report.rows[0]["drift"] == 0
+    read = sum(
+        shapes[name][0] // step * prod(shapes[name][1:]) for name, step in distances.steps(open_model(paths[0])).items()
+    )
+    assert read < 1.2 * distances.SAMPLE
 
 
 def tiny_on_paper(changes: dict[str, Any]) -> Any:

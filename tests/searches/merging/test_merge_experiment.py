@@ -35,6 +35,8 @@ PLAIN = {
         ({"evaluation": {"comparisons": [{"a": "base", "b": "base"}]}}, "base with itself"),
         ({"budgt": {"evaluations": 1}}, "unknown key 'budgt'; did you mean 'budget'"),
         ({"law": {}}, "law.first_predicted: there are 2 parents"),
+        ({"pretrain_steps": 3}, "pretrain_steps: no base is trained"),
+        ({"pretrain": True, "host": "smollm2-135m-q4"}, "smollm2-135m-q4.yaml: key 'pretrain': missing"),
     ],
 )
 def test_faults_are_named(change: dict[str, object], fault: str, tmp_path: Path) -> None:

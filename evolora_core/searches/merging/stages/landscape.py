@@ -71,8 +71,9 @@ def request(
 
 
 def make(work: Work[Shard]) -> Made[Measured]:
-    """Leaves the table `landscape` and `compute`. A killed shard goes on from its last commit. ConfigError: a base whose
-    layers cannot be run one by one.
+    """Leaves the table `landscape` and `compute`. A killed shard goes on from its last commit.
+
+    ConfigError: a base whose layers cannot be run one by one.
     """
     import shutil
 

@@ -1,0 +1,26 @@
+"""Makes the model that a recipe file describes, as a folder, and writes the recipe for mergekit."""
+
+from pathlib import Path
+
+from evolora_core.searches.merging.make import make_model
+from evolora_core.searches.merging.mergekit_yaml import mergekit_yaml
+from evolora_core.searches.merging.recipe_file import RecipeFile
+from evolora_core.searches.merging.weights import model_path, open_weights
+
+
+def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) -> int:
+    """Write the folder `out`, which must not exist or be empty; returns the number of the model's parameters. Models
+    that are not on this machine are fetched.
+
+    mergekit   also write the recipe as a YAML file for mergekit
+
+    HostError or ConfigError, one line, for what is no model, models that do not fit, a full disk, and a recipe that
+    mergekit cannot express.
+    """
+    paths = {name: model_path(word) for name, word in file.used.items()}
+    models = {name: open_weights(path, mapped=False) for name, path in paths.items()}
+    base = file.base or ""
+    if mergekit is not None:
+        words = {name: str(path) for name, path in paths.items()}
+        mergekit.write_text(mergekit_yaml(file.genome, models, base, words, file.dtype), encoding="utf-8")
+    return make_model(file.genome, models, base, out, paths[file.tokenizer_name], file.dtype, file.used)
