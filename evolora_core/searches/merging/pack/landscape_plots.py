@@ -11,6 +11,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from evolora_core.report.plots import STYLE
 from evolora_core.report.stored import StoredSuite
@@ -109,8 +110,8 @@ def landscape_points(stored: StoredSuite) -> pd.DataFrame:
 
 
 def landscape(points: pd.DataFrame) -> Figure:
-    """Search score against test score. Left: density of all models. Right: those that are as good as the best parent on
-    the search items, or better. A row of panels for each seed.
+    """Search score against test score. Left: density of all models. Right: those that are as good as the worst parent
+    on the search items, or better. A row of panels for each seed.
     """
     with matplotlib.rc_context(fname=STYLE):
         seeds = sorted(set(points["seed"]))
@@ -120,7 +121,7 @@ def landscape(points: pd.DataFrame) -> Figure:
             own = points[points["seed"] == seed]
             models, marks = own[own["what"].isna()], own[own["what"].notna()]
             parents = marks[~marks["what"].isin(OPTIMA)]
-            good = models[models["search"] >= parents["search"].max()]
+            good = models[models["search"] >= parents["search"].min()]
             left.hexbin(
                 models["search"], models["test"], gridsize=40, mincnt=1, cmap="Blues", linewidths=0.1,
                 norm=LogNorm(vmin=FAINTEST),
@@ -130,10 +131,11 @@ def landscape(points: pd.DataFrame) -> Figure:
                 markeredgewidth=0,
             )  # fmt: skip
             _marks(left, marks)
-            _marks(right, marks[marks["search"] >= parents["search"].max()])
+            _marks(right, marks[marks["search"] >= parents["search"].min()])
+            right.xaxis.set_major_locator(MaxNLocator(5))
             name = f"seed {seed}: " if len(seeds) > 1 else ""
             left.set_title(f"{name}all {len(models):,} models\n{correlation(models)}", fontsize=10)
-            right.set_title(f"the {len(good):,} not behind the best parent\n{correlation(good)}", fontsize=10)
+            right.set_title(f"the {len(good):,} not behind the worst parent\n{correlation(good)}", fontsize=10)
         handles: list[Artist] = [Line2D([], [], label=what, **_mark(what)) for what in MARKS]
         handles.append(Line2D([], [], color=GREY, linewidth=0.8, label="equal scores"))
         handles.append(Patch(color="#6baed6", linewidth=0, label="models (darker: more, logarithmic)"))
