@@ -9,9 +9,9 @@ from typing import Any
 
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
-from evolora_core.searches.merging.agreement import first_difference, sized
+from evolora_core.searches.merging.compatibility import misfit
 from evolora_core.searches.merging.distances import cosines, distances, sampled_products, steps
-from evolora_core.searches.merging.plain_config import COMPARED, plain_config, settled
+from evolora_core.searches.merging.plain_config import plain_config, settled
 from evolora_core.searches.merging.vocabularies import difference, find_vocabulary
 from evolora_core.searches.merging.weights import Described, FolderHeaders, layers_in, model_path, open_weights
 
@@ -84,26 +84,6 @@ def _open(paths: Sequence[Path]) -> Sequence[Described]:
 
 class _Unsettled(Exception):
     """A configuration that transformers has to read."""
-
-
-def misfit(one: Described, other: Described, name: str = "the base") -> str:
-    """Why two models cannot be merged tensor by tensor, in words; nothing where they can. `name` is that of the first
-    one."""
-    ours, theirs = one.config, other.config
-    for key in COMPARED:
-        if ours.get(key) != theirs.get(key):
-            return _told(key, ours, theirs, name)
-    if (deep := layers_in(other.names)) != (own := layers_in(one.names)):
-        return f"it has {deep} layers, {name} has {own}; only a route joins models of two depths"
-    shapes, others = ({each: model.shape(each) for each in model.names} for model in (one, other))
-    if tensor := first_difference(shapes, others):
-        return f"{tensor} is {sized(others.get(tensor))}, in {name} {sized(shapes.get(tensor))}"
-    return ""
-
-
-def _told(key: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> str:
-    here, there = (one_line(repr(config.get(key)), 80) for config in (theirs, ours))
-    return f"config.json: {key} is {here}, in {name} {there}"
 
 
 def _row(word: str, model: Described) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.registry import get as get_family
 from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.searches.base import Experiment
-from evolora_core.searches.merging.kinds import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
+from evolora_core.searches.merging.names import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
 from evolora_core.searches.merging.settings import Budget, DataSettings, Domain, FineTuning, Gradients, Landscape, Law
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]

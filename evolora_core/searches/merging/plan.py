@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from evolora_core.engine.stage import JUDGED, SHARED, Stage, Step, Suite, step_name
 from evolora_core.searches.merging.experiment import MergeExperiment
-from evolora_core.searches.merging.kinds import STRATEGIES
+from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.stages.base import BASE, named
 from evolora_core.searches.merging.stages.choosing import CONTROL, SEARCH
 from evolora_core.searches.merging.stages.datasets import DATASETS
 from evolora_core.searches.merging.stages.evaluate import EVALUATE
+from evolora_core.searches.merging.stages.landmarks import LANDMARKS
 from evolora_core.searches.merging.stages.landscape import LANDSCAPE
 from evolora_core.searches.merging.stages.law import LAW
 from evolora_core.searches.merging.stages.law_fit import LAW_FIT
@@ -65,7 +66,12 @@ def landscape(suite: Suite[MergeExperiment], seed: int, needs: Needs) -> list[St
     shards = [
         _shared(suite, seed, f"landscape-{shard}", LANDSCAPE, needs, shard=shard) for shard in range(settings.shards)
     ]
-    return [*shards, _shared(suite, seed, "regret", REGRET, {"datasets": needs["datasets"], "shards": shards})]
+    known: Needs = {"shards": shards}
+    return [
+        *shards,
+        _shared(suite, seed, "landmarks", LANDMARKS, known),
+        *(_shared(suite, seed, f"regret-{name}", REGRET, known, strategy=name) for name in settings.strategies),
+    ]
 
 
 def law(suite: Suite[MergeExperiment], seed: int, data: Step) -> list[Step]:

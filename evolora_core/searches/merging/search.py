@@ -6,7 +6,7 @@ from evolora_core.engine.stage import StageResult, Step, Suite
 from evolora_core.searches.base import Arm, HostChoice, Search
 from evolora_core.searches.comparing import compare_step
 from evolora_core.searches.merging.experiment import MergeExperiment, check
-from evolora_core.searches.merging.kinds import CONTROLS, STRATEGIES
+from evolora_core.searches.merging.names import CONTROLS, STRATEGIES
 from evolora_core.searches.merging.plan import plan
 from evolora_core.searches.merging.stages.choosing import CONTROL
 from evolora_core.searches.merging.stages.choosing import SEARCH as SEARCHING

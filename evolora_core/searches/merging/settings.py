@@ -69,7 +69,7 @@ class Landscape(Strict):
     """The whole space of layer routes is measured, and strategies are replayed on what is known of it."""
 
     strategies: list[str] = Field(
-        ["random", "evomerge", "niches", "cycleqd", "cma"],
+        ["random", "hill-climbing", "evomerge", "niches", "cycleqd", "cma"],
         min_length=1,
         max_length=20,
         description="strategies that walk the space in replay",

@@ -15,7 +15,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evolora_core.errors import ConfigError, HostError
 from evolora_core.searches.merging import distances
-from evolora_core.searches.merging.check import check_models, misfit
+from evolora_core.searches.merging.check import check_models
+from evolora_core.searches.merging.compatibility import misfit
 from evolora_core.searches.merging.distances import cosines, sampled_products
 from evolora_core.searches.merging.weights import Loaded, Weights, drift, open_model
 

@@ -12,11 +12,11 @@ from evolora_core.engine.rng import stream
 from evolora_core.searches.merging import finalists
 from evolora_core.searches.merging.evolution import Evolution, diversity, evolve
 from evolora_core.searches.merging.judging.judge import Judge
-from evolora_core.searches.merging.kinds import STRATEGIES
+from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.recipe import Genome, Merge
-from evolora_core.searches.merging.spaces.registry import make_space
+from evolora_core.searches.merging.spaces.names import make_space
 from evolora_core.searches.merging.strategies.base import Candidate, Problem, Proposal, ranked
-from evolora_core.searches.merging.strategies.registry import make_strategy
+from evolora_core.searches.merging.strategies.names import make_strategy
 
 
 class Killed(BaseException):

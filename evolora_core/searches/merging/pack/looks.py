@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from evolora_core.searches.merging.kinds import CONTROLS, PARENT, STRATEGIES
+from evolora_core.searches.merging.names import CONTROLS, PARENT, STRATEGIES
 
 Line: TypeAlias = Literal["-", "--", ":", "-."] | tuple[int, tuple[float, ...]]
 GREY, BLACK = "#7f7f7f", "#222222"
@@ -29,6 +29,7 @@ LOOKS: dict[str, tuple[str, str]] = {  # colour and marker of each kind
     "fine-tuned-mean": (BLACK, "P"),
     "multitask": (BLACK, "X"),
     "random": ("#E69F00", "o"),
+    "hill-climbing": ("#882255", "s"),
     "evomerge-as-published": ("#56B4E9", "s"),
     "evomerge": ("#0072B2", "o"),
     "cma": ("#D55E00", "^"),

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from evolora_core.report.plots import STYLE
-from evolora_core.searches.merging.kinds import STRATEGIES
+from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.pack.looks import BLACK, GREY, Line, Look, handle, looks_of
 
 BAND = 0.13  # opacity

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.searches.merging.kinds import PARENT
+from evolora_core.searches.merging.names import PARENT
 from evolora_core.searches.merging.roles import role
 from evolora_core.searches.merging.settings import Budget, Domain, FineTuning, Gradients
 from evolora_core.searches.merging.stages.datasets import family_modules
@@ -143,9 +143,9 @@ def search(work: Work[Choosing]) -> Made[Chosen]:
     from evolora_core.searches.merging import finalists
     from evolora_core.searches.merging.evolution import evolve
     from evolora_core.searches.merging.roles import BASE
-    from evolora_core.searches.merging.spaces.registry import make_space
+    from evolora_core.searches.merging.spaces.names import make_space
     from evolora_core.searches.merging.strategies.base import Problem, ranked
-    from evolora_core.searches.merging.strategies.registry import make_strategy
+    from evolora_core.searches.merging.strategies.names import make_strategy
 
     own, judge = work.config, judge_of(work)
     space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups)

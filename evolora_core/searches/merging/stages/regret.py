@@ -1,4 +1,6 @@
-"""Stage `regret`: strategies are replayed on a landscape whose every model is known, at no further cost of models."""
+"""Stages `regret-STRATEGY`: a strategy is replayed on a landscape whose every model is known, at no further cost of
+models.
+"""
 
 import json
 from collections.abc import Sequence
@@ -7,119 +9,120 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.engine.strict import Strict
-from evolora_core.searches.merging.kinds import STRATEGIES
-from evolora_core.searches.merging.roles import BASE
+from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.settings import Landscape
-from evolora_core.searches.merging.stages.landscape import ROUTES, TABLE
+from evolora_core.searches.merging.stages.landmarks import Known, inputs_of, layers_of, models, parents_in, space_of
+from evolora_core.searches.merging.stages.landscape import ROUTES
 
 if TYPE_CHECKING:
     from evolora_core.searches.merging.experiment import MergeExperiment
 
 LEFT = 0.1  # share of the gain from the best parent to the optimum that may be left
+TOGETHER = 20  # runs between two reports
 
 
-class Replay(Strict):
-    """Who walks the landscape of which models, and how often."""
+class Replay(Known):
+    """Who walks the landscape, how often, and how far."""
 
-    parents: list[str]
-    layers: int
+    strategy: str
     items: list[int]  # search items of each domain
-    landscape: Landscape
+    runs: int
+    evaluations: int
+    read_at: int
 
 
 class Replayed(BaseModel):
-    """Share of the runs that have at most a tenth of the gain left where the hypothesis is read, by strategy."""
+    """Share of the runs that have at most a tenth of the gain left where the hypothesis is read."""
 
-    within: dict[str, float]
+    within: float
 
 
 def request(
-    suite: "Suite[MergeExperiment]", seed: int, *, datasets: StageResult, shards: Sequence[StageResult]
+    suite: "Suite[MergeExperiment]", strategy: str, seed: int, *, shards: Sequence[StageResult]
 ) -> StageRequest:
-    """Replay on the landscape of a seed."""
+    """Replay of a strategy on the landscape of a seed."""
     config = suite.config
     assert config.landscape is not None
-    also = [ROUTES, *(STRATEGIES[name].module for name in config.landscape.strategies)]
     return stage_request(
         suite,
-        "regret",
+        f"regret-{strategy}",
         SHARED,
         seed,
         entry=__name__,
-        also=also,
-        config=Replay(
-            parents=config.parents,
-            layers=int(shards[0].summary["layers"]),  # type: ignore[arg-type]
-            items=[config.data.search] * len(config.domains),
-            landscape=config.landscape,
+        also=[ROUTES, STRATEGIES[strategy].module],
+        config=replay(
+            config.parents, layers_of(shards), [config.data.search] * len(config.domains), strategy, config.landscape
         ),
-        inputs={f"shard-{number}": result for number, result in enumerate(shards)},
+        inputs=inputs_of(shards),
         uses_host=False,
     )
 
 
+def replay(parents: Sequence[str], layers: int, items: Sequence[int], strategy: str, landscape: Landscape) -> Replay:
+    """What of a landscape's settings decides the replay of one strategy."""
+    return Replay(
+        parents=list(parents),
+        layers=layers,
+        items=list(items),
+        strategy=strategy,
+        runs=landscape.runs,
+        evaluations=landscape.evaluations,
+        read_at=landscape.read_at,
+    )
+
+
 def make(work: Work[Replay]) -> Made[Replayed]:
-    """Leaves the tables `regrets` and `landscape_marks`."""
+    """Leaves the table `regrets`."""
     import numpy as np
 
-    from evolora_core.engine.tables import read_table, write_table
+    from evolora_core.engine.tables import write_table
     from evolora_core.searches.merging.landscape import simulate
-    from evolora_core.searches.merging.spaces.registry import make_space
     from evolora_core.statistics.inference import wilson
 
     own = work.config
-    space: Any = make_space("routes", tuple(own.parents), BASE, own.layers, 1)
-    rows = sorted(
-        (row for folder in work.inputs.values() for row in read_table(folder, TABLE)), key=lambda row: row["model"]
-    )
+    rows, space = models(work.inputs.values()), space_of(own.parents, own.layers)
     nothing = "00" * ((sum(own.items) + 7) // 8)
     bits = np.array([np.frombuffer(bytes.fromhex(row["solved"] or nothing), dtype=np.uint8) for row in rows])
     score = np.array([np.nan if row["search_score"] is None else row["search_score"] for row in rows])
     domains = np.array([json.loads(row["domains"]) if row["domains"] else [np.nan] * len(own.items) for row in rows])
-    parents = [space.number((space.gene(place, 1),) * own.layers) for place in range(len(own.parents))]
-    best_parent = float(np.nanmax(score[parents]))
-    gain = float(np.nanmax(score)) - best_parent
-    found: list[dict[str, Any]] = []
-    within: dict[str, float] = {}
-    for number, name in enumerate(own.landscape.strategies):
-        (regret,) = simulate(
-            [name],
+    solved = np.unpackbits(bits, axis=1, count=sum(own.items)).astype(bool)
+    gain = float(np.nanmax(score) - np.nanmax(score[parents_in(space)]))
+    walked = []
+    for first in range(0, own.runs, TOGETHER):
+        seeds = range(first, min(first + TOGETHER, own.runs))
+        (found,) = simulate(
+            [own.strategy],
             score,
             space,
-            seeds=range(own.landscape.runs),
-            evaluations=own.landscape.evaluations,
+            seeds=seeds,
+            evaluations=own.evaluations,
             domains=domains,
-            solved=np.unpackbits(bits, axis=1, count=sum(own.items)).astype(bool),
+            solved=solved,
             item_domains=np.repeat(np.arange(len(own.items)), own.items),
         )
-        reached = (regret <= LEFT * gain).sum(axis=0)
-        for place in range(own.landscape.evaluations):
-            lo, hi = wilson(int(reached[place]), len(regret))
-            low, high = np.quantile(regret[:, place], [0.1, 0.9])
-            found.append(
-                {
-                    "strategy": name,
-                    "evaluations": place + 1,
-                    "runs": len(regret),
-                    "regret": float(regret[:, place].mean()),
-                    "regret_lo": float(low),
-                    "regret_hi": float(high),
-                    "within": float(reached[place] / len(regret)),
-                    "within_lo": lo,
-                    "within_hi": hi,
-                }
-            )
-        within[name] = float(reached[min(own.landscape.read_at, own.landscape.evaluations) - 1] / len(regret))
-        work.report(number + 1, len(own.landscape.strategies), name)
-    write_table(work.folder, "regrets", found)
-    test = np.array([np.nan if row["test_score"] is None else row["test_score"] for row in rows])
-    marks = [*zip(own.parents, parents, strict=True)]
-    marks += [("optimum of search", int(np.nanargmax(score))), ("optimum of test", int(np.nanargmax(test)))]
-    keys = ("model", "genes", "search_score", "test_score", "test_solved")
-    marked = [{"what": what} | {key: rows[model][key] for key in keys} for what, model in marks]
-    write_table(work.folder, "landscape_marks", marked)
-    return Made(0, Replayed(within=within))
+        walked.append(found)
+        work.report(seeds.stop, own.runs, "runs")
+    regret = np.concatenate(walked)
+    reached = (regret <= LEFT * gain).sum(axis=0)
+    table: list[dict[str, Any]] = []
+    for place in range(own.evaluations):
+        lo, hi = wilson(int(reached[place]), own.runs)
+        low, high = np.quantile(regret[:, place], [0.1, 0.9])
+        table.append(
+            {
+                "strategy": own.strategy,
+                "evaluations": place + 1,
+                "runs": own.runs,
+                "regret": float(regret[:, place].mean()),
+                "regret_lo": float(low),
+                "regret_hi": float(high),
+                "within": float(reached[place] / own.runs),
+                "within_lo": lo,
+                "within_hi": hi,
+            }
+        )
+    write_table(work.folder, "regrets", table)
+    return Made(0, Replayed(within=float(reached[min(own.read_at, own.evaluations) - 1] / own.runs)))
 
 
 REGRET = Stage("regret", request, make)

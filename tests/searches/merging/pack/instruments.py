@@ -16,8 +16,9 @@ from evolora_core.engine.tables import read_table, write_table
 from evolora_core.searches.merging.law import law, subsets
 from evolora_core.searches.merging.settings import Landscape, Law
 from evolora_core.searches.merging.spaces.routes import Routes
+from evolora_core.searches.merging.stages.landmarks import LANDMARKS, Known
 from evolora_core.searches.merging.stages.law_fit import LAW_FIT, Fitting
-from evolora_core.searches.merging.stages.regret import REGRET, Replay
+from evolora_core.searches.merging.stages.regret import REGRET, replay
 from evolora_core.store import Slice
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -30,11 +31,9 @@ SIZES = (110_000, 190_000, 420_000)
 
 def landscape_stages(home: Path, suite: str, seed: int, parents: tuple[str, ...]) -> list[Slice]:
     """Shards with a made-up score for each model, and strategies replayed on them."""
-    *shards, regrets = _landscape(seed, parents)
-    made = [
-        write_stage(home, part(suite, "shared", seed, f"landscape-{number}"), own) for number, own in enumerate(shards)
+    return [
+        write_stage(home, part(suite, "shared", seed, stage), own) for stage, own in _landscape(seed, parents).items()
     ]
-    return [*made, write_stage(home, part(suite, "shared", seed, "regret"), regrets)]
 
 
 def law_stages(home: Path, suite: str, seed: int, parents: tuple[str, ...]) -> list[Slice]:
@@ -48,7 +47,7 @@ def law_stages(home: Path, suite: str, seed: int, parents: tuple[str, ...]) -> l
 
 
 @cache
-def _landscape(seed: int, parents: tuple[str, ...]) -> list[Tables]:
+def _landscape(seed: int, parents: tuple[str, ...]) -> dict[str, Tables]:
     space, rng = Routes(parents, LAYERS, "base"), stream(seed, 0, 0, "merges.landscape")
     single = rng.normal(0, 0.3, (len(parents), LAYERS, space.alleles))
     rows = []
@@ -65,8 +64,15 @@ def _landscape(seed: int, parents: tuple[str, ...]) -> list[Tables]:
             row | dict.fromkeys([*found, *told]) | {"reason": "nan"} if failed else row | found | told | {"reason": ""}
         )
     shards = [{"landscape": rows[number :: LANDSCAPE.shards]} for number in range(LANDSCAPE.shards)]
-    asked = Replay(parents=list(parents), layers=LAYERS, items=[ITEMS] * len(parents), landscape=LANDSCAPE)
-    return [*shards, _made(REGRET, asked, seed, shards, ("regrets", "landscape_marks"))]
+    items = [ITEMS] * len(parents)
+    made = {f"landscape-{number}": own for number, own in enumerate(shards)}
+    made["landmarks"] = _made(
+        LANDMARKS, Known(parents=list(parents), layers=LAYERS), seed, shards, ("landscape_marks",)
+    )
+    for name in LANDSCAPE.strategies:
+        asked = replay(parents, LAYERS, items, name, LANDSCAPE)
+        made[f"regret-{name}"] = _made(REGRET, asked, seed, shards, ("regrets",))
+    return made
 
 
 @cache

@@ -13,7 +13,7 @@ from instruments import LANDSCAPE, LAW, landscape_stages, law_stages
 from evolora_core.engine.rng import stream
 from evolora_core.engine.run_index import write_suite as write_suite_file
 from evolora_core.searches.merging.experiment import MergeExperiment
-from evolora_core.searches.merging.kinds import STRATEGIES
+from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.recipe import Genome, Merge, Route, Step
 from evolora_core.statistics.comparisons import write_comparisons
 from evolora_core.store import Slice

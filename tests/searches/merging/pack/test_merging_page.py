@@ -6,10 +6,10 @@ from pathlib import Path
 import yaml
 from merge_suite import write_suite
 
-from evolora_core.searches.merging.kinds import CONTROLS, STRATEGIES
+from evolora_core.searches.merging.names import CONTROLS, STRATEGIES
 from evolora_core.searches.merging.operators.registry import operators
 from evolora_core.searches.merging.recipe_file import load_recipe
-from evolora_core.searches.merging.spaces.registry import NAMES
+from evolora_core.searches.merging.spaces.names import NAMES
 from evolora_core.store import query, record
 
 TEXT = (Path(__file__).parents[4] / "docs" / "merging.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from evolora_core.searches.merging.spaces.smooth import Smooth
 from evolora_core.searches.merging.strategies import cycleqd, evomerge_published, niches
 from evolora_core.searches.merging.strategies.base import Candidate, Proposal, ranked
 from evolora_core.searches.merging.strategies.common import attraction, pick
-from evolora_core.searches.merging.strategies.registry import make_strategy
+from evolora_core.searches.merging.strategies.names import make_strategy
 
 SMOOTH = Smooth(("a", "b", "c"), 2, 4)
 TARGET = np.array([[0.1, 0.9], [0.6, -0.2], [0.3, 0.7]])
@@ -209,3 +209,16 @@ def test_domains_take_turns_as_the_quality() -> None:
         numbers = {before[place].number for place in elites}
         used = {number for one in past if one.generation == generation for number, _ in one.proposal.parents}
         assert used and used <= numbers
+
+
+# Hill climbing
+
+
+def test_a_climber_mutates_the_best_so_far_and_nothing_else() -> None:
+    past = play(make_strategy("hill-climbing", problem_of(Operators(("a", "b", "c"), 4, 2))), by_text, 6)
+    for generation in range(1, 6):
+        best = ranked([one for one in past if one.generation < generation])[0]
+        made = [one for one in past if one.generation == generation]
+        assert len(made) == 8 and {one.proposal.parents for one in made} == {((best.number, "parent"),)}
+    genomes = [one.genome.id for one in past if one.generation]
+    assert len(set(genomes)) == len(genomes)

@@ -7,11 +7,11 @@ import pytest
 from searches.merging.strategies.toys import by_text, measured, play, problem_of
 
 from evolora_core.engine.rng import stream
-from evolora_core.searches.merging.kinds import STRATEGIES
+from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.recipe import Genome
-from evolora_core.searches.merging.spaces import registry as spaces
+from evolora_core.searches.merging.spaces import names as spaces
 from evolora_core.searches.merging.strategies.base import Candidate, Proposal, ranked
-from evolora_core.searches.merging.strategies.registry import NAMES, make_strategy
+from evolora_core.searches.merging.strategies.names import NAMES, make_strategy
 
 PARENTS = ("code", "math", "structured")
 SEEDED = [name for name in NAMES if name not in ("random", "cma")]

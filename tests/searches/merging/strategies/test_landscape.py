@@ -8,7 +8,7 @@ from searches.merging.strategies.toys import Toy, toy_of
 
 from evolora_core.searches.merging.landscape import simulate
 from evolora_core.searches.merging.spaces.routes import Routes
-from evolora_core.searches.merging.strategies.registry import NAMES
+from evolora_core.searches.merging.strategies.names import NAMES
 
 
 @pytest.fixture(scope="module")

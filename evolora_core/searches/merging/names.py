@@ -43,6 +43,7 @@ STRATEGIES: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("random", f"{_STRATEGIES}.random", "operators"),
+        Kind("hill-climbing", f"{_STRATEGIES}.hill_climbing", "operators"),
         Kind("evomerge-as-published", f"{_STRATEGIES}.evomerge_published", "operators"),
         Kind("evomerge", f"{_STRATEGIES}.evomerge", "operators"),
         Kind("cma", f"{_STRATEGIES}.cma_es", "smooth"),

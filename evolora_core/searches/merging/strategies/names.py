@@ -8,6 +8,7 @@ from evolora_core.searches.merging.strategies.base import Problem, Strategy
 _HERE = "evolora_core.searches.merging.strategies"
 NAMES: dict[str, str] = {  # name -> module, whose function `make` gives the strategy
     "random": f"{_HERE}.random",
+    "hill-climbing": f"{_HERE}.hill_climbing",
     "evomerge-as-published": f"{_HERE}.evomerge_published",
     "evomerge": f"{_HERE}.evomerge",
     "cma": f"{_HERE}.cma_es",
