@@ -1,0 +1,68 @@
+"""Reading what a child left. It may have written anything, under any name; nothing of it is executed.
+
+A child can make plain files alone, so that no name leads out of its folder; that is checked here once more, for folders
+that an unconfined program wrote in.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Unreadable(Exception):
+    """A file that is missing, no plain file, too large or not what it should be; the message is one line."""
+
+
+def read_bytes(path: Path, largest: int) -> bytes:
+    """A plain file of at most `largest` bytes."""
+    try:
+        place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreadable(f"{path.name}: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(place).st_mode):
+            raise Unreadable(f"{path.name} is no plain file")
+        with os.fdopen(place, "rb", closefd=False) as file:
+            content = file.read(largest + 1)
+    finally:
+        os.close(place)
+    if len(content) > largest:
+        raise Unreadable(f"{path.name} has more than {largest} bytes")
+    return content
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def read_json(path: Path, largest: int) -> dict[str, Any]:
+    """An object in JSON. Its values are whatever the child chose; NaN and infinity are refused."""
+    try:
+        content = json.loads(read_bytes(path, largest), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{path.name} is no JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise Unreadable(f"{path.name} holds no object")
+    return content
+
+
+def read_array(path: Path, name: str, shape: tuple[int, ...], dtype: str = "float32") -> "np.ndarray[Any, Any]":
+    """The array `name` of a safetensors file, which has to have this shape and type. Its numbers may not be finite."""
+    import safetensors
+    from safetensors.numpy import load
+
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    content = read_bytes(path, size + (1 << 20))  # its header, and nothing else
+    try:
+        found = load(content).get(name)
+    except (safetensors.SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise Unreadable(f"{path.name} holds no tensors: {error}") from None
+    if found is None:
+        raise Unreadable(f"{path.name} has no tensor {name!r}")
+    if found.shape != shape or found.dtype != np.dtype(dtype):
+        raise Unreadable(f"{path.name}: {name!r} is {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
+    return found
