@@ -1,0 +1,45 @@
+"""A program that a search tried."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evolora_core.searches.attention.curves import Curve
+from evolora_core.searches.attention.programs.rejection import Rejection
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A program of a run, and what became of it.
+
+    number      its place among all candidates of the run, from 0
+    parents     numbers of those that gave something; -1 is the baseline
+    rejection   why it has no score
+    score       gain over the baseline that is predicted at three times the largest size (nats); None: it was refused,
+                pruned or failed a guard, and is never chosen
+    lo, hi      the 95 % interval of the score; None where it is not known
+    twin        number of an earlier candidate that is the same program; None: it is new
+    flops       what it was charged
+    """
+
+    number: int
+    generation: int
+    slot: int
+    program_id: str
+    source: str
+    genome: Mapping[str, str] | None
+    operator: str
+    parents: tuple[int, ...]
+    status: str  # ok, rejected, pruned, guard, twin
+    rejection: Rejection | None
+    score: float | None
+    lo: float | None
+    hi: float | None
+    curve: Curve
+    twin: int | None
+    flops: int
+
+
+def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those with a score, the best first; of equal ones the earlier. A twin is not named again."""
+    alive = [own for own in candidates if own.score is not None and own.twin is None]
+    return sorted(alive, key=lambda own: (-(own.score or 0.0), own.number))

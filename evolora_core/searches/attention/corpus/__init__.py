@@ -1,0 +1,1 @@
+"""What the host models learn from, and the held-out texts that they are judged by."""

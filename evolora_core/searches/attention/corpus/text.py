@@ -1,0 +1,126 @@
+"""Text that every CPython ships: its documentation topics and the sources of its standard library (PSF licence).
+
+A topic or a file is either for training or held out, which a hash of its name decides, whatever the seed: so no suite
+trains on what another is judged by. Sources are held out only from the programs and libraries in `APART`, which neither
+torch nor anything else in a child process imports; the docstrings of the others could be read from its memory.
+"""
+
+import hashlib
+import sysconfig
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from evolora_core.engine.rng import stream
+from evolora_core.errors import DataError
+from evolora_core.searches.attention.corpus.alphabet import encode
+from evolora_core.searches.attention.corpus.base import Made
+from evolora_core.searches.attention.corpus.windows import apart
+
+DOCS = 0.25  # greatest share of the documentation among the rows; the rest is source
+_APART = """
+_osx_support _pydecimal aifc antigravity bdb binhex cgi cgitb chunk code codeop compileall configparser crypt curses
+dbm distutils doctest ensurepip fileinput ftplib html idlelib imaplib lib2to3 mailbox mailcap modulefinder netrc
+nntplib optparse pdb pipes plistlib poplib py_compile pyclbr pydoc rlcompleter sched shelve smtpd smtplib sndhdr
+sqlite3 sunau symtable tabnanny telnetlib this tkinter turtle turtledemo venv wave webbrowser wsgiref xdrlib xml
+xmlrpc
+"""
+APART = frozenset(_APART.split())
+_LEFT_OUT = {"__pycache__", "site-packages", "dist-packages", "test", "tests", "idle_test", "encodings", "pydoc_data"}
+
+
+def is_held_out(name: str) -> bool:
+    """Whether the hash of a topic's or a file's name puts it on the held-out side: half of all names."""
+    return hashlib.blake2b(name.encode(), digest_size=1).digest()[0] < 128
+
+
+@cache
+def topics() -> dict[str, str]:
+    """The documentation of the language by topic. A topic that contains others stands beside them."""
+    from pydoc_data.topics import topics as found
+
+    return {f"topic/{name}": text for name, text in sorted(found.items())}
+
+
+@cache
+def sources() -> dict[str, str]:
+    """The standard library's Python files by path, without its tests and tables of characters."""
+    root = Path(sysconfig.get_path("stdlib"))
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        inside = path.relative_to(root)
+        if not _LEFT_OUT & set(inside.parts) and not inside.name.startswith("_sysconfigdata"):
+            found[inside.as_posix()] = path.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def may_be_held_out(path: str) -> bool:
+    """Whether a file of the standard library is of a module that no child process has in its memory."""
+    return Path(path).parts[0].removesuffix(".py") in APART
+
+
+def cut(documents: Iterable[str], width: int) -> np.ndarray:
+    """uint8 `[N, width]`: each document cut into rows that do not overlap; what is left at its end is dropped."""
+    parts = [tokens[: len(tokens) // width * width].reshape(-1, width) for tokens in map(encode, documents)]
+    return np.concatenate([np.zeros((0, width), dtype=np.uint8), *parts])
+
+
+def choose(pools: Sequence[np.ndarray], count: int, most: float) -> list[int]:
+    """How many rows to take from the first and the second of two pools: at most a share of the first."""
+    first = min(len(pools[0]), int(count * most))
+    return [first, count - first]
+
+
+def split_text(
+    pools: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequence[str], train: int, held_out: int, seed: int
+) -> tuple[Made, list[tuple[str, Made]]]:
+    """Training rows, and held-out texts by kind, from two pools of (rows to train on, rows held out) `[_, width]`.
+
+    Held-out texts that share 32 tokens in a row with a training row or with each other are dropped.
+    """
+    orders = [stream(seed, 0, pool, "text") for pool in range(2)]
+    for (rows, others), order in zip(pools, orders, strict=True):
+        order.shuffle(rows)
+        order.shuffle(others)
+    wanted = choose([rows for rows, _ in pools], train, DOCS)
+    taken = np.concatenate([rows[:number] for (rows, _), number in zip(pools, wanted, strict=True)])
+    if len(taken) < train:
+        raise DataError(f"the text has {len(taken)} training rows of the {train} asked for; ask for fewer")
+    owner = np.repeat([0, 1], [len(others) for _, others in pools])
+    texts = np.concatenate([others for _, others in pools])
+    fit = apart(texts, taken)
+    left = [texts[fit & (owner == pool)] for pool in range(2)]
+    wanted = choose(left, held_out, DOCS)
+    made = [
+        held(rows[:number], stream(seed, 1, 0, "text", name))
+        for rows, number, name in zip(left, wanted, names, strict=True)
+    ]
+    if (found := sum(len(one.rows) for one in made)) < held_out:
+        raise DataError(f"the text has {found} held-out texts of the {held_out} asked for; ask for fewer")
+    return held(taken, stream(seed, 2, 0, "text")), list(zip(names, made, strict=True))
+
+
+def held(rows: np.ndarray, random: np.random.Generator) -> Made:
+    """Rows with lengths of their prefixes: every length equally often, up to one, in an order that is drawn."""
+    context = rows.shape[1] - 1
+    lengths = random.permutation(np.arange(len(rows)) % context) + 1
+    return Made(torch.from_numpy(rows.astype(np.int64)), torch.from_numpy(lengths.astype(np.int64)))
+
+
+def python_text(context: int, train: int, held_out: int, seed: int) -> tuple[Made, list[tuple[str, Made]]]:
+    """Training rows, and held-out texts of the kinds `docs` and `code`."""
+    width = context + 1
+    docs, code = topics(), sources()
+    pools = []
+    for documents, allowed in ((docs, docs), (code, [path for path in code if may_be_held_out(path)])):
+        outside = {name for name in allowed if is_held_out(name)}
+        pools.append(
+            (
+                cut([text for name, text in documents.items() if name not in outside], width),
+                cut([text for name, text in documents.items() if name in outside], width),
+            )
+        )
+    return split_text(pools, ("docs", "code"), train, held_out, seed)

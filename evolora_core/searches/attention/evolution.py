@@ -1,0 +1,277 @@
+"""The loop: a strategy names parents, a proposer makes programs of them, a panel measures these, the generation is
+committed.
+
+Programs of a generation are measured at the same time and committed in order, so that how many are measured at a time
+changes no byte of the result. A killed loop goes on after its last generation as if nothing had been: what is asked for
+follows from the candidates so far, and those are in the commits.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evolora_core.engine.commits import commit, latest
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.probes import reached
+from evolora_core.engine.progress import Progress
+from evolora_core.searches.attention.candidates import Candidate, ranked
+from evolora_core.searches.attention.curves import Curve, load_curve, losses_of, ratios, save_curve
+from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, Task, add
+from evolora_core.searches.attention.programs.normal import program_id
+from evolora_core.searches.attention.programs.rejection import Rejected, Rejection
+from evolora_core.searches.attention.proposers.base import Proposal, Proposer, Request, Scored
+from evolora_core.searches.attention.scaling.law import Law
+from evolora_core.searches.attention.scaling.score import score
+from evolora_core.searches.attention.settings import Budget
+from evolora_core.searches.attention.strategies import BASELINE, TRIES, parents
+
+CLEAR = 3.0  # standard errors by which a program may be behind the baseline at both smallest sizes
+RECENT = 5  # refused programs that a proposer is told of
+NAME = "baseline"
+
+
+@dataclass
+class Run:
+    """A search in the making."""
+
+    framework: str
+    template: str  # the text of the baseline in this framework
+    baseline: Curve
+    law: Law | None
+    sizes: Sequence[str]
+    seeds: Sequence[int]
+    budget: Budget
+    seed: int
+    meter: Meter
+    past: list[Candidate] = field(default_factory=list)
+
+
+def evolve(
+    strategy: str, proposer: Proposer, panel: Panel, run: Run, *, limit: int, checkpoints: Path, report: Progress
+) -> None:
+    """Propose and measure until `limit` operations are spent, or a stop rule of the budget holds. Fills `run.past`."""
+    generation = restore(run, checkpoints)
+    while run.meter.total() < limit and not _stopped(run):
+        reached("generation", number=generation)
+        first = len(run.past)
+        proposed = _propose(strategy, proposer, run, generation)
+        if not proposed:
+            break
+        known = {own.program_id: own for own in reversed(run.past) if own.twin is None}
+        fresh: list[Candidate] = []
+        for own in proposed:
+            if own.program_id in known or own.rejection:
+                continue
+            known[own.program_id] = own
+            fresh.append(own)
+        judged = {own.number: own for own in panel.map(lambda own: judge(own, panel, run), fresh)}
+        for own in proposed:
+            candidate = judged.get(own.number) or _twin(own, known, judged)
+            run.past.append(candidate)
+            run.meter.add("selection", candidate.flops, 0, sum(candidate.curve.seconds.values()))
+        generation += 1
+        added = run.past[first:]
+        commit(
+            checkpoints,
+            generation,
+            partial(_write_meter, run.meter),
+            partial(write, added),
+        )
+        reached("committed", generation=generation, folder=checkpoints)
+        best = ranked(run.past)
+        report(
+            run.meter.total(), limit, f"{len(run.past)} programs, best {best[0].score:+.4f}" if best else "none lives"
+        )
+
+
+def judge(own: Candidate, panel: Panel, run: Run) -> Candidate:
+    """Examine a program, measure it size by size, and score it. A clear loser at the two smallest sizes is left."""
+    curve, flops = Curve(), LADDER_STEPS * run.baseline.flops[run.sizes[0]]
+    if rejection := panel.check(own.source, run.framework, run.sizes):
+        return replace(own, status="rejected", rejection=rejection, curve=curve, flops=flops)
+    for place, size in enumerate(run.sizes):
+        for seed in run.seeds:
+            measured = panel.measure(Task(own.source, size, seed))
+            flops += panel.flops(measured, size, run.baseline.flops)
+            if measured.rejection:
+                return replace(own, status="rejected", rejection=measured.rejection, curve=curve, flops=flops)
+            add(curve, size, seed, measured)
+        if place == 1 and all(behind(curve, run.baseline, early, run.seeds) > CLEAR for early in run.sizes[:2]):
+            reason = Rejection(
+                "train", f"behind the baseline by {CLEAR:g} standard errors at {' and '.join(run.sizes[:2])}", ""
+            )
+            return replace(own, status="pruned", rejection=reason, curve=curve, flops=flops)
+    return scored(replace(own, curve=curve, flops=flops), run, run.seeds)
+
+
+def behind(curve: Curve, baseline: Curve, size: str, seeds: Sequence[int]) -> float:
+    """By how many standard errors of the texts a program's loss is above the baseline's at a size."""
+    gaps = np.stack([curve.texts[size, seed] - baseline.texts[size, seed] for seed in seeds]).mean(axis=0)
+    error = float(gaps.std(ddof=1)) / len(gaps) ** 0.5
+    return float(gaps.mean()) / error if error else 0.0
+
+
+def scored(own: Candidate, run: Run, seeds: Sequence[int]) -> Candidate:
+    """The score of what was measured."""
+    losses = losses_of({NAME: run.baseline, own.program_id: own.curve}, run.sizes, seeds)
+    found = score(losses, own.program_id, NAME, run.law, ratios(own.curve, run.baseline))
+    if not found.passed:
+        reason = Rejection(
+            "cost" if found.guards[0] in ("flops", "parameters") else "train", f"guard: {', '.join(found.guards)}", ""
+        )
+        return replace(own, status="guard", rejection=reason, score=None, lo=None, hi=None)
+    lo, hi = found.interval or (None, None)
+    return replace(own, status="ok", rejection=None, score=found.score, lo=lo, hi=hi)
+
+
+def _propose(strategy: str, proposer: Proposer, run: Run, generation: int) -> list[Candidate]:
+    """The programs of a generation, none of them known as far as a few tries allow; unmeasured."""
+    told = {own.number: own for own in run.past}
+    failures = tuple(_told(own) for own in run.past if own.rejection)[-RECENT:]
+    known = {own.program_id for own in run.past} | {program_id(run.template)}
+    found: list[Candidate] = []
+    for slot in range(run.budget.together):
+        numbers = parents(strategy, run.past, run.seed, generation, slot)
+        givers = tuple(_told(told[number]) if number != BASELINE else _baseline(run) for number in numbers)
+        own = None
+        for attempt in range(TRIES):
+            key = (run.seed, generation, slot + 1000 * attempt)
+            own = _candidate(
+                proposer, Request(run.framework, givers, failures, key), len(run.past) + slot, generation, slot, numbers
+            )
+            if own.program_id not in known or own.rejection:
+                break
+        assert own is not None
+        known.add(own.program_id)
+        found.append(own)
+    return found
+
+
+def _candidate(
+    proposer: Proposer, request: Request, number: int, generation: int, slot: int, numbers: tuple[int, ...]
+) -> Candidate:
+    """What a proposer makes of a request; a refused answer is a candidate too."""
+    rejection: Rejection | None = None
+    try:
+        made = proposer.propose(request)
+        identity = program_id(made.source)
+    except Rejected as error:
+        made, identity, rejection = Proposal("", None, "unusable", ()), "", error.rejection
+    used = numbers[: len(made.parents)] if made.parents else ()
+    return Candidate(
+        number, generation, slot, identity, made.source, made.genome, made.operator, used,
+        "rejected" if rejection else "proposed", rejection, None, None, None, Curve(), None, 0,
+    )  # fmt: skip
+
+
+def _twin(own: Candidate, known: Mapping[str, Candidate], judged: Mapping[int, Candidate]) -> Candidate:
+    """A program that was known, with what is known of it, at no cost; or one that is no program."""
+    if own.rejection:
+        return own
+    first = known[own.program_id]
+    first = judged.get(first.number, first)
+    return replace(
+        own, status="twin", score=first.score, lo=first.lo, hi=first.hi, rejection=first.rejection, twin=first.number
+    )
+
+
+def _told(own: Candidate) -> Scored:
+    return Scored(own.program_id, own.source, own.genome, own.score, own.rejection)
+
+
+def _baseline(run: Run) -> Scored:
+    from evolora_core.searches.attention.grammar.registry import get_grammar
+
+    return Scored(NAME, run.template, get_grammar(run.framework).baseline(), 0.0, None)
+
+
+def _stopped(run: Run) -> bool:
+    """Whether a stop rule holds: too many refused in a row, or nothing better for long."""
+    tail = run.past[-run.budget.failures :]
+    if len(tail) == run.budget.failures and all(own.rejection for own in tail):
+        return True
+    best = ranked(run.past)
+    return bool(run.budget.patience and best and len(run.past) - 1 - best[0].number >= run.budget.patience)
+
+
+def write(added: Sequence[Candidate], folder: Path) -> None:
+    """Write candidates as files: their facts as JSON, their losses as tensors."""
+    rows = []
+    for own in added:
+        facts = {key: value for key, value in vars(own).items() if key not in ("curve", "rejection", "genome")}
+        facts["genome"] = dict(own.genome) if own.genome is not None else None
+        facts["rejection"] = vars(own.rejection) if own.rejection else None
+        rows.append(facts)
+        if own.curve.texts:
+            save_curve(own.curve, folder / f"curve-{own.number}")
+    (folder / "candidates.json").write_text(json.dumps(rows), encoding="utf-8")
+
+
+def _write_meter(meter: Meter, folder: Path) -> None:
+    (folder / "meter.json").write_text(json.dumps(meter.state()), encoding="utf-8")
+
+
+def read(folder: Path) -> list[Candidate]:
+    """What `write` left."""
+    found = []
+    for facts in json.loads((folder / "candidates.json").read_text(encoding="utf-8")):
+        path = folder / f"curve-{facts['number']}"
+        rejection = Rejection(**facts.pop("rejection")) if facts["rejection"] else facts.pop("rejection")
+        curve = load_curve(path) if path.with_suffix(".json").exists() else Curve()
+        found.append(Candidate(**facts | {"parents": tuple(facts["parents"])}, rejection=rejection, curve=curve))
+    return found
+
+
+def restore(run: Run, checkpoints: Path) -> int:
+    """Take over what a killed loop committed; returns the generations that are done."""
+    last = latest(checkpoints)
+    if last is None:
+        return 0
+    run.meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text(encoding="utf-8"))))
+    for segment in last.segments:
+        run.past += read(segment)
+    return last.number
+
+
+def rows_of(past: Sequence[Candidate]) -> dict[str, list[dict[str, Any]]]:
+    """The tables `candidates`, `candidate_parents` and `attention_programs` of a run."""
+    candidates, lineage, programs = [], [], []
+    for own in past:
+        rejection = own.rejection
+        candidates.append(
+            {
+                "candidate": own.number,
+                "generation": own.generation,
+                "slot": own.slot,
+                "operator": own.operator,
+                "genome": json.dumps(dict(own.genome), sort_keys=True) if own.genome is not None else None,
+                "genome_id": own.program_id,
+                "status": "ok" if own.score is not None else "failed",
+                "reject_stage": rejection.stage if rejection else "",
+                "reason": f"{rejection.reason} {rejection.place}".strip() if rejection else "",
+                "score": own.score,
+                "fresh": own.twin is None,
+                "flops": own.flops,
+            }
+        )
+        roles = ("parent", "mate")
+        lineage += [
+            {"child": own.number, "parent": parent, "role": role}
+            for parent, role in zip(own.parents, roles, strict=False)
+            if parent != BASELINE
+        ]
+        programs.append(
+            {
+                "candidate": own.number,
+                "program_id": own.program_id,
+                "source": own.source,
+                "score_lo": own.lo,
+                "score_hi": own.hi,
+            }
+        )
+    return {"candidates": candidates, "candidate_parents": lineage, "attention_programs": programs}

@@ -1,0 +1,1 @@
+"""How a program is examined, trained and scored, with its answers kept from it."""

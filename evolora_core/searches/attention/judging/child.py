@@ -1,0 +1,125 @@
+"""What runs in a child process of the sandbox: the entries `measure` and `ladder`.
+
+Everything that is needed is imported above, since a confined child can read no more modules. The parent's reading of a
+result takes nothing for granted: from the moment that a program is loaded, this process is the program's.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from evolora_core.searches.attention.frameworks.registry import get_framework
+from evolora_core.searches.attention.host.flops import cost_of_step
+from evolora_core.searches.attention.host.model import Decoder, build
+from evolora_core.searches.attention.host.training import Trained, train
+from evolora_core.searches.attention.judging.causality import check_trained
+from evolora_core.searches.attention.judging.job import (
+    CURVE,
+    LOGITS,
+    PREFIXES,
+    RESULT,
+    TRAIN,
+    LadderJob,
+    MeasureJob,
+    source_of,
+)
+from evolora_core.searches.attention.judging.ladder import Step, climb
+from evolora_core.searches.attention.judging.loading import failed, load_program
+from evolora_core.searches.attention.judging.surroundings import check_untouched, surroundings
+from evolora_core.searches.attention.programs.rejection import Rejected
+
+_BATCH = 256  # prefixes at once
+
+
+def ladder(folder: Path) -> None:
+    """Examine the program in the folder. The result holds the steps so far, so that it outlives a kill."""
+    job, source = LadderJob.read(folder), source_of(folder)
+
+    def report(steps: Sequence[Step]) -> None:
+        _write(folder, {"steps": [asdict(step) for step in steps]})
+
+    framework = get_framework(job.framework) if job.framework is not None else None
+    climb(source, framework, job.sizes, job.context, job.baseline, job.vocab, report)
+
+
+def measure(folder: Path) -> None:
+    """Train the program in the folder and answer the prefixes."""
+    try:
+        _write(folder, _measured(folder))
+    except Rejected as error:
+        _write(folder, {"status": "rejected", "stage": error.stage, "reason": error.reason, "place": error.place})
+
+
+def _measured(folder: Path) -> dict[str, Any]:
+    job = MeasureJob.read(folder)
+    rows, asked = load_file(folder / TRAIN)["train"], load_file(folder / PREFIXES)
+    before = surroundings()
+    program = load_program(source_of(folder))
+    try:
+        cost = cost_of_step(program, job.size, job.vocab, job.spec.batch, job.spec.context)
+        model = build(program, job.size, job.vocab, job.seed)
+    except Exception as error:
+        raise failed("build", error, f"at size {job.size.name}") from error
+    try:
+        trained = train(model, rows, job.spec, job.seed)
+        check_untouched(before, "train")
+        model.eval()
+        check_trained(finite(model), rows[:1, :-1].long(), rows[1:2, :-1].long())
+        logits = answers(model, asked["prefixes"].long(), asked["lengths"].long())
+    except Exception as error:
+        raise failed("train", error, f"at size {job.size.name}") from error
+    save_file({"logits": logits.float().contiguous()}, folder / LOGITS)
+    return {
+        "status": "ok",
+        "parameters": cost.parameters,
+        "total_parameters": cost.total_parameters,
+        "flops_step": cost.flops,
+        "steps": trained.steps_done,
+        "curve": _curve(trained),
+    }
+
+
+def finite(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The model, but Rejected where it returns NaN or infinity, which compares equal to nothing."""
+
+    def call(tokens: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = model(tokens)
+        if not torch.isfinite(logits).all():
+            raise Rejected("train", "the trained model returns NaN or infinity", f"tokens {list(tokens.shape)}")
+        return logits
+
+    return call
+
+
+def answers(model: Decoder, prefixes: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Logits `[M, vocab]` behind each prefix.
+
+    Prefixes of like lengths go together, cut off behind the longest of them, which saves half the work.
+    """
+    order = torch.argsort(lengths, stable=True)
+    found: list[torch.Tensor] = []
+    with torch.no_grad():
+        for chosen in order.split(_BATCH):
+            ends = lengths[chosen]
+            logits = model(prefixes[chosen, : int(ends.max())])
+            found.append(logits[torch.arange(len(chosen)), ends - 1])
+    result = torch.empty_like(together := torch.cat(found))
+    result[order] = together
+    return result
+
+
+def _curve(trained: Trained) -> list[float]:
+    """The means of at most CURVE stretches of the training losses."""
+    losses = torch.tensor(trained.losses, dtype=torch.float64)
+    return [float(part.mean()) for part in torch.tensor_split(losses, min(CURVE, len(losses)))]
+
+
+def _write(folder: Path, result: dict[str, Any]) -> None:
+    """Written under another name first: a process that is killed leaves a whole result."""
+    (folder / "unfinished.json").write_text(json.dumps(result), encoding="utf-8")
+    (folder / "unfinished.json").rename(folder / RESULT)

@@ -1,0 +1,202 @@
+"""The parent's side of an evaluation: hands a program to a child process, and reads what comes back with suspicion.
+
+The child says how many parameters and operations a program has; time and memory are the kernel's figures, and the loss
+is taken here, from logits, against targets that the child never had.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from evolora_core.searches.attention.corpus.base import Corpus, narrow, save_train
+from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
+from evolora_core.searches.attention.host.flops import Cost
+from evolora_core.searches.attention.host.sizes import Size
+from evolora_core.searches.attention.host.training import TrainSpec
+from evolora_core.searches.attention.judging import job, learning
+from evolora_core.searches.attention.judging.ladder import Step
+from evolora_core.searches.attention.judging.loading import load_program
+from evolora_core.searches.attention.judging.sealed import losses, prefixes
+from evolora_core.searches.attention.programs.rejection import STAGES, Rejected, Rejection
+from evolora_core.searches.attention.sandbox.limits import Limits
+from evolora_core.searches.attention.sandbox.run import Outcome, Sandbox
+from evolora_core.searches.attention.sandbox.untrusted import Unreadable, read_array, read_json
+
+CHILD = "evolora_core.searches.attention.judging.child"  # what a sandbox has to load beforehand
+_LARGEST_RESULT = 1 << 20  # bytes
+_LONGEST = 500  # characters of a text that a child wrote
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One program at one size with one seed.
+
+    losses            float64 `[M]` nats of each held-out text; None: it was refused, and has no score
+    parameters        without the embedding, as the child says; 0 where it was refused
+    total_parameters  with it
+    flops             operations of one training step
+    steps             training steps that were taken
+    curve             means of equal stretches of the training losses
+    cpu_seconds       of the whole child process, by the kernel; NaN where the sandbox itself was lost
+    """
+
+    losses: np.ndarray | None
+    parameters: int
+    total_parameters: int
+    flops: int
+    steps: int
+    curve: tuple[float, ...]
+    cpu_seconds: float
+    wall_seconds: float
+    peak_bytes: int
+    rejection: Rejection | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How far up the ladder a program came; `rejection` says why no further."""
+
+    steps: tuple[Step, ...]
+    cpu_seconds: float
+    wall_seconds: float
+    rejection: Rejection | None = None
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a program is examined at: the same for all programs of a run.
+
+    baseline  what the baseline costs by the name of a size, from `baseline_costs`
+    """
+
+    sizes: tuple[Size, ...]
+    context: int
+    vocab: int
+    baseline: Mapping[str, Cost] | None = field(default=None)
+
+
+def baseline_costs(sizes: Sequence[Size], context: int, vocab: int) -> dict[str, Cost]:
+    """What causal softmax attention costs at each size. Runs the framework's own text, here."""
+    program = load_program(FRAMEWORKS["coefficient-dynamics"].source)
+    return learning.costs(program, sizes, vocab, context)
+
+
+def measure(
+    sandbox: Sandbox, source: str, size: Size, spec: TrainSpec, corpus: Corpus, seed: int, folder: Path, limits: Limits
+) -> Measured:
+    """Train a program in a child process and score its answers. A refusal is a result, never an exception.
+
+    The folder is made; the large files in it are deleted afterwards.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    job.write(job.MeasureJob(size, spec, corpus.vocab, seed), source, folder)
+    save_train(corpus, folder / job.TRAIN)
+    shown = {"prefixes": narrow(prefixes(corpus), corpus.vocab), "lengths": corpus.lengths.to(torch.int32)}
+    save_file(shown, folder / job.PREFIXES)
+    try:
+        outcome = sandbox.run(folder, f"{CHILD}:measure", limits)
+        return _measured(outcome, corpus, spec, folder)
+    finally:
+        for name in (job.TRAIN, job.PREFIXES, job.LOGITS):
+            (folder / name).unlink(missing_ok=True)
+
+
+def check(
+    sandbox: Sandbox, source: str, framework: str | None, contract: Contract, folder: Path, limits: Limits
+) -> Checked:
+    """Examine a program in a child process, stage by stage."""
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = job.LadderJob(framework, contract.sizes, contract.context, contract.vocab, contract.baseline)
+    job.write(asked, source, folder)
+    outcome = sandbox.run(folder, f"{CHILD}:ladder", limits)
+    steps: list[Step] = []
+    rejection = _ended_badly(outcome, "build")
+    try:
+        steps = _steps(read_json(folder / job.RESULT, _LARGEST_RESULT))
+    except Unreadable as error:
+        rejection = rejection or Rejection("build", "the child process left no result", str(error))
+    if steps and not steps[-1].passed:
+        rejection = Rejection(steps[-1].stage, steps[-1].reason, steps[-1].place)
+    elif rejection is None and [step.stage for step in steps] != list(LADDER):
+        rejection = Rejection("build", "the child process left stages out", "")
+    elif rejection is not None:
+        reached = LADDER[len(steps)] if len(steps) < len(LADDER) else ""
+        rejection = Rejection(rejection.stage, rejection.reason, f"at the stage {reached}" if reached else "")
+    return Checked(tuple(steps), outcome.cpu_seconds, outcome.wall_seconds, rejection)
+
+
+LADDER = STAGES[: STAGES.index("smoke") + 1]
+
+
+def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -> Measured:
+    used = (outcome.cpu_seconds, outcome.wall_seconds, outcome.peak_bytes)
+    try:
+        if (rejection := _ended_badly(outcome, "train")) is not None:
+            raise Rejected(rejection.stage, rejection.reason, rejection.place)
+        result = read_json(folder / job.RESULT, _LARGEST_RESULT)
+        if result.get("status") != "ok":
+            stage = _text(result.get("stage"))
+            raise Rejected(
+                stage if stage in STAGES else "train", _text(result.get("reason")), _text(result.get("place"))
+            )
+        logits = read_array(folder / job.LOGITS, "logits", (len(corpus.texts), corpus.vocab))
+        found = losses(torch.from_numpy(logits), corpus).numpy()
+        curve = tuple(_number(value) for value in _list(result.get("curve"))[: job.CURVE])
+        counts = [_count(result.get(name)) for name in ("parameters", "total_parameters", "flops_step", "steps")]
+        if counts[3] != spec.steps:
+            raise Rejected("train", f"it was trained for {counts[3]} steps instead of {spec.steps}")
+    except Unreadable as error:
+        return Measured(None, 0, 0, 0, 0, (), *used, Rejection("train", "the child process left no result", str(error)))
+    except Rejected as error:
+        return Measured(None, 0, 0, 0, 0, (), *used, error.rejection)
+    return Measured(found, counts[0], counts[1], counts[2], counts[3], curve, *used)
+
+
+def _ended_badly(outcome: Outcome, stage: str) -> Rejection | None:
+    """What the way in which a child ended says; None: it ended by itself and left a result."""
+    if outcome.status == "ok":
+        return None
+    named = outcome.status if outcome.status in ("timeout", "memory") else stage
+    return Rejection(named, _text(outcome.reason) or f"the child process ended as {outcome.status}")
+
+
+def _steps(result: Mapping[str, Any]) -> list[Step]:
+    """The steps that a child reports, up to the first that is out of order."""
+    steps: list[Step] = []
+    for stage, found in zip(LADDER, _list(result.get("steps")), strict=False):
+        if not isinstance(found, dict) or found.get("stage") != stage:
+            break
+        reason, place = _text(found.get("reason")), _text(found.get("place"))
+        steps.append(Step(stage, found.get("passed") is True, reason, place, _number(found.get("seconds"))))
+        if not steps[-1].passed:
+            break
+    return steps
+
+
+def _text(value: Any) -> str:
+    """One line of what a child wrote."""
+    return " ".join(str(value if value is not None else "").split())[:_LONGEST]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _number(value: Any) -> float:
+    """A finite number, or Unreadable."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Unreadable(f"{_text(value)[:40]!r} is no number")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    """A count that the store can hold, or Unreadable."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+        raise Unreadable(f"{_text(value)[:40]!r} is no count")
+    return value

@@ -1,0 +1,1 @@
+"""Mechanisms that people already know, as programs, and two that must lose."""

@@ -1,0 +1,53 @@
+"""What people put together by hand: rotary positions, QK-norm, an output gate and token shift.
+
+Source: The parts as in rope.py, qk_norm.py and gated.py; token shift after Peng et al. 2023, RWKV (arXiv 2305.13048):
+keys and values see a learned mix of this token and the one before.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def rotated(z: Tensor) -> Tensor:
+    """`z` [B, H, T, d] with channel i and i + d/2 turned together by the angle t / 10000^(2i/d)."""
+    half = z.shape[-1] // 2
+    rate = 10000.0 ** (-torch.arange(half, device=z.device) / half)
+    angle = torch.arange(z.shape[-2], device=z.device)[:, None] * rate
+    cos, sin = torch.cos(angle), torch.sin(angle)
+    left, right = z[..., :half], z[..., half:]
+    return torch.cat([left * cos - right * sin, right * cos + left * sin], dim=-1)
+
+
+class Attention(nn.Module):
+    positions = False
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.value = nn.Linear(dim, dim)
+        self.out = nn.Linear(dim, dim)
+        self.query = nn.Linear(dim, dim)
+        self.key = nn.Linear(dim, dim)
+        self.gate = nn.Linear(dim, dim)
+        self.query_norm = nn.RMSNorm(dim // heads, eps=1e-6)
+        self.key_norm = nn.RMSNorm(dim // heads, eps=1e-6)
+        self.shift_key = nn.Parameter(torch.full((dim,), 0.25))
+        self.shift_value = nn.Parameter(torch.full((dim,), 0.25))
+
+    def split(self, z: Tensor) -> Tensor:
+        """[B, T, D] -> [B, H, T, d]."""
+        return z.view(z.shape[0], z.shape[1], self.heads, -1).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`x` [B, T, D] -> [B, T, D]."""
+        before = F.pad(x, (0, 0, 1, -1))
+        for_key, for_value = torch.lerp(x, before, self.shift_key), torch.lerp(x, before, self.shift_value)
+        q = rotated(self.query_norm(self.split(self.query(x))))
+        k = rotated(self.key_norm(self.split(self.key(for_key))))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+        y = F.softmax(scores.masked_fill(future, float("-inf")), dim=-1) @ self.split(self.value(for_value))
+        return self.out(y.transpose(1, 2).reshape(x.shape) * torch.sigmoid(self.gate(x)))

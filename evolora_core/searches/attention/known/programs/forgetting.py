@@ -1,0 +1,36 @@
+"""Softmax attention whose scores lose the logarithms of all forget gates between the two tokens.
+
+Source: Lin et al. 2025, Forgetting Transformer (arXiv 2503.02130): no positions besides.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Attention(nn.Module):
+    positions = False
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.value = nn.Linear(dim, dim)
+        self.out = nn.Linear(dim, dim)
+        self.query = nn.Linear(dim, dim)
+        self.key = nn.Linear(dim, dim)
+        self.forget = nn.Linear(dim, heads)
+
+    def split(self, z: Tensor) -> Tensor:
+        """[B, T, D] -> [B, H, T, d]."""
+        return z.view(z.shape[0], z.shape[1], self.heads, -1).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`x` [B, T, D] -> [B, T, D]."""
+        q, k, v = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
+        kept = F.logsigmoid(self.forget(x)).transpose(1, 2).cumsum(dim=-1)  # [B, H, T]
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]) + kept[..., :, None] - kept[..., None, :]
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
+        y = F.softmax(scores.masked_fill(future, float("-inf")), dim=-1) @ v
+        return self.out(y.transpose(1, 2).reshape(x.shape))

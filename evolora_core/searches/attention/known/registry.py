@@ -1,0 +1,78 @@
+"""The known mechanisms by name, the baseline first. Whoever adds one enters it here and puts its file into `programs`.
+
+Each draws `value`, `out`, `query` and `key` first and in this order, as the templates of the frameworks do, so that
+from one seed all start with the same projections where they have them. Rotary, ALiBi, forgetting and recurrent
+mechanisms leave the host's sinusoidal positions out, as published; the others have them.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from evolora_core.errors import ConfigError
+
+BASELINE = "mha"
+
+_FOLDER = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A mechanism that people know, as a program file.
+
+    says      what it does, in a few words for a table
+    negative  whether it must lose: an evaluator that ranks it high is broken
+    """
+
+    name: str
+    path: Path
+    says: str
+    negative: bool = False
+
+    @property
+    def source(self) -> str:
+        """The text of the program."""
+        return self.path.read_text(encoding="utf-8")
+
+
+def _known(name: str, says: str, *, negative: bool = False) -> Known:
+    return Known(name, _FOLDER / f"{name.replace('-', '_')}.py", says, negative)
+
+
+KNOWN: Mapping[str, Known] = MappingProxyType(
+    {
+        known.name: known
+        for known in (
+            _known(BASELINE, "softmax attention"),
+            _known("gqa", "a head of keys and values for each two of queries"),
+            _known("mla", "keys and values from a small latent, rotary part apart"),
+            _known("sliding-window", "softmax over the last 16 tokens"),
+            _known("linear", "kernel of features elu + 1"),
+            _known("alibi", "scores fall with the distance"),
+            _known("rope", "queries and keys turn with their place"),
+            _known("nope", "no positions at all"),
+            _known("qk-norm", "queries and keys normalised"),
+            _known("gated", "sigmoid gate on what the heads return"),
+            _known("differential", "difference of two softmaxes"),
+            _known("gated-deltanet", "fading memory with the delta rule"),
+            _known("primer", "convolution of 3 over queries, keys and values"),
+            _known("retention", "products that turn and fade, no softmax"),
+            _known("forgetting", "forget gates in the scores"),
+            _known("softmax1", "a head may attend to nothing"),
+            _known("composite", "RoPE, QK-norm, output gate and token shift"),
+            _known("uniform", "mean of all past values", negative=True),
+            _known("window-1", "every token sees itself alone", negative=True),
+        )
+    }
+)
+
+
+def get_known(name: str) -> Known:
+    """The mechanism of that name. ConfigError names the nearest one."""
+    if name not in KNOWN:
+        near = difflib.get_close_matches(name[:60], KNOWN, n=1, cutoff=0.4)
+        mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KNOWN)}"
+        raise ConfigError(f"mechanism {name[:60]!r} is unknown; {mend}")
+    return KNOWN[name]

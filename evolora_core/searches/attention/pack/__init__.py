@@ -1,0 +1,1 @@
+"""What a pack of the attention search has."""

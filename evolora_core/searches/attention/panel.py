@@ -1,0 +1,142 @@
+"""The panel that programs are measured at: one corpus, a rate for each size, sandboxes that work at the same time.
+
+Results come back in the order in which they were asked for, so that how many sandboxes there are changes nothing.
+"""
+
+import queue
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self, TypeVar
+
+import numpy as np
+
+from evolora_core.searches.attention.corpus.base import Corpus
+from evolora_core.searches.attention.curves import Curve
+from evolora_core.searches.attention.host.sizes import SIZES
+from evolora_core.searches.attention.host.training import TrainSpec
+from evolora_core.searches.attention.judging.measure import CHILD, Contract, Measured, baseline_costs, check, measure
+from evolora_core.searches.attention.programs.rejection import Rejection
+from evolora_core.searches.attention.sandbox.limits import Limits
+from evolora_core.searches.attention.sandbox.run import Sandbox, refusal
+from evolora_core.searches.attention.settings import Budget, Training
+
+LADDER_STEPS = 60  # baseline steps at the smallest size that the ladder is charged as; its own training has 50
+FILE_BYTES = 1 << 28
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One program at one size with one training seed. rate: None for that of the panel."""
+
+    source: str
+    size: str
+    seed: int
+    rate: float | None = None
+
+
+def select(corpus: Corpus, split: str) -> Corpus:
+    """The corpus with the texts of one split: `selection` has the even ones, `test` the odd ones."""
+    own = slice(0 if split == "selection" else 1, None, 2)
+    return replace(corpus, texts=corpus.texts[own], lengths=corpus.lengths[own], kinds=corpus.kinds[own])
+
+
+class Panel:
+    """Measures programs. A context manager, which starts and ends the sandboxes.
+
+    Where the machine cannot confine programs, only those of this project are run, unconfined: `trusted` says that all
+    that will be measured are.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        training: Training,
+        rates: Mapping[str, float],
+        budget: Budget,
+        *,
+        trusted: bool,
+    ) -> None:
+        self.corpus, self.training, self.rates = corpus, training, rates
+        self._limits = Limits(seconds=60 * budget.minutes, memory=budget.megabytes << 20, file_bytes=FILE_BYTES)
+        confined = not (trusted and refusal())
+        self._sandboxes = [Sandbox((CHILD,), confined=confined) for _ in range(budget.parallel)]
+        self._free: queue.SimpleQueue[Sandbox] = queue.SimpleQueue()
+        self._folder = Path(tempfile.mkdtemp(prefix="evolora-panel-"))
+        self._contracts: dict[tuple[str, ...], Contract] = {}
+
+    def __enter__(self) -> Self:
+        for sandbox in self._sandboxes:
+            self._free.put(sandbox.__enter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for sandbox in self._sandboxes:
+            sandbox.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def spec(self, task: Task) -> TrainSpec:
+        """How a program is trained."""
+        own, rate = self.training, task.rate or self.rates[task.size]
+        return TrainSpec(own.steps, own.batch, self.corpus.context, rate, own.warmup)
+
+    def check(self, source: str, framework: str, sizes: Sequence[str]) -> Rejection | None:
+        """Why a program is refused before it is trained; None if it is not. `framework` "": the whole file is free."""
+        key = tuple(sizes)
+        if key not in self._contracts:
+            own = tuple(SIZES[size] for size in sizes)
+            costs = baseline_costs(own, self.corpus.context, self.corpus.vocab)
+            self._contracts[key] = Contract(own, self.corpus.context, self.corpus.vocab, costs)
+        with self._sandbox() as (sandbox, folder):
+            return check(sandbox, source, framework or None, self._contracts[key], folder, self._limits).rejection
+
+    def measure(self, task: Task) -> Measured:
+        """Train and score one program at one size."""
+        with self._sandbox() as (sandbox, folder):
+            spec, size = self.spec(task), SIZES[task.size]
+            return measure(sandbox, task.source, size, spec, self.corpus, task.seed, folder, self._limits)
+
+    def flops(self, measured: Measured, size: str, plain: Mapping[str, int]) -> int:
+        """What a measurement is charged: its training, and its answers to the held-out prefixes.
+
+        Of a program that was refused while it trained no count came back: it is charged as the baseline, of which
+        `plain` has the operations of a training step by size.
+        """
+        step = measured.flops or plain[size]
+        answers = step * len(self.corpus.texts) // (3 * self.training.batch)  # a forward is a third of a step
+        return step * self.training.steps + answers
+
+    def plain(self, baseline: Curve, sizes: Sequence[str]) -> int:
+        """What measuring the baseline once at these sizes is charged."""
+        steps, texts, batch = self.training.steps, len(self.corpus.texts), self.training.batch
+        return sum(own * steps + own * texts // (3 * batch) for own in (baseline.flops[size] for size in sizes))
+
+    def map(self, function: Callable[[Asked], Answer], asked: Sequence[Asked]) -> Iterator[Answer]:
+        """`function` of each, at the same time as far as there are sandboxes, in order."""
+        with ThreadPoolExecutor(len(self._sandboxes)) as pool:
+            yield from pool.map(function, asked)
+
+    @contextmanager
+    def _sandbox(self) -> Iterator[tuple[Sandbox, Path]]:
+        sandbox = self._free.get()
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        try:
+            yield sandbox, folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._free.put(sandbox)
+
+
+def add(curve: Curve, size: str, seed: int, measured: Measured) -> None:
+    """Enter a measurement that came to an end."""
+    assert measured.losses is not None
+    curve.n[size], curve.flops[size] = measured.parameters, measured.flops
+    curve.texts[size, seed] = measured.losses.astype(np.float32)
+    curve.seconds[size, seed] = measured.cpu_seconds

@@ -1,0 +1,42 @@
+"""The plan of an attention suite, by run seed: corpus → rates → every mechanism → the law → searches → judging."""
+
+from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite, step_name
+from evolora_core.searches.attention.experiment import AttentionExperiment
+from evolora_core.searches.attention.known.registry import BASELINE
+from evolora_core.searches.attention.stages.ablate import ABLATE
+from evolora_core.searches.attention.stages.corpus import CORPUS
+from evolora_core.searches.attention.stages.evaluate import EVALUATE
+from evolora_core.searches.attention.stages.law import FIT
+from evolora_core.searches.attention.stages.mechanism import MEASURE
+from evolora_core.searches.attention.stages.rates import TUNE
+from evolora_core.searches.attention.stages.search import SEARCH
+
+
+def plan(suite: Suite[AttentionExperiment]) -> list[Step]:
+    """All stages but those that close the suite: what others wait for first, then searches, which take longest."""
+    config = suite.config
+    shared: list[Step] = []
+    searches: list[Step] = []
+    judged: list[Step] = []
+    for seed in config.seeds:
+        given = {"suite": suite, "seed": seed}
+        corpus = Step(step_name(SHARED, seed, "corpus"), CORPUS, given)
+        rates = Step(step_name(SHARED, seed, "rates"), TUNE, given, {"corpus": corpus})
+        on = {"corpus": corpus, "rates": rates}
+        measured = {
+            name: Step(step_name(name, seed, "measure"), MEASURE, {**given, "condition": name}, on)
+            for name in config.mechanisms
+        }
+        law = Step(step_name(SHARED, seed, "law"), FIT, given, {"measured": list(measured.values())})
+        shared += [corpus, rates, *measured.values(), law]
+        before = {**on, "law": law, "baseline": measured[BASELINE]}
+        for name in config.conditions:
+            own = {**given, "condition": name}
+            chosen = measured.get(name)
+            if chosen is None:
+                chosen = Step(step_name(name, seed, "search"), SEARCH, own, before)
+                searches.append(chosen)
+                if config.ablation.sizes:
+                    judged.append(Step(step_name(name, seed, "ablate"), ABLATE, own, {**on, "chosen": chosen}))
+            judged.append(Step(step_name(name, seed, JUDGED), EVALUATE, own, {**before, "chosen": chosen}))
+    return [*shared, *searches, *judged]

@@ -1,0 +1,1 @@
+"""Where new programs come from: a grammar, an endpoint that answers prompts, or its recorded answers."""

@@ -1,0 +1,150 @@
+"""Asks an OpenAI-compatible endpoint: by the client `openai` where it is installed (extra `llm`), else plainly."""
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from evolora_core.errors import ConfigError, StageError
+
+MOST_BYTES = 4 * 2**20  # of an answer
+AGAIN = (408, 409, 429)  # statuses after which it is tried again, as after those from 500 on
+PAUSE = 0.5  # seconds before the second try; twice as long before each that follows
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to ask.
+
+    url      up to and without `/chat/completions`, such as http://127.0.0.1:8000/v1
+    timeout  seconds until an answer has to be there
+    retries  tries after the first, where the server is busy or does not answer
+    """
+
+    url: str
+    model: str
+    key: str = field(default="", repr=False)
+    timeout: float = 300.0
+    retries: int = 3
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The text of an answer, its tokens by the server's count (None where it does not count), and how long it took."""
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    seconds: float
+
+
+class Ask(Protocol):
+    """Whoever answers a chat-completion request, given as its JSON document."""
+
+    def __call__(self, payload: Mapping[str, Any]) -> Answer:
+        """The answer. StageError, one line, if there is none."""
+
+
+def endpoint_from_environment(environment: Mapping[str, str] = os.environ) -> Endpoint:
+    """The endpoint that EVOLORA_LLM_URL, EVOLORA_LLM_MODEL and, if it wants one, EVOLORA_LLM_KEY name."""
+    url, model = environment.get("EVOLORA_LLM_URL", ""), environment.get("EVOLORA_LLM_MODEL", "")
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(
+            "EVOLORA_LLM_URL: set it to the address of an OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1"
+        )
+    if not model:
+        raise ConfigError("EVOLORA_LLM_MODEL: set it to the name of a model that the endpoint serves")
+    return Endpoint(url.rstrip("/").removesuffix("/chat/completions"), model, environment.get("EVOLORA_LLM_KEY", ""))
+
+
+def connect(endpoint: Endpoint) -> Ask:
+    """Whoever asks the endpoint."""
+    return OpenAIClient(endpoint) if find_spec("openai") else PlainClient(endpoint)
+
+
+class OpenAIClient:
+    """By the client `openai`, which tries again by itself."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        import openai
+
+        self._endpoint = endpoint
+        self._faults = openai.OpenAIError
+        self._client = openai.OpenAI(
+            base_url=endpoint.url,
+            api_key=endpoint.key or "none",  # it wants one, also for servers that do not
+            timeout=endpoint.timeout,
+            max_retries=endpoint.retries,
+        )
+
+    def __call__(self, payload: Mapping[str, Any]) -> Answer:
+        """The answer. StageError, one line, if there is none."""
+        began = time.perf_counter()
+        try:
+            text = self._client.chat.completions.with_raw_response.create(**payload).text
+        except self._faults as error:
+            raise _unanswered(self._endpoint, error) from error
+        return _answer(self._endpoint, text if isinstance(text, str) else text(), time.perf_counter() - began)
+
+
+class PlainClient:
+    """By the standard library."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def __call__(self, payload: Mapping[str, Any]) -> Answer:
+        """The answer. StageError, one line, if there is none."""
+        began = time.perf_counter()
+        for number in range(self._endpoint.retries + 1):
+            try:
+                return _answer(self._endpoint, self._post(payload), time.perf_counter() - began)
+            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+                fault: Exception = error
+                if isinstance(error, urllib.error.HTTPError):
+                    said = error.read(300).decode(errors="replace")
+                    fault = StageError(f"status {error.code}: {said}")
+                    if error.code not in AGAIN and error.code < 500:
+                        break
+            if number < self._endpoint.retries:
+                time.sleep(PAUSE * 2**number)
+        raise _unanswered(self._endpoint, fault) from fault
+
+    def _post(self, payload: Mapping[str, Any]) -> str:
+        headers = {"Content-Type": "application/json"}
+        if self._endpoint.key:
+            headers["Authorization"] = f"Bearer {self._endpoint.key}"
+        body = json.dumps(payload).encode()
+        request = urllib.request.Request(f"{self._endpoint.url}/chat/completions", body, headers)
+        with urllib.request.urlopen(request, timeout=self._endpoint.timeout) as response:
+            answer: bytes = response.read(MOST_BYTES)
+        return answer.decode(errors="replace")
+
+
+def _unanswered(endpoint: Endpoint, error: Exception) -> StageError:
+    said = " ".join(str(error).split())[:300] or type(error).__name__
+    return StageError(f"{endpoint.url}: no answer from {endpoint.model}: {said}")
+
+
+def _answer(endpoint: Endpoint, text: str, seconds: float) -> Answer:
+    """The answer in a chat completion's JSON."""
+    try:
+        document = json.loads(text)
+        message = document["choices"][0]["message"].get("content") or ""
+        usage = document.get("usage") or {}
+        if not isinstance(message, str):
+            raise TypeError("its content is no text")
+        return Answer(message, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), seconds)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        begins = " ".join(text[:80].split())
+        raise StageError(f"{endpoint.url}: the answer is no chat completion; it begins with {begins!r}") from error
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int | None:
+    value = usage.get(name)
+    return value if isinstance(value, int) and value >= 0 else None

@@ -1,0 +1,88 @@
+"""Settings of an attention suite's parts."""
+
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.attention.host.sizes import SIZES
+
+Framework = Literal["coefficient-dynamics", "test-time-regression", "matrix-mixer"]
+
+
+class Training(Strict):
+    """How every model is trained: AdamW, warm-up, cosine decay to 0. One rate for each size, tuned on the baseline."""
+
+    steps: int = Field(600, ge=1, le=10_000_000, description="optimizer steps")
+    batch: int = Field(16, ge=1, le=65_536, description="rows of a step")
+    warmup: int = Field(50, ge=0, le=1_000_000, description="steps of linear warm-up")
+    rates: list[float] = Field(
+        [0.002, 0.004, 0.008],
+        min_length=1,
+        max_length=20,
+        description="peak learning rates that are tried at each size with the baseline; the best is every program's",
+    )
+
+    @field_validator("rates")
+    @classmethod
+    def _positive(cls, rates: list[float]) -> list[float]:
+        if min(rates) <= 0:
+            raise ValueError("learning rates are positive")
+        return sorted(rates)
+
+    @model_validator(mode="after")
+    def _warm(self) -> "Training":
+        if self.warmup > self.steps:
+            raise ValueError(f"warmup: {self.warmup} steps of {self.steps}; make it smaller")
+        return self
+
+
+class Sizes(Strict):
+    """Sizes of the host model. Programs are selected on some; others are measured only at the end, and predicted."""
+
+    measured: list[str] = Field(
+        ["xs", "s", "m", "l"], min_length=2, max_length=10, description=f"sizes of the search, of {', '.join(SIZES)}"
+    )
+    predicted: list[str] = Field(
+        ["xl"], max_length=10, description="sizes that are predicted first, and measured once at the end"
+    )
+
+    @model_validator(mode="after")
+    def _known(self) -> "Sizes":
+        for name in [*self.measured, *self.predicted]:
+            if name not in SIZES:
+                raise ValueError(f"{name!r} is none of {', '.join(SIZES)}")
+        order = list(SIZES)
+        for key in ("measured", "predicted"):
+            values = getattr(self, key)
+            if values != sorted(set(values), key=order.index):
+                raise ValueError(f"{key}: name each size once, from small to large")
+        if self.predicted and order.index(self.predicted[0]) <= order.index(self.measured[-1]):
+            raise ValueError(f"predicted: {self.predicted[0]} is not larger than {self.measured[-1]}")
+        return self
+
+
+class Budget(Strict):
+    """What a strategy may spend, in FLOPs: so many times what the baseline costs at all measured sizes."""
+
+    programs: int = Field(35, ge=1, le=1_000_000, description="baseline measurements that a strategy may spend")
+    together: int = Field(5, ge=1, le=1000, description="programs that are proposed at a time, from what is known then")
+    parallel: int = Field(1, ge=1, le=256, description="programs that are measured at a time; changes no result")
+    seeds: int = Field(1, ge=1, le=100, description="training seeds of a program in the search")
+    finalists: int = Field(3, ge=1, le=100, description="best programs that are measured with further seeds")
+    finalist_seeds: int = Field(1, ge=0, le=100, description="those further seeds")
+    patience: int | None = Field(
+        None, ge=1, le=1_000_000, description="stop after so many programs without a better one; none: spend the budget"
+    )
+    failures: int = Field(20, ge=1, le=1_000_000, description="stop after so many refused programs in a row")
+    minutes: float = Field(30, gt=0, le=100_000, description="wall clock of one evaluation, after which it is killed")
+    megabytes: int = Field(2048, ge=64, le=1_000_000, description="memory of one evaluation")
+
+
+class Ablation(Strict):
+    """The best program of each strategy without each of its parts, one at a time."""
+
+    sizes: list[str] = Field(
+        ["m"], max_length=10, description="sizes at which it is measured, of the measured ones; none: not at all"
+    )
+    seeds: int = Field(2, ge=1, le=100, description="fresh training seeds")

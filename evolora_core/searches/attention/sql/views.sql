@@ -1,0 +1,74 @@
+-- What users and packs query of the attention search, beside the views of every search. Columns may be added, never
+-- renamed. Losses are nats of a held-out text's target; gains are over the baseline, softmax attention (`mha`).
+
+CREATE OR REPLACE VIEW attention_losses AS
+SELECT suite, program, size, train_seed AS seed, loss, split, condition, seed AS run_seed, parameters, flops, texts, seconds,
+    run_id, stage
+FROM data.attention_losses;
+
+CREATE OR REPLACE VIEW scaling_fit AS
+SELECT suite, arm, run_seed AS seed, at_parameters, form, gain, lo, hi, line_gain, largest, slope, slope_se, r2, guards
+FROM data.attention_fits;
+
+CREATE OR REPLACE VIEW attention_prediction AS
+SELECT suite, condition AS arm, seed, size, parameters, loss, loss_lo, loss_hi, gain, gain_lo, gain_hi
+FROM data.attention_predictions;
+
+CREATE OR REPLACE VIEW attention_contrast AS
+SELECT suite, a, b, size, seeds, gain, lo, hi, p, p_holm, cohens_d, verdict, note FROM data.attention_contrasts;
+
+CREATE OR REPLACE VIEW attention_rate AS
+SELECT suite, seed, size, rate, loss, chosen FROM data.attention_rates;
+
+CREATE OR REPLACE VIEW attention_law AS
+SELECT suite, seed, floor, floor_se, bend, programs FROM data.attention_laws;
+
+CREATE OR REPLACE VIEW attention_ablation AS
+SELECT suite, condition AS arm, seed, gene, choice, size, seeds, loss, lo, hi FROM data.attention_ablations;
+
+CREATE OR REPLACE VIEW attention_program AS
+SELECT suite, run_id, condition AS arm, seed, candidate, program_id, source, score_lo, score_hi FROM data.attention_programs;
+
+-- One row per arm, over the complete run seeds. score, lo, hi: the gain that fresh seeds predict at three times the largest
+-- size of the search, with the t interval over run seeds, or that of the one fit there is. predicted: the gain at the largest
+-- size that selection never saw, told before it was measured; measured: what it was. step_time: processor seconds of a
+-- whole evaluation at that size, relative to the baseline's. parameters: at that size.
+CREATE OR REPLACE VIEW attention_table AS
+WITH fits AS (
+    SELECT suite, arm, count(*) AS seeds, avg(gain) AS score, any_value(lo) AS only_lo, any_value(hi) AS only_hi,
+        stddev_samp(gain) / sqrt(count(*)) AS se, avg(slope) AS slope, avg(r2) AS r2,
+        string_agg(DISTINCT guards, ', ') FILTER (WHERE guards <> '') AS guards
+    FROM data.attention_fits GROUP BY ALL
+), quantiles(seeds, t) AS (
+    VALUES (2, 12.706), (3, 4.303), (4, 3.182), (5, 2.776), (6, 2.571), (7, 2.447), (8, 2.365), (9, 2.306), (10, 2.262)
+), fresh AS (
+    SELECT suite, condition AS arm, seed, size, avg(loss) AS loss, avg(seconds) AS seconds, max(parameters) AS parameters,
+        max(flops) AS flops
+    FROM data.attention_losses JOIN complete_seeds USING (suite, seed)
+    WHERE stage = 'evaluate' GROUP BY ALL
+), largest AS (
+    SELECT suite, arg_max(size, parameters) AS size FROM fresh WHERE arm = 'mha' GROUP BY suite
+), judged AS (
+    SELECT own.suite, own.arm, own.size, avg(plain.loss - own.loss) AS measured, avg(own.seconds / plain.seconds) AS step_time,
+        max(own.parameters) AS parameters, avg(own.flops / plain.flops) AS flops
+    FROM fresh AS own JOIN largest USING (suite, size)
+    JOIN fresh AS plain ON plain.suite = own.suite AND plain.seed = own.seed AND plain.size = own.size AND plain.arm = 'mha'
+    GROUP BY ALL
+), predictions AS (
+    SELECT suite, condition AS arm, size, avg(gain) AS predicted FROM data.attention_predictions
+    JOIN complete_seeds USING (suite, seed) GROUP BY ALL
+), tried AS (
+    SELECT suite, condition AS arm, count(*) FILTER (WHERE fresh) AS programs FROM data.candidates
+    JOIN complete_seeds USING (suite, seed) GROUP BY ALL
+), frameworks AS (
+    SELECT suite, config ->> '$.framework' AS framework, config FROM suites
+)
+SELECT suite,
+    CASE WHEN programs IS NULL THEN '' ELSE coalesce(config ->> ('$.arms."' || arm || '".framework'), framework) END
+        AS framework,
+    arm, coalesce(programs, 0) AS programs, score,
+    CASE WHEN fits.seeds = 1 THEN only_lo ELSE score - t * se END AS lo,
+    CASE WHEN fits.seeds = 1 THEN only_hi ELSE score + t * se END AS hi,
+    predicted, measured, step_time, parameters, flops, slope, r2, guards, fits.seeds AS seeds, size
+FROM fits LEFT JOIN quantiles USING (seeds) LEFT JOIN judged USING (suite, arm)
+LEFT JOIN predictions USING (suite, arm, size) LEFT JOIN tried USING (suite, arm) LEFT JOIN frameworks USING (suite);

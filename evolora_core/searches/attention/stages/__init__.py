@@ -1,0 +1,1 @@
+"""The stages of the attention search, one file each."""

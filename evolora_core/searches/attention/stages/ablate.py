@@ -1,0 +1,110 @@
+"""Stage `ablate`: the chosen program without each of its genes, on fresh training seeds and unseen texts."""
+
+from typing import TYPE_CHECKING
+
+from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.attention.settings import Training
+
+if TYPE_CHECKING:
+    from evolora_core.searches.attention.experiment import AttentionExperiment
+
+CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
+
+
+class Ablating(Strict):
+    """What is left out where."""
+
+    framework: str
+    sizes: list[str]
+    seeds: list[int]
+    training: Training
+    minutes: float
+    megabytes: int
+
+
+def request(
+    suite: "Suite[AttentionExperiment]",
+    condition: str,
+    seed: int,
+    *,
+    corpus: StageResult,
+    rates: StageResult,
+    chosen: StageResult,
+) -> StageRequest:
+    """Ablate what a strategy chose."""
+    from evolora_core.searches.attention.seeds import fresh_seeds
+
+    config = suite.config
+    framework = config.framework_of(condition)
+    own = Ablating(
+        framework=framework,
+        sizes=config.ablation.sizes,
+        seeds=fresh_seeds(seed, config.ablation.seeds),
+        training=config.training,
+        minutes=config.budget.minutes,
+        megabytes=config.budget.megabytes,
+    )
+    grammar = f"evolora_core.searches.attention.grammar.{framework.replace('-', '_')}"
+    inputs = {"corpus": corpus, "rates": rates, "chosen": chosen}
+    return stage_request(
+        suite, "ablate", condition, seed, entry=__name__, also=[CHILD, grammar], config=own, inputs=inputs
+    )
+
+
+def make(work: Work[Ablating]) -> Made[NoFacts]:
+    """Leaves the tables `attention_ablations`, `attention_losses` and `compute`."""
+    import numpy as np
+
+    from evolora_core.engine.meter import Meter
+    from evolora_core.engine.progress import part_of
+    from evolora_core.engine.tables import write_table
+    from evolora_core.searches.attention.chosen import read_chosen
+    from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.grammar.registry import get_grammar
+    from evolora_core.searches.attention.grammar.vary import ablations
+    from evolora_core.searches.attention.measuring import loss_rows, measure_all
+    from evolora_core.searches.attention.panel import Panel, select
+    from evolora_core.searches.attention.scaling.intervals import of_crossed
+    from evolora_core.searches.attention.settings import Budget
+    from evolora_core.searches.attention.stages.rates import read_rates
+
+    own, meter = work.config, Meter()
+    chosen, grammar = read_chosen(work.inputs["chosen"]), get_grammar(own.framework)
+    parts = ablations(grammar, chosen.genome) if chosen.genome is not None else []
+    corpus = select(load(work.inputs["corpus"]), "test")
+    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
+    rows, losses = [], []
+    with Panel(corpus, own.training, read_rates(work.inputs["rates"]), budget, trusted=True) as panel:
+        share = 1 / (1 + len(parts))
+        whole = measure_all(
+            panel, "whole", chosen.source, own.sizes, own.seeds, meter, "evaluation", part_of(work.report, 0, share, 1)
+        )
+        losses += loss_rows("whole", whole, "test")
+        for number, (gene, genome) in enumerate(parts):
+            report = part_of(work.report, (number + 1) * share, share, 1)
+            curve = measure_all(panel, gene, grammar.program(genome), own.sizes, own.seeds, meter, "evaluation", report)
+            losses += loss_rows(f"without-{gene}", curve, "test")
+            assert chosen.genome is not None
+            for size in own.sizes:
+                gaps = np.stack([curve.texts[size, seed].astype(float) - whole.texts[size, seed] for seed in own.seeds])
+                found = of_crossed(gaps)
+                rows.append(
+                    {
+                        "gene": gene,
+                        "choice": chosen.genome[gene],
+                        "size": size,
+                        "seeds": len(own.seeds),
+                        "loss": found.value,
+                        "lo": found.lo if np.isfinite(found.lo) else None,
+                        "hi": found.hi if np.isfinite(found.hi) else None,
+                    }
+                )
+    if rows:
+        write_table(work.folder, "attention_ablations", rows)
+    write_table(work.folder, "attention_losses", losses)
+    write_table(work.folder, "compute", meter.rows())
+    return Made(meter.total(), NoFacts())
+
+
+ABLATE = Stage("ablate", request, make)

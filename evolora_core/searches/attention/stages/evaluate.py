@@ -1,0 +1,160 @@
+"""Stage `evaluate`: what a condition chose, on texts, training seeds and sizes that selection never saw.
+
+Sizes that only stand here are predicted first, from what the selection measured; the prediction is a file before the
+first model is trained.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, JsonValue
+
+from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.attention.settings import Budget, Training
+
+if TYPE_CHECKING:
+    from evolora_core.searches.attention.chosen import Chosen
+    from evolora_core.searches.attention.experiment import AttentionExperiment
+
+CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
+PREDICTIONS = "predictions.json"
+
+
+class Evaluation(Strict):
+    """What is asked of a condition."""
+
+    condition: str
+    trusted: bool
+    measured: list[str]
+    predicted: list[str]
+    selection_seeds: list[int]
+    fresh_seeds: list[int]
+    training: Training
+    minutes: float
+    megabytes: int
+
+
+class Evaluated(BaseModel):
+    """The mean loss at the largest size, and what two evaluations must share to be compared, their code apart."""
+
+    loss: float
+    comparable: dict[str, JsonValue]
+
+
+def request(
+    suite: "Suite[AttentionExperiment]",
+    condition: str,
+    seed: int,
+    *,
+    corpus: StageResult,
+    rates: StageResult,
+    law: StageResult,
+    baseline: StageResult,
+    chosen: StageResult,
+) -> StageRequest:
+    """Judge a condition."""
+    from evolora_core.searches.attention.seeds import fresh_seeds, selection_seeds
+    from evolora_core.searches.attention.sources import trusted
+
+    config = suite.config
+    own = Evaluation(
+        condition=condition,
+        trusted=bool(config.strategy(condition)) or trusted(condition),
+        measured=config.sizes.measured,
+        predicted=config.sizes.predicted,
+        selection_seeds=selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds),
+        fresh_seeds=fresh_seeds(seed, config.evaluation.seeds),
+        training=config.training,
+        minutes=config.budget.minutes,
+        megabytes=config.budget.megabytes,
+    )
+    inputs = {"corpus": corpus, "rates": rates, "law": law, "baseline": baseline, "chosen": chosen}
+    return stage_request(suite, JUDGED, condition, seed, entry=__name__, also=[CHILD], config=own, inputs=inputs)
+
+
+def make(work: Work[Evaluation]) -> Made[Evaluated]:
+    """Leaves predictions.json, the curve on the test texts, law.json as it was given, and the tables
+    `attention_predictions`, `attention_losses` and `compute`.
+    """
+    import shutil
+
+    import numpy as np
+
+    from evolora_core.engine.meter import Meter
+    from evolora_core.engine.tables import write_table
+    from evolora_core.searches.attention.chosen import CURVE, read_chosen
+    from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.curves import save_curve
+    from evolora_core.searches.attention.measuring import loss_rows, measure_all
+    from evolora_core.searches.attention.panel import Panel, select
+    from evolora_core.searches.attention.stages.law import LAW
+    from evolora_core.searches.attention.stages.rates import read_rates
+
+    own, meter = work.config, Meter()
+    chosen = read_chosen(work.inputs["chosen"])
+    corpus, rates = load(work.inputs["corpus"]), read_rates(work.inputs["rates"])
+    predictions = _predict(work, chosen, corpus.vocab)
+    (work.folder / PREDICTIONS).write_text(json.dumps(predictions), encoding="utf-8")
+    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
+    with Panel(select(corpus, "test"), own.training, rates, budget, trusted=own.trusted) as panel:
+        sizes = [*own.measured, *own.predicted]
+        curve = measure_all(
+            panel, own.condition, chosen.source, sizes, own.fresh_seeds, meter, "evaluation", work.report
+        )
+    save_curve(curve, work.folder / CURVE)
+    shutil.copyfile(work.inputs["law"] / LAW, work.folder / LAW)
+    if predictions:
+        write_table(work.folder, "attention_predictions", predictions)
+    write_table(work.folder, "attention_losses", loss_rows(own.condition, curve, "test"))
+    write_table(work.folder, "compute", meter.rows())
+    comparable: dict[str, JsonValue] = {
+        "corpus": work.results["corpus"].identity,
+        "rates": work.results["rates"].identity,
+        "training": own.training.model_dump(mode="json"),
+        "sizes": list(sizes),
+        "seeds": list(own.fresh_seeds),
+    }
+    loss = float(np.mean([curve.mean(sizes[-1], seed) for seed in own.fresh_seeds]))
+    return Made(meter.total(), Evaluated(loss=loss, comparable=comparable))
+
+
+def _predict(work: Work[Evaluation], chosen: "Chosen", vocab: int) -> list[dict[str, Any]]:
+    """What the selection's measurements say of the sizes that only this stage measures."""
+    from evolora_core.searches.attention.chosen import read_chosen
+    from evolora_core.searches.attention.curves import losses_of
+    from evolora_core.searches.attention.host.model import build
+    from evolora_core.searches.attention.host.sizes import SIZES, non_embedding
+    from evolora_core.searches.attention.judging.loading import load_program
+    from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
+    from evolora_core.searches.attention.scaling.predict import predict_gain, predict_loss
+    from evolora_core.searches.attention.stages.law import read_law
+
+    own = work.config
+    law = read_law(work.inputs["law"])
+    if law is None or not own.predicted:
+        return []
+    plain = read_chosen(work.inputs["baseline"]).curve
+    losses = losses_of({BASELINE: plain, "own": chosen.curve}, own.measured, own.selection_seeds)
+    attention = load_program(KNOWN[BASELINE].source)
+    rows = []
+    for size in own.predicted:
+        at = float(non_embedding(build(attention, SIZES[size], vocab, 0)))
+        loss = predict_loss(losses, "own", at, law, None).estimate
+        gain = predict_gain(losses, "own", BASELINE, at, law, None).estimate
+        rows.append(
+            {
+                "size": size,
+                "parameters": int(at),
+                "loss": loss.value,
+                "loss_lo": loss.lo,
+                "loss_hi": loss.hi,
+                "gain": gain.value,
+                "gain_lo": gain.lo,
+                "gain_hi": gain.hi,
+            }
+        )
+    return rows
+
+
+EVALUATE = Stage(JUDGED, request, make)

@@ -1,0 +1,90 @@
+"""Stage `measure`: a mechanism that needs no search, measured as programs of a search are."""
+
+from typing import TYPE_CHECKING
+
+from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.attention.settings import Budget, Training
+
+if TYPE_CHECKING:
+    from evolora_core.searches.attention.experiment import AttentionExperiment
+
+
+CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
+
+
+class Mechanism(Strict):
+    """What is measured, where."""
+
+    condition: str
+    source: str
+    trusted: bool
+    sizes: list[str]
+    seeds: list[int]
+    training: Training
+    minutes: float
+    megabytes: int
+
+
+def request(
+    suite: "Suite[AttentionExperiment]", condition: str, seed: int, *, corpus: StageResult, rates: StageResult
+) -> StageRequest:
+    """Measure a mechanism with the selection's seeds."""
+    from evolora_core.searches.attention.seeds import selection_seeds
+    from evolora_core.searches.attention.sources import source_of, trusted
+
+    config = suite.config
+    own = Mechanism(
+        condition=condition,
+        source=source_of(condition, config.programs.get(condition, "")),
+        trusted=trusted(condition),
+        sizes=config.sizes.measured,
+        seeds=selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds),
+        training=config.training,
+        minutes=config.budget.minutes,
+        megabytes=config.budget.megabytes,
+    )
+    return stage_request(
+        suite,
+        "measure",
+        condition,
+        seed,
+        entry=__name__,
+        also=[CHILD],
+        config=own,
+        inputs={"corpus": corpus, "rates": rates},
+    )
+
+
+def make(work: Work[Mechanism]) -> Made[NoFacts]:
+    """Leaves program.py, its curve on the selection texts, and the tables `attention_losses`, `attention_programs` and
+    `compute`. ConfigError for a program that the ladder refuses.
+    """
+    from evolora_core.engine.meter import Meter
+    from evolora_core.engine.tables import write_table
+    from evolora_core.errors import ConfigError
+    from evolora_core.searches.attention.chosen import leave
+    from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.measuring import loss_rows, measure_all
+    from evolora_core.searches.attention.panel import Panel, select
+    from evolora_core.searches.attention.programs.normal import program_id
+    from evolora_core.searches.attention.stages.rates import read_rates
+
+    own, meter = work.config, Meter()
+    corpus = select(load(work.inputs["corpus"]), "selection")
+    rates = read_rates(work.inputs["rates"])
+    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
+    with Panel(corpus, own.training, rates, budget, trusted=own.trusted) as panel:
+        if rejection := panel.check(own.source, "", own.sizes):
+            why = f"{rejection.reason} {rejection.place}".strip()
+            raise ConfigError(f"{own.condition}: the program is refused at stage {rejection.stage}: {why}")
+        curve = measure_all(panel, own.condition, own.source, own.sizes, own.seeds, meter, "selection", work.report)
+    leave(work.folder, own.source, curve, "", None)
+    write_table(work.folder, "attention_losses", loss_rows(own.condition, curve, "selection"))
+    program = {"candidate": None, "program_id": program_id(own.source), "source": own.source}
+    write_table(work.folder, "attention_programs", [program | {"score_lo": None, "score_hi": None}])
+    write_table(work.folder, "compute", meter.rows())
+    return Made(meter.total(), NoFacts())
+
+
+MEASURE = Stage("measure", request, make)

@@ -1,0 +1,137 @@
+"""Stage `search`: a strategy spends its budget on programs of a framework, and chooses one."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.attention.settings import Budget, Training
+
+if TYPE_CHECKING:
+    from evolora_core.searches.attention.experiment import AttentionExperiment
+
+CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
+GRAMMARS = "evolora_core.searches.attention.grammar"
+
+
+class Searching(Strict):
+    """Who searches what."""
+
+    strategy: str
+    framework: str
+    sizes: list[str]
+    seeds: list[int]
+    further: list[int]  # training seeds of the finalists alone
+    training: Training
+    budget: Budget
+
+
+class Searched(BaseModel):
+    """How many programs were tried, how many of them have a score, and the score of the chosen one."""
+
+    programs: int
+    alive: int
+    score: float
+
+
+def request(
+    suite: "Suite[AttentionExperiment]",
+    condition: str,
+    seed: int,
+    *,
+    corpus: StageResult,
+    rates: StageResult,
+    law: StageResult,
+    baseline: StageResult,
+) -> StageRequest:
+    """A strategy of a suite searches."""
+    from evolora_core.searches.attention.seeds import selection_seeds
+
+    config = suite.config
+    seeds = selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds)
+    framework = config.framework_of(condition)
+    own = Searching(
+        strategy=config.strategy(condition),
+        framework=framework,
+        sizes=config.sizes.measured,
+        seeds=seeds[: config.budget.seeds],
+        further=seeds[config.budget.seeds :],
+        training=config.training,
+        budget=config.budget,
+    )
+    return stage_request(
+        suite,
+        "search",
+        condition,
+        seed,
+        entry=__name__,
+        also=[CHILD, f"{GRAMMARS}.{framework.replace('-', '_')}"],
+        config=own,
+        inputs={"corpus": corpus, "rates": rates, "law": law, "baseline": baseline},
+    )
+
+
+def make(work: Work[Searching]) -> Made[Searched]:
+    """Leaves program.py, its curve, and the tables of its candidates, `attention_losses` and `compute`. StageError if
+    nothing that was tried has a score.
+    """
+    import shutil
+
+    from evolora_core.engine.meter import Meter
+    from evolora_core.engine.tables import write_table
+    from evolora_core.errors import StageError
+    from evolora_core.searches.attention.candidates import ranked
+    from evolora_core.searches.attention.chosen import leave, read_chosen
+    from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.evolution import Run, evolve, rows_of
+    from evolora_core.searches.attention.finalists import choose
+    from evolora_core.searches.attention.frameworks.registry import get_framework
+    from evolora_core.searches.attention.grammar.registry import get_grammar
+    from evolora_core.searches.attention.measuring import loss_rows
+    from evolora_core.searches.attention.panel import Panel, select
+    from evolora_core.searches.attention.proposers.grammar import GrammarProposer
+    from evolora_core.searches.attention.stages.law import read_law
+    from evolora_core.searches.attention.stages.rates import read_rates
+
+    own, meter = work.config, Meter()
+    run = Run(
+        framework=own.framework,
+        template=get_framework(own.framework).source,
+        baseline=read_chosen(work.inputs["baseline"]).curve,
+        law=read_law(work.inputs["law"]),
+        sizes=own.sizes,
+        seeds=own.seeds,
+        budget=own.budget,
+        seed=work.seed,
+        meter=meter,
+    )
+    corpus = select(load(work.inputs["corpus"]), "selection")
+    checkpoints = work.folder / "checkpoints"
+    rates = read_rates(work.inputs["rates"])
+    with Panel(corpus, own.training, rates, own.budget, trusted=True) as panel:
+        plain = panel.plain(run.baseline, own.sizes)
+        evolve(
+            own.strategy,
+            GrammarProposer(get_grammar(own.framework)),
+            panel,
+            run,
+            limit=plain * (own.budget.programs * len(own.seeds) - own.budget.finalists * len(own.further)),
+            checkpoints=checkpoints,
+            report=work.report,
+        )
+        if not ranked(run.past):
+            raise StageError(f"{len(run.past)} programs were tried and none has a score; see the table `candidates`")
+        best = choose(run, panel, own.further)
+    leave(work.folder, best.source, best.curve, own.framework, best.genome)
+    for name, rows in rows_of(run.past).items():
+        if rows:  # those that are drawn have no parents
+            write_table(work.folder, name, rows)
+    write_table(work.folder, "attention_losses", loss_rows("chosen", best.curve, "selection"))
+    write_table(work.folder, "compute", meter.rows())
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    alive = ranked(run.past)
+    return Made(meter.total(), Searched(programs=len(run.past), alive=len(alive), score=best.score or 0.0))
+
+
+SEARCH = Stage("search", request, make)

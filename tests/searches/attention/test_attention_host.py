@@ -1,0 +1,234 @@
+"""The host model: the same for every mechanism, trained on the same batches, counted and not timed."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from searches.attention.attention_programs import known, loaded
+from torch import Tensor, nn
+
+from evolora_core.engine.rng import stream
+from evolora_core.searches.attention.host.flops import cost_of_step
+from evolora_core.searches.attention.host.model import build, sinusoids
+from evolora_core.searches.attention.host.sizes import SIZES, non_embedding, total
+from evolora_core.searches.attention.host.training import BETAS, CLIP, TrainSpec, batch_of, loss_of, train
+from evolora_core.searches.attention.known.registry import KNOWN
+from evolora_core.searches.attention.programs.rejection import Rejected
+
+XS, M = SIZES["xs"], SIZES["m"]
+SPEC = TrainSpec(steps=12, batch=4, context=10, rate=3e-3, warmup=3)
+
+
+def rows(count: int = 40, vocab: int = 20) -> Tensor:
+    """Examples in which every token follows from the one before."""
+    first = torch.arange(count)[:, None] * 7
+    return (first + 3 * torch.arange(SPEC.context + 1)) % vocab
+
+
+# The model
+
+
+def test_sizes_have_the_parameters_that_the_first_system_counted() -> None:
+    found = {size.name: non_embedding(build(known("mha"), size, 50, seed=0)) for size in SIZES.values()}
+    assert found == {"xs": 6592, "s": 25472, "m": 84912, "l": 200064, "xl": 447552, "xxl": 991616}
+    for size in SIZES.values():
+        d = size.dim
+        assert found[size.name] == size.layers * (4 * (d * d + d) + 8 * d * d + 5 * d + 4 * d) + 2 * d
+    assert total(build(known("mha"), XS, 50, seed=0)) == 6592 + 50 * 16
+
+
+def test_positions_are_sines_and_cosines() -> None:
+    places = sinusoids(11, 6, torch.device("cpu"))
+    for p in range(11):
+        for i in range(3):
+            angle = p / 10000 ** (2 * i / 6)
+            assert places[p, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert places[p, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_a_program_may_leave_the_positions_out() -> None:
+    """With a mechanism that sees one token at a time, a token's logits then tell nothing of its place."""
+    alone = KNOWN["window-1"].source
+    bare = alone.replace("class Attention(nn.Module):\n", "class Attention(nn.Module):\n    positions = False\n\n")
+    tokens = torch.tensor([[5, 5, 5, 5]])
+    with_positions = build(loaded(alone), XS, 20, seed=0)(tokens)
+    without = build(loaded(bare), XS, 20, seed=0)(tokens)
+    assert torch.equal(without[0, 0], without[0, 3])
+    assert (with_positions[0, 0] - with_positions[0, 3]).abs().max() > 1e-3
+
+
+def test_the_host_is_what_it_says() -> None:
+    """The forward pass, written down once more from the parameters by name."""
+    model = build(known("mha"), XS, 20, seed=3)
+    p = dict(model.named_parameters())
+    tokens = torch.arange(14).view(2, 7)
+    x = p["embedding.weight"][tokens] + sinusoids(7, 16, tokens.device)
+    for i in range(2):
+        name = f"blocks.{i}"
+        normed = F.layer_norm(x, (16,), p[f"{name}.before_attention.weight"], p[f"{name}.before_attention.bias"])
+        x = x + model.get_submodule(f"{name}.attention")(normed)
+        normed = F.layer_norm(x, (16,), p[f"{name}.before_ffn.weight"], p[f"{name}.before_ffn.bias"])
+        wide = F.gelu(normed @ p[f"{name}.ffn.0.weight"].T + p[f"{name}.ffn.0.bias"])
+        x = x + wide @ p[f"{name}.ffn.2.weight"].T + p[f"{name}.ffn.2.bias"]
+    logits = F.layer_norm(x, (16,), p["norm.weight"], p["norm.bias"]) @ p["embedding.weight"].T
+    assert torch.allclose(model(tokens), logits, atol=1e-6)
+
+
+def test_a_programs_own_parameters_shift_no_others() -> None:
+    source = KNOWN["mha"].source
+    key = "        self.key = nn.Linear(dim, dim)\n"
+    more = loaded(source.replace(key, key + "        self.more = nn.Parameter(torch.randn(dim, 5))\n"))
+    ours, plain = (dict(build(found, M, 30, seed=2).named_parameters()) for found in (more, known("mha")))
+    added = set(ours) - set(plain)
+    assert added == {f"blocks.{i}.attention.more" for i in range(3)}
+    assert all(torch.equal(ours[name], plain[name]) for name in plain)
+
+
+def test_a_seed_says_all_and_disturbs_nothing() -> None:
+    torch.manual_seed(1)
+    wanted = torch.rand(3)
+    torch.manual_seed(1)
+    one = build(known("mha"), XS, 20, seed=0)
+    assert torch.equal(torch.rand(3), wanted)
+    again, other = build(known("mha"), XS, 20, seed=0), build(known("mha"), XS, 20, seed=1)
+    for name, drawn in one.named_parameters():
+        assert torch.equal(again.get_parameter(name), drawn)
+        if "norm" not in name and "before" not in name:
+            assert not torch.equal(other.get_parameter(name), drawn)
+    layers = [one.get_parameter(f"blocks.{i}.attention.query.weight") for i in range(2)]
+    assert not torch.equal(*layers)
+
+
+def test_the_host_draws_what_torch_draws() -> None:
+    """Uniform within 1 / sqrt(inputs) for a linear layer, and a standard deviation of 1 / sqrt(d) for the embedding."""
+    model = build(known("mha"), SIZES["xl"], 96, seed=0)
+    weight = model.get_parameter("blocks.0.ffn.2.weight")
+    assert weight.abs().max().item() == pytest.approx(1 / math.sqrt(384), rel=0.01)
+    assert weight.std().item() == pytest.approx(1 / math.sqrt(3 * 384), rel=0.02)
+    assert model.embedding.weight.std().item() == pytest.approx(96**-0.5, rel=0.03)
+
+
+# Training
+
+
+def test_the_rate_rises_then_falls_to_nothing() -> None:
+    spec = TrainSpec(steps=100, batch=1, context=1, rate=2.0, warmup=4)
+    assert [spec.rate_at(step) for step in range(5)] == [0.5, 1.0, 1.5, 2.0, 2.0]
+    assert spec.rate_at(52) == pytest.approx(1.0)
+    assert 0 < spec.rate_at(99) < 0.001 and spec.rate_at(100) == pytest.approx(0)
+    assert TrainSpec(steps=2, batch=1, context=1, rate=2.0, warmup=0).rate_at(0) == 2.0
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"batch": 0}, {"rate": 0.0}, {"warmup": 13}, {"warmup": -1}])
+def test_a_spec_must_make_sense(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be above 0"):
+        TrainSpec(**{**SPEC.__dict__, **wrong})
+
+
+def test_batches_depend_on_the_seed_and_the_step_alone() -> None:
+    data = rows()
+    for step in (0, 5):
+        chosen = stream(9, step, 0, "batch").integers(0, len(data), size=4)
+        assert torch.equal(batch_of(data, SPEC, 9, step), data[torch.from_numpy(chosen)])
+    assert not torch.equal(batch_of(data, SPEC, 9, 0), batch_of(data, SPEC, 9, 1))
+
+
+def test_training_is_adamw_with_clipped_gradients() -> None:
+    """Step by step against torch's plain implementation, with an own clip."""
+    ours, plain = (build(known("mha"), XS, 20, seed=1) for _ in range(2))
+    seen: list[tuple[int, float]] = []
+    trained = train(ours, rows(), SPEC, 7, lambda step, loss: seen.append((step, loss)))
+    parameters = list(plain.parameters())
+    optimizer = torch.optim.AdamW(parameters, betas=BETAS, weight_decay=0, foreach=False, fused=False)
+    losses = []
+    for step in range(SPEC.steps):
+        optimizer.zero_grad()
+        loss = loss_of(plain, batch_of(rows(), SPEC, 7, step))
+        loss.backward()
+        norm = torch.cat([p.grad.flatten() for p in parameters if p.grad is not None]).norm()
+        for p in parameters:
+            assert p.grad is not None
+            p.grad *= min(1.0, CLIP / (norm.item() + 1e-6))
+        optimizer.param_groups[0]["lr"] = SPEC.rate_at(step)
+        optimizer.step()
+        losses.append(loss.item())
+    assert trained.losses == pytest.approx(losses, abs=1e-4)
+    assert seen == list(enumerate(trained.losses)) and trained.steps_done == SPEC.steps
+    for mine, theirs in zip(ours.parameters(), parameters, strict=True):
+        assert torch.allclose(mine, theirs, atol=2e-4)
+
+
+def test_training_learns_and_repeats_to_the_bit() -> None:
+    spec = TrainSpec(steps=60, batch=8, context=10, rate=2e-2, warmup=5)
+    runs = [train(build(known("rope"), XS, 20, seed=1), rows(), spec, 7) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert runs[0].losses[0] == pytest.approx(math.log(20), abs=0.1)
+    assert runs[0].losses[-1] < 1.0
+
+
+def test_a_loss_that_is_not_finite_ends_training() -> None:
+    class Growing(nn.Module):
+        def __init__(self, dim: int, heads: int) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            return x * (math.nan if self.calls > 2 else 1.0)
+
+    with pytest.raises(Rejected) as caught:
+        train(build(Growing, XS, 20, seed=0), rows(), SPEC, 0)
+    assert (caught.value.stage, caught.value.place) == ("train", "step 2")
+
+
+def test_examples_must_have_the_length_of_the_spec() -> None:
+    with pytest.raises(ValueError, match="an example has 10 tokens; context 10 needs 11"):
+        train(build(known("mha"), XS, 20, seed=0), rows()[:, :-1], SPEC, 0)
+
+
+# Cost
+
+
+def test_products_are_counted_exactly() -> None:
+    """2 operations for each weight and token, and those of the scores and their sums; backward is twice forward."""
+    batch, context, vocab = 3, 16, 20
+    for size in (XS, M):
+        tokens = batch * context
+        layer = 2 * tokens * 12 * size.dim**2 + 4 * batch * context**2 * size.dim
+        wanted = 3 * (size.layers * layer + 2 * tokens * size.dim * vocab)
+        cost = cost_of_step(known("mha"), size, vocab, batch, context)
+        assert cost.products == wanted
+        assert cost.parameters == non_embedding(build(known("mha"), size, vocab, 0))
+        assert cost.flops == cost.products + cost.elements
+        assert 0 < cost.elements < cost.products
+        assert cost == cost_of_step(known("mha"), size, vocab, batch, context)
+
+
+def changed(old: str, new: str) -> nn.Module:
+    source = KNOWN["mha"].source
+    assert old in source
+    return loaded(source.replace(old, new))  # type: ignore[no-any-return]
+
+
+SOFTMAX = 'F.softmax(scores.masked_fill(future, float("-inf")), dim=-1) @ v'
+
+
+def test_work_cannot_be_hidden_from_the_count() -> None:
+    """Fused attention counts as the plain one; a sum of elementwise products and a linear system count as well."""
+    plain = cost_of_step(known("mha"), XS, 20, 2, 16)
+    fused = changed(
+        "        y = " + SOFTMAX,
+        "        y = F.scaled_dot_product_attention(q, k, v, is_causal=True) + 0 * scores[..., :1]",
+    )
+    assert cost_of_step(fused, XS, 20, 2, 16).products > plain.products  # the unused scores count besides
+
+    elementwise = changed("q @ k.transpose(-2, -1)", "(q[..., :, None, :] * k[..., None, :, :]).sum(-1)")
+    spread = cost_of_step(elementwise, XS, 20, 2, 16)
+    saved = plain.products - spread.products
+    assert saved == 2 * 3 * 2 * 2 * 16**2 * 16  # layers, forward and backward, operations, batch, tokens, width
+    assert spread.elements - plain.elements > saved / 3
+
+    solved = changed("@ v", "@ torch.linalg.solve(torch.eye(x.shape[1]) + 0 * scores, v)")
+    more = cost_of_step(solved, XS, 20, 2, 16).products - plain.products
+    assert more > 2 * 2 * 2 * (2 / 3) * 16**3  # layers, batch, heads: a factorisation of each

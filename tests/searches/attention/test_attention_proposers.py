@@ -1,0 +1,354 @@
+"""Proposers: from the grammar, from a real server that speaks as OpenAI's does, and from recorded answers."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from evolora_core.errors import ConfigError, StageError
+from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS, get_framework
+from evolora_core.searches.attention.grammar.registry import get_grammar
+from evolora_core.searches.attention.grammar.table import TABLE
+from evolora_core.searches.attention.programs.block import block_of
+from evolora_core.searches.attention.programs.normal import program_id
+from evolora_core.searches.attention.programs.rejection import Rejected, Rejection
+from evolora_core.searches.attention.proposers import client
+from evolora_core.searches.attention.proposers.answers import read_answer
+from evolora_core.searches.attention.proposers.base import Call, Proposal, Request, Scored, Unusable
+from evolora_core.searches.attention.proposers.client import (
+    Ask,
+    Endpoint,
+    OpenAIClient,
+    PlainClient,
+    connect,
+    endpoint_from_environment,
+)
+from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
+from evolora_core.searches.attention.proposers.grammar import GrammarProposer
+from evolora_core.searches.attention.proposers.replay import call_line, read_calls, replay_proposer
+from evolora_core.searches.attention.proposers.spending import Budget, BudgetSpent, Limits, Prices
+
+NAME = "coefficient-dynamics"
+FRAMEWORK = get_framework(NAME)
+SCALED = "scores = 2 * q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])"
+EDIT = f"""Twice as sharp.
+
+<<<<<<< SEARCH
+        {SCALED.replace("2 * ", "")}
+=======
+        {SCALED}
+>>>>>>> REPLACE
+"""
+
+
+def scored(genome: dict[str, str] | None = None, score: float | None = None, **more: Any) -> Scored:
+    grammar = get_grammar(NAME)
+    source = grammar.program(genome or grammar.baseline())
+    return Scored(program_id(source), source, genome, score, **more)
+
+
+def genome(**changes: str) -> dict[str, str]:
+    return get_grammar(NAME).baseline() | {name.replace("_", "-"): choice for name, choice in changes.items()}
+
+
+def request(*parents: Scored, failures: tuple[Scored, ...] = (), slot: int = 0) -> Request:
+    return Request(NAME, parents, failures, (7, 1, slot))
+
+
+# From the grammar
+
+
+@pytest.mark.parametrize("name", list(FRAMEWORKS))
+def test_without_parents_the_grammar_draws(name: str) -> None:
+    proposer = GrammarProposer(get_grammar(name))
+    made = [proposer.propose(Request(name, (), (), (7, 0, slot))) for slot in range(5)]
+    assert made == [proposer.propose(Request(name, (), (), (7, 0, slot))) for slot in range(5)]
+    assert len({own.source for own in made}) == 5
+    for own in made:
+        assert own.operator == "draw" and own.parents == () and own.genome is not None
+        assert own.source == get_grammar(name).program(own.genome)
+
+
+def test_one_parent_is_changed_and_two_are_crossed_as_often_as_is_said() -> None:
+    first, second = scored(genome(kernel="relu2", gate="silu")), scored(genome(position="rope", head_norm="norm"))
+    (changed,) = [GrammarProposer(get_grammar(NAME)).propose(request(first))]
+    gene, choice = changed.operator.split("=")
+    assert first.genome is not None and changed.genome == dict(first.genome) | {gene: choice}
+    assert changed.parents == (first.program_id,)
+    for crossover in (0.0, 1.0):
+        proposer = GrammarProposer(get_grammar(NAME), crossover)
+        made = [proposer.propose(request(first, second, slot=slot)) for slot in range(10)]
+        assert {own.operator == "cross" for own in made} == {crossover == 1.0}
+        assert {len(own.parents) for own in made} == {1 + int(crossover)}
+
+
+def test_the_grammar_does_not_propose_what_the_request_names() -> None:
+    parent = TABLE.baseline()
+    near = [
+        parent | {gene.name: choice} for gene in TABLE.genes for choice in gene.choices[1:] if gene.name != "position"
+    ]
+    failures = tuple(Scored(str(number), "", own) for number, own in enumerate(near))
+    for slot in range(20):
+        asked = Request(NAME, (Scored("p", "", parent),), failures, (7, 1, slot))
+        made = GrammarProposer(TABLE).propose(asked)
+        assert made.genome not in [parent, *near]
+
+
+def test_a_program_without_a_genome_is_no_parent_for_the_grammar() -> None:
+    made = GrammarProposer(get_grammar(NAME)).propose(request(replace(scored(), genome=None)))
+    assert made.operator == "draw"
+
+
+# Answers
+
+
+def test_edits_and_whole_blocks_and_files_make_the_same_program() -> None:
+    edited, form = read_answer(EDIT, FRAMEWORK.source, FRAMEWORK)
+    assert form == "edits" and SCALED in edited
+    block = block_of(edited)
+    assert read_answer(f"Here:\n```python\n{block}```\n", FRAMEWORK.source, FRAMEWORK) == (edited, "block")
+    assert read_answer(f"```\n{edited}```", FRAMEWORK.source, FRAMEWORK) == (edited, "file")
+    trailing = EDIT.replace("math.sqrt(q.shape[-1])\n=", "math.sqrt(q.shape[-1])   \n=")
+    assert read_answer(trailing.replace("\n", "\r\n"), FRAMEWORK.source, FRAMEWORK)[0] == edited
+
+
+@pytest.mark.parametrize(
+    ("answer", "stage", "words"),
+    [
+        ("I would rather not.", "syntax", "neither SEARCH/REPLACE edits nor a code block"),
+        ("```python\nclass Prepare", "syntax", "does not end"),
+        (EDIT.replace("q @ k", "q @ K", 1), "syntax", r"is missing; nearest is line \d+, 'scores = q @ k"),
+        (EDIT.replace(">>>>>>> REPLACE", ""), "syntax", "the edit does not end.*edit 1"),
+        (EDIT.replace("=======\n", ""), "syntax", "'>>>>>>> REPLACE' stands where '=======' is expected"),
+        (EDIT.replace("2 * q", "q"), "syntax", "changes nothing"),
+        ("<<<<<<< SEARCH\n\n=======\nx\n>>>>>>> REPLACE", "syntax", "SEARCH text is empty"),
+        (
+            "<<<<<<< SEARCH\n        super().__init__()\n=======\n>>>>>>> REPLACE",
+            "syntax",
+            r"at lines \d+, \d+, \d+ of the block",
+        ),
+        ("<<<<<<< SEARCH\n        self.heads = heads\n=======\n>>>>>>> REPLACE", "markers", "out of the block"),
+        (
+            f"```\n{FRAMEWORK.source.replace('self.heads = heads', 'self.heads = 1')}```",
+            "markers",
+            "outside of the block",
+        ),
+    ],
+)
+def test_what_is_no_program_is_refused_with_the_reason(answer: str, stage: str, words: str) -> None:
+    with pytest.raises(Rejected, match=words) as caught:
+        read_answer(answer, FRAMEWORK.source, FRAMEWORK)
+    assert caught.value.stage == stage
+
+
+# From a server
+
+
+@dataclass
+class Served:
+    """What a server was asked, and how it answers: a list of (status, body), the last one again and again."""
+
+    url: str
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+    answers: list[tuple[int, Any]] = field(default_factory=list)
+
+
+def completion(text: str | None, usage: dict[str, int] | None = None) -> tuple[int, Any]:
+    """A chat completion as servers send it."""
+    message = {"role": "assistant", "content": text}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    document = {"id": "1", "object": "chat.completion", "created": 0, "model": "tiny", "choices": choices}
+    return 200, document | ({"usage": usage | {"total_tokens": sum(usage.values())}} if usage else {})
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """A server on this machine."""
+    state = Served("")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path == "/v1/chat/completions"
+            state.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            state.keys.append(self.headers["Authorization"])
+            status, document = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
+            body = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield state
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+USAGE = {"prompt_tokens": 900, "completion_tokens": 100}
+CLIENTS: list[Any] = [
+    PlainClient,
+    pytest.param(OpenAIClient, marks=pytest.mark.skipif(find_spec("openai") is None, reason="needs the extra llm")),
+]
+
+
+def endpoint(served: Served, retries: int = 2) -> Endpoint:
+    return Endpoint(served.url, "tiny", "secret", timeout=20, retries=retries)
+
+
+def proposer(ask: Ask, **limits: Any) -> EndpointProposer:
+    return EndpointProposer(Asking("tiny"), ask, Budget(Limits(**limits), Prices(prompt=1.0, completion=10.0)))
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_server_is_asked_and_its_answer_becomes_a_program(served: Served, kind: Callable[[Endpoint], Ask]) -> None:
+    served.answers = [completion(EDIT, USAGE)]
+    refused = scored(genome(kernel="poly"), rejection=Rejection("causality", "sees the future", "position 3 on 5"))
+    parents = scored(score=0.0123), scored(genome(gate="silu"), score=-0.5)
+    made = proposer(kind(endpoint(served))).propose(request(*parents, failures=(refused,)))
+    assert made.source == read_answer(EDIT, FRAMEWORK.source, FRAMEWORK)[0]
+    assert made.operator == "ask: edits" and made.genome is None
+    assert made.parents == tuple(own.program_id for own in parents)
+    assert made.call is not None
+    assert (made.call.prompt_tokens, made.call.completion_tokens) == (900, 100)
+    assert made.call.usd == pytest.approx(0.0019)
+    assert (made.call.outcome, made.call.response, made.call.seconds > 0) == ("used", EDIT, True)
+    assert served.keys == ["Bearer secret"]
+    (asked,) = served.asked
+    assert asked["model"] == "tiny" and asked["max_tokens"] == 4096
+    system, user = (message["content"] for message in asked["messages"])
+    assert all(f"- {rule}" in system for rule in FRAMEWORK.rules) and "<<<<<<< SEARCH" in system
+    assert "- stage causality: sees the future (position 3 on 5)\n" in user
+    assert "(1 + scores).square()" in user and "the score -0.5000" in user
+    assert user.index("the score +0.0123") < user.index(FRAMEWORK.source.strip())
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_busy_server_is_asked_again_and_a_wrong_question_is_not(
+    served: Served, kind: Callable[[Endpoint], Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PAUSE", 0.01)
+    served.answers = [(503, {"error": {"message": "busy"}}), completion(EDIT, USAGE)]
+    assert proposer(kind(endpoint(served))).propose(request()).call is not None
+    assert len(served.asked) == 2
+    for answer, tries, words in (
+        ((400, {"error": {"message": "no such model"}}), 1, "no such model"),
+        ((503, {"error": {"message": "busy"}}), 2, "busy"),
+        ((200, b"<html>"), 1, "no chat completion"),
+        ((200, {"choices": []}), 1, "no chat completion"),
+    ):
+        served.answers, before = [answer], len(served.asked)
+        asking = proposer(kind(endpoint(served, retries=1)))
+        with pytest.raises(StageError, match=words) as caught:
+            asking.propose(request())
+        assert len(served.asked) - before == tries
+        assert "secret" not in str(caught.value) and "\n" not in str(caught.value)
+        assert (asking.budget.calls, asking.budget.tokens) == (0, 0)
+
+
+def test_an_answer_without_a_program_costs_a_call(served: Served) -> None:
+    served.answers = [completion(None, USAGE)]
+    asking = proposer(connect(endpoint(served)))
+    with pytest.raises(Unusable, match="neither") as caught:
+        asking.propose(request(scored()))
+    assert caught.value.call.outcome == "unusable" and caught.value.parents == (scored().program_id,)
+    assert (asking.budget.calls, asking.budget.tokens) == (1, 1000)
+
+
+def test_tokens_that_nobody_counted_are_taken_for_the_most_there_can_be(served: Served) -> None:
+    served.answers = [completion(EDIT)]
+    made = proposer(connect(endpoint(served))).propose(request())
+    sent = sum(len(message["content"].encode()) for message in served.asked[0]["messages"])
+    assert made.call is not None and made.call.prompt_tokens >= sent
+    assert made.call.completion_tokens == len(EDIT.encode())
+
+
+def test_the_budget_is_never_exceeded(served: Served) -> None:
+    served.answers = [completion(EDIT, USAGE)]
+    for limits, words in (({"calls": 2}, "3 calls"), ({"tokens": 22_000}, "tokens"), ({"usd": 0.055}, "usd")):
+        asking, asked = proposer(connect(endpoint(served)), **limits), len(served.asked)
+        with pytest.raises(BudgetSpent, match=words):
+            for slot in range(100):
+                asking.propose(request(slot=slot))
+        done = len(served.asked) - asked
+        assert done == asking.budget.calls and done > 0
+        assert asking.budget.tokens == 1000 * done and asking.budget.usd == pytest.approx(0.0019 * done)
+        assert asking.budget.tokens <= limits.get("tokens", 10**9) and asking.budget.usd <= limits.get("usd", 1.0)
+
+
+def test_a_budget_goes_on_where_a_run_was_cut_off() -> None:
+    budget = Budget(Limits(calls=1), Prices())
+    budget.count(Call("tiny", 5, 5, 1.0, 0.0, "used", "0", ""))
+    with pytest.raises(BudgetSpent):
+        budget.reserve(1, 1)
+    assert budget.tokens == 10
+
+
+def test_the_environment_names_the_endpoint() -> None:
+    named = {"EVOLORA_LLM_URL": "http://127.0.0.1:1/v1/", "EVOLORA_LLM_MODEL": "tiny", "EVOLORA_LLM_KEY": "secret"}
+    found = endpoint_from_environment(named)
+    assert (found.url, found.model, found.key) == ("http://127.0.0.1:1/v1", "tiny", "secret")
+    assert "secret" not in repr(found)
+    for change, words in (({"EVOLORA_LLM_URL": "file:///etc/passwd"}, "_URL"), ({"EVOLORA_LLM_MODEL": ""}, "_MODEL")):
+        with pytest.raises(ConfigError, match=words):
+            endpoint_from_environment(named | change)
+
+
+# From a record
+
+
+def several(asking: EndpointProposer) -> list[Proposal | tuple[Rejection, Call]]:
+    """What becomes of three requests."""
+    found: list[Proposal | tuple[Rejection, Call]] = []
+    for slot in range(3):
+        try:
+            found.append(asking.propose(request(scored(), slot=slot)))
+        except Unusable as error:
+            found.append((error.rejection, error.call))
+    return found
+
+
+def test_a_recorded_run_is_replayed_without_a_server(served: Served, tmp_path: Path) -> None:
+    served.answers = [completion(EDIT, USAGE), completion("No.", USAGE), completion(EDIT)]
+    asking = proposer(connect(endpoint(served)))
+    made = several(asking)
+    calls = [own.call if isinstance(own, Proposal) else own[1] for own in made]
+    record = tmp_path / "calls.jsonl"
+    record.write_text("".join(call_line(call) for call in calls if call is not None), encoding="utf-8")
+    assert "secret" not in record.read_text(encoding="utf-8")
+    again = replay_proposer(Asking("tiny"), record, Budget(Limits(), Prices(prompt=1.0, completion=10.0)))
+    assert several(again) == made
+    assert (again.budget.calls, again.budget.tokens) == (asking.budget.calls, asking.budget.tokens)
+    assert len(served.asked) == 3
+    with pytest.raises(StageError, match=r"calls.jsonl: no recorded answer to the request [0-9a-f]{16} to tiny"):
+        again.propose(request(scored(), slot=3))
+    hotter = replay_proposer(Asking("tiny", temperature=1.0), record, Budget(Limits(), Prices()))
+    with pytest.raises(StageError, match="no recorded answer"):
+        hotter.propose(request(scored()))
+
+
+def test_a_damaged_record_is_refused_with_its_line(tmp_path: Path) -> None:
+    good = Call("tiny", 5, 5, 1.0, 0.0, "used", "0", "text\u2028more")
+    path = tmp_path / "calls.jsonl"
+    for damaged in ("{", json.dumps(json.loads(call_line(good)) | {"seconds": "1"}), '{"model": "tiny"}'):
+        path.write_text(call_line(good) + damaged + "\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match="line 2: no recorded call"):
+            read_calls(path)
+    path.write_text(call_line(good), encoding="utf-8")
+    assert read_calls(path) == [good]
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_calls(tmp_path / "none.jsonl")
