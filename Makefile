@@ -1,6 +1,6 @@
 # make paper-suite   the default suite end to end: SUITE=configs/suites/quickstart.yaml
 # make test          all tests
-# make test-hostile  10,000 hostile inputs of each kind (EXAMPLES=10000); `make test` tries 300
+# make test-hostile  10,000 hostile inputs of each kind (EXAMPLES=10000); `make test` tries 100
 # make test-distributed  the same suite on local Dask and Ray clusters, with the extras that they need
 # make check         formatting, lint and types
 # Each sets up .venv in this checkout when it is missing or older than the requirements. Needs Python 3.11+ and a package index.

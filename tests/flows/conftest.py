@@ -8,16 +8,19 @@ import pytest
 
 
 @pytest.fixture(scope="session")
-def prefect_server() -> Iterator[None]:
-    """Prefect's own test server. Without the heartbeat a flow run ends a second sooner."""
-    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+def prefect_server() -> Iterator[str]:
+    """Prefect's own test server: its address. Without the heartbeat a flow run ends a second sooner.
+
+    Commands find it where PREFECT_API_URL says so; they start a server of their own otherwise.
+    """
+    from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
     with (
         prefect_test_harness(server_startup_timeout=120),
         temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
     ):
-        yield
+        yield str(PREFECT_API_URL.value())
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ ARMS = [
     "arms={unmerged: {like: ecology, changes: {verifier_error: 0.05, assimilation: {attempts: 0}}}, "
     "double: {like: single, budget: 2}, less: {like: single, budget: 0.9}, "
     "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}}",
-    "es={pairs: 2, items: 2, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
-    "grpo={groups: 2, samples: 2, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
+    "es={pairs: 2, items: 8, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
+    "grpo={groups: 4, samples: 4, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
     "tuning={seeds: [1000, 1001], fraction: 0.5}",
     "data.reselection_items=12",
     "evaluation.routings=[family, single, cell, learned, reselected]",

@@ -21,7 +21,8 @@ def evolve(home: Path, generations: int) -> tuple[Path, dict[str, list[dict[str,
     """Folder and tables of the ecology of a suite of so many generations."""
     from flows.paper_suite import paper_suite
 
-    paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), [*ONE, f"ecology.generations={generations}"])
+    changes = [*ONE, f"ecology.generations={generations}"]
+    paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), changes, only=["ecology.s0.evolve"])
     (entry,) = [entry for entry in entries(home, suites(home)[-1]) if entry.stage == "evolve"]
     folder = home / entry.folder
     tables = {}

@@ -42,9 +42,8 @@ def compared(home: Path) -> list[int]:
     return [row[0] for row in query(home, "SELECT seeds FROM comparison").rows]
 
 
-@pytest.mark.usefixtures("prefect_server")
 def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prefect_server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     obstacle = home / "runs" / "tiny" / "ecology-s1"
     obstacle.parent.mkdir(parents=True)
@@ -59,6 +58,7 @@ def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(
     first = {entry.file_name: entry.finished for entry in entries(home, suites(home)[-1])}
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
     with pytest.raises(SystemExit) as end:
         main(["retry"])
     assert end.value.code == 0

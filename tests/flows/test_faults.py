@@ -8,7 +8,10 @@ from evolora_core.searches.adapters.experiment import load_suite
 from flows.bench.faults import measure
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
-SMALL = ["processes=1", "seeds=[0]", "conditions=[frozen, ecology]", "evaluation.comparisons=[]"]
+SMALL = [
+    "processes=1", "seeds=[0]", "conditions=[frozen, ecology]", "ecology.trials=[]", "sft.trials=[]",
+    "evaluation.comparisons=[]",
+]  # fmt: skip
 FAULTS = ["truncated checkpoint", "out of memory"]  # a process is killed for the first; `evolora bench faults` has all
 
 

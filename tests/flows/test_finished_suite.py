@@ -208,7 +208,6 @@ def test_a_named_stage_is_made_again_from_the_suite_s_id_alone(finished: SimpleN
 def test_a_plot_s_code_changes_the_pack_alone(finished: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.paper_suite import paper_suite
 
-    paper_suite(TINY, ["processes=1"])
     hashed = identity._code_hash
     monkeypatch.setattr(identity, "_code_hash", lambda name: hashed(name) + "x" * (name == "evolora_core.report.plots"))
     paper_suite(TINY, ["processes=1"])

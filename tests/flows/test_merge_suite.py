@@ -23,7 +23,7 @@ search: merging
 name: merges
 host: {host}
 seeds: [0]
-processes: 2
+processes: 1
 conditions: [base, parent-code, best-parent, uniform, greedy-soup, lambda-grid, model-stock, ensemble, adam,
   fine-tuned-mean, multitask, random, evomerge-as-published, evomerge, cma, cycleqd, niches, evomerge-routes]
 arms: {{evomerge-routes: {{like: evomerge, space: routes}}}}
@@ -40,7 +40,7 @@ evaluation: {{comparisons: [{{a: evomerge, b: random}}], bootstrap: 100}}
 
 
 @pytest.fixture(scope="module")
-def finished(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def finished(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The suite, run by the flow of its name."""
     from flows.merge_evolution import merge_evolution
 
@@ -57,6 +57,7 @@ def finished(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> 
         with pytest.raises(StageError, match=r"niches.s0.search: .*niches-s0"):
             merge_evolution("merges.yaml")
         obstacle.unlink()
+        patch.setenv("PREFECT_API_URL", prefect_server)
         before = {entry.file_name: entry.finished for entry in entries(folder / "home", suites(folder / "home")[-1])}
         with pytest.raises(SystemExit) as end:
             main(["retry"])

@@ -16,7 +16,7 @@ from evolora_core.report import build
 from evolora_core.searches.adapters.map.forest import QUESTIONS, forest, many
 from evolora_core.searches.adapters.map.regime_map import COLUMNS, WITHDRAWALS, build_map, places
 from evolora_core.searches.adapters.pack.sections import SECTIONS
-from evolora_core.store import record
+from evolora_core.store import rebuild
 
 SUITE = "example-0a1b2c3d"
 
@@ -24,8 +24,8 @@ SUITE = "example-0a1b2c3d"
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    for stage in write_suite(home, SUITE, items=96):
-        record(home, stage)
+    write_suite(home, SUITE, items=96)
+    rebuild(home)
     return build(home, SUITE, tmp_path_factory.mktemp("packs") / "example", SECTIONS)
 
 

@@ -8,25 +8,24 @@ from example_suite import write_suite
 
 from evolora_core.report import build
 from evolora_core.searches.adapters.pack.sections import SECTIONS
-from evolora_core.store import record
+from evolora_core.store import rebuild
 
 SUITE = "example-0a1b2c3d"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    for stage in write_suite(tmp_path, SUITE, items=96):
-        record(tmp_path, stage)
-    return tmp_path
-
-
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of the suite that `built` is of."""
+    """The home of the suite that `built` is of; it is never changed."""
     home = tmp_path_factory.mktemp("packed")
-    for stage in write_suite(home, SUITE, items=96):
-        record(home, stage)
+    write_suite(home, SUITE, items=96)
+    rebuild(home)
     return home
+
+
+@pytest.fixture
+def home(packed: Path, tmp_path: Path) -> Path:
+    """A copy of it, to change."""
+    return Path(shutil.copytree(packed, tmp_path, dirs_exist_ok=True))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from evolora_core.report import StoredSuite, build, verify
 from evolora_core.searches.adapters.pack.curves import curve_frame, curves
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tradeoffs import curve
-from evolora_core.store import query, record
+from evolora_core.store import query, rebuild
 
 SUITE = "example-0a1b2c3d"
 BUDGETS = {"sft-2": 2.0, "sft-half": 0.5}
@@ -20,8 +20,8 @@ BUDGETS = {"sft-2": 2.0, "sft-half": 0.5}
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("curves")
-    for stage in write_suite(home, SUITE, items=48, budgets=BUDGETS):
-        record(home, stage)
+    write_suite(home, SUITE, items=48, budgets=BUDGETS)
+    rebuild(home)
     return home
 
 

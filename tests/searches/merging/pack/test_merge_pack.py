@@ -16,7 +16,7 @@ from evolora_core.searches.merging.pack.facts import checks
 from evolora_core.searches.merging.pack.looks import ORDER, in_order, looks_of
 from evolora_core.searches.merging.pack.recipes import readable
 from evolora_core.searches.merging.pack.sections import SECTIONS
-from evolora_core.store import query, record, store_path
+from evolora_core.store import query, rebuild, store_path
 from evolora_core.store.connection import opened
 
 IN_ORDER = [
@@ -28,8 +28,8 @@ IN_ORDER = [
 
 def stored(home: Path, **settings: Any) -> Path:
     home.mkdir(exist_ok=True)
-    for stage in write_suite(home, **settings):
-        record(home, stage)
+    write_suite(home, **settings)
+    rebuild(home)
     return home
 
 
