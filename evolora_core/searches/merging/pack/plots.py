@@ -1,6 +1,7 @@
 """The plots of a pack of the merge search. Each function draws one figure from rows of the store.
 
-Lines are means over seeds; bands reach from the lowest to the highest seed.
+Lines are means over seeds; bands reach from the lowest to the highest seed, where seeds have bases of their own beyond
+what these differ by.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.merging.names import STRATEGIES
@@ -106,6 +107,7 @@ def progress(lines: pd.DataFrame) -> Figure:
                 panel.axhline(row["best"], color=BLACK, linewidth=1.0, linestyle=style, zorder=1)
         left.set(xlabel="measured candidates", ylabel="best search score, nats per gold token")
         right.set(xlabel="FLOPs charged for them")
+        right.xaxis.set_major_formatter(EngFormatter())
         left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
         left.set_ylim(*_settled(runs, levels["best"]))
         seeds = int(runs["seeds"].max())

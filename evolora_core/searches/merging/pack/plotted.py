@@ -10,9 +10,13 @@ _ARMS = """
     SELECT arm, seeds, test_score AS acc, test_lo AS lo, test_hi AS hi FROM merge_table
     WHERE suite = $suite AND test_score IS NOT NULL ORDER BY arm
 """
-# Each run as a line over its measured candidates; a run that has ended keeps its best. Levels: arms without candidates.
+# Each run as a line over its measured candidates; a run that has ended keeps its best. Seeds may have bases of their own:
+# lo and hi tell how seeds differ beyond the level of the seed's own uniform mean. Levels: arms without candidates.
 _PROGRESS = """
-    WITH counted AS (
+    WITH bases AS (
+        SELECT seed, search_score AS level FROM merge_choice JOIN complete_seeds USING (suite, seed)
+        WHERE suite = $suite AND condition = 'uniform' AND search_score IS NOT NULL
+    ), counted AS (
         SELECT condition AS arm, seed, score, row_number() OVER own AS evaluations, sum(flops) OVER own AS flops,
             max(score) OVER own AS best
         FROM candidate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite AND fresh
@@ -26,10 +30,10 @@ _PROGRESS = """
         SELECT s.arm, s.seed, s.evaluations, s.evaluations <= last AS running, flops, best
         FROM shown AS s JOIN counted AS c
             ON c.arm = s.arm AND c.seed = s.seed AND c.evaluations = least(s.evaluations, last)
-    )
+    ), levelled AS (SELECT filled.*, coalesce(level, 0) AS level FROM filled LEFT JOIN bases USING (seed))
     SELECT arm, evaluations, count(*) AS seeds, count(*) FILTER (running) AS running, avg(flops) AS flops,
-        avg(best) AS best, min(best) AS lo, max(best) AS hi
-    FROM filled GROUP BY arm, evaluations HAVING count(best) = count(*) ORDER BY arm, evaluations
+        avg(best) AS best, min(best - level) + avg(level) AS lo, max(best - level) + avg(level) AS hi
+    FROM levelled GROUP BY arm, evaluations HAVING count(best) = count(*) ORDER BY arm, evaluations
 """
 _LEVELS = """
     SELECT arm, search_score AS best FROM merge_table
@@ -63,8 +67,8 @@ def domain_points(stored: StoredSuite) -> pd.DataFrame:
 
 def progress_lines(stored: StoredSuite) -> pd.DataFrame:
     """Best search score after so many measured candidates: arm, kind, evaluations, seeds, running (seeds whose search
-    has not ended), flops, best (means over seeds), lo, hi (lowest and highest seed). Rows without evaluations are the
-    levels of controls.
+    has not ended), flops, best (means over seeds), lo, hi (lowest and highest seed, each less the level of its own
+    uniform mean, where there is one, and more the mean level). Rows without evaluations are the levels of controls.
     """
     lines = stored.frame(_PROGRESS)
     if lines.empty:
