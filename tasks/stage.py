@@ -99,8 +99,8 @@ def stands(request: StageRequest) -> bool:
 
 
 def perform(request: StageRequest, stage: Stage) -> StageResult:
-    """Run a stage unless its artefact stands already; write index and manifest. Two processes that want the same
-    stage take turns, and so do two that want the same accelerator."""
+    """Run a stage unless its artefact stands already, in this suite or in another one, whose is copied then; write index
+    and manifest. Two processes that want the same stage take turns, and so do two that want the same accelerator."""
     home = home_path()
     folder = home / request.folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,8 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
         run_log(run, request.stage, request.label) as warnings,
         accelerator(device),
     ):
-        if artifacts.damage(folder) is None:
+        alike = sorted(home.glob(f"runs/*/{folder.relative_to(folder.parents[2]).as_posix()}"))
+        if artifacts.damage(folder) is None or artifacts.adopt(folder, alike):
             return reuse(request)
         started, clock = now(), time.perf_counter()
         running = request.entry("running", started=started, pid=os.getpid(), node=platform.node())

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,21 @@ def commit(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         shutil.rmtree(folder)
     os.replace(partial, folder)
     return whole
+
+
+def adopt(folder: Path, others: Iterable[Path]) -> bool:
+    """Copy the first whole one of other artefacts to `folder`, where none stands; whether there was one."""
+    for other in others:
+        if other == folder or damage(other) is not None:
+            continue
+        partial = folder.with_name(folder.name + ".adopted")
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(other, partial)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(partial, folder)
+        return True
+    return False
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:

@@ -28,6 +28,8 @@ def register(app: App) -> None:
     bench.command(engine, help_epilogue="Example: `evolora bench engine --host nano --population 16 --population 64`")
     bench.command(merge, help_epilogue="Example: `evolora bench merge --layers 30 --vocabulary 49152`")
     bench.command(placebo, help_epilogue="Example: `evolora bench placebo --runs 100`")
+    bench.command(attention, help_epilogue="Example: `evolora bench attention --size xs --size m`")
+    bench.command(attention_placebo, help_epilogue="Example: `evolora bench attention-placebo --runs 100`")
     bench.command(ecology, help_epilogue="Example: `evolora bench ecology --host nano`")
     bench.command(orchestration, help_epilogue="Example: `evolora bench orchestration --set 'seeds=[0]'`")
     bench.command(faults, help_epilogue="Example: `evolora bench faults --kills 5`")
@@ -109,6 +111,44 @@ def placebo(
     from flows.bench.placebo import measure
 
     _keep("placebo", measure(runs, seeds, processes), json)
+
+
+def attention(
+    *,
+    program: Annotated[str, Parameter(help="A known mechanism.")] = "mha",
+    size: Annotated[list[str], Parameter(help="Size; may be repeated.")] = ["xs", "s", "m", "l"],  # noqa: B006
+    steps: Annotated[int, Parameter(help="Training steps."), AtLeastOne] = 300,
+    batch: Annotated[int, Parameter(help="Rows of a step."), AtLeastOne] = 16,
+    texts: Annotated[int, Parameter(help="Held-out texts."), AtLeastOne] = 2048,
+    repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared."), AtLeastOne] = 3,
+    json: Json = False,
+) -> None:
+    """Evaluations of an attention program an hour, and what the sandbox adds to the same work without it."""
+    from evolora_core.searches.attention.host.sizes import SIZES
+
+    for name in size:
+        if name not in SIZES:
+            raise ConfigError(f"bench attention: --size {name[:40]!r} is none of {', '.join(SIZES)}")
+    from flows.bench.attention import measure_all
+
+    _keep("attention", measure_all(program, size, steps, batch, texts, repeats), json)
+
+
+def attention_placebo(
+    *,
+    mechanism: Annotated[list[str], Parameter(help="A known mechanism; may be repeated.")] = ["mha", "rope"],  # noqa: B006
+    runs: Annotated[int, Parameter(help="Whole comparisons of each."), AtLeastOne] = 100,
+    seeds: Annotated[int, Parameter(help="Pairs of seeds of each."), AtLeastOne] = 8,
+    processes: Annotated[int, Parameter(help="Runs at a time."), AtLeastOne] = 2,
+    json: Json = False,
+) -> None:
+    """A mechanism against itself with other seeds: how many of so many comparisons see no difference."""
+    from evolora_core.searches.attention.known.registry import get_known
+    from flows.bench.attention_placebo import measure
+
+    for name in mechanism:
+        get_known(name)
+    _keep("attention-placebo", measure(mechanism, runs, seeds, processes), json)
 
 
 def ecology(

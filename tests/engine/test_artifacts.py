@@ -48,6 +48,22 @@ def test_damage_is_seen_and_mended_by_making_it_again(tmp_path: Path, harm: Any,
     assert artifacts.damage(tmp_path / "a") is None
 
 
+def test_a_whole_artefact_of_another_suite_is_adopted_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+    first, second, own = (tmp_path / name for name in ("first", "second", "own"))
+    made(first)
+    (first / "sub" / "table.txt").write_text("changed")
+    assert not artifacts.adopt(own, [own, first])
+    assert not own.exists()
+    manifest = made(second, "whole")
+    made(own)
+    (own / "sub" / "table.txt").unlink()
+    assert artifacts.adopt(own, [first, own, second])
+    assert artifacts.read_manifest(own) == manifest and artifacts.damage(own) is None
+    (own / "sub" / "table.txt").write_text("mine")
+    assert artifacts.damage(second) is None  # it is a copy
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "own", "second"]
+
+
 def test_an_atomic_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
     artifacts.write_json(tmp_path / "f.json", {"a": 1})
     with pytest.raises(TypeError):

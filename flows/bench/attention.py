@@ -1,0 +1,57 @@
+"""How many evaluations of attention programs an hour, and what the sandbox adds to the same work in this process."""
+
+import importlib
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from evolora_core.searches.attention.corpus.registry import make_corpus
+from evolora_core.searches.attention.corpus.settings import CorpusSettings
+from evolora_core.searches.attention.host.sizes import SIZES
+from evolora_core.searches.attention.host.training import TrainSpec
+from evolora_core.searches.attention.judging.measure import CHILD, measure
+from evolora_core.searches.attention.known.registry import get_known
+from evolora_core.searches.attention.sandbox.limits import Limits
+from evolora_core.searches.attention.sandbox.run import Outcome, Sandbox, refusal
+from flows.bench.timing import Row, row, side_by_side
+
+LIMITS = Limits(seconds=3600, memory=2 << 30, file_bytes=1 << 28)
+RATE, WARMUP = 0.004, 0.1
+
+
+class Here(Sandbox):
+    """Does what a sandbox does, in this process and unconfined."""
+
+    def __init__(self) -> None:
+        super().__init__(confined=False)
+
+    def run(self, folder: Path, entry: str, limits: Limits) -> Outcome:
+        module, function = entry.split(":")
+        started = time.perf_counter()
+        getattr(importlib.import_module(module), function)(folder)
+        return Outcome("ok", "", time.process_time(), time.perf_counter() - started, 0)
+
+
+def measure_all(program: str, sizes: list[str], steps: int, batch: int, texts: int, repeats: int) -> list[Row]:
+    """Rows for each size, and for all of them together."""
+    torch.set_num_threads(1)
+    corpus = make_corpus(CorpusSettings(held_out=texts), 0)
+    source, rows = get_known(program).source, []
+    ours = theirs = 0.0
+    with tempfile.TemporaryDirectory(prefix="evolora-bench-") as work, Sandbox((CHILD,), confined=not refusal()) as box:
+        for size in sizes:
+            spec = TrainSpec(steps, batch, corpus.context, RATE, int(WARMUP * steps))
+            ways = {
+                name: partial(measure, place, source, SIZES[size], spec, corpus, 0, Path(work) / size, LIMITS)
+                for name, place in (("sandbox", box), ("here", Here()))
+            }
+            taken = side_by_side(ways, repeats, f"size {size}")
+            ours, theirs = ours + taken["sandbox"], theirs + taken["here"]
+            note = f"{program}, {steps} steps of {batch} rows, {texts} texts: in the sandbox, and in this process"
+            rows.append(row(f"evaluation at {size}", taken["sandbox"], taken["here"], "s", note))
+    rows.append(row(f"evaluation at {', '.join(sizes)}", ours, theirs, "s", "a ratio of 1.05 is an overhead of 5 %"))
+    rows.append(row("evaluations an hour", 3600 / ours, 3600 / theirs, "1/h", "all these sizes, one at a time"))
+    return rows
