@@ -20,7 +20,7 @@ class Size:
 
 
 # With softmax attention 6.6 k, 25.5 k, 85 k, 200 k, 448 k and 992 k non-embedding parameters: a factor of 150 in all,
-# and of 30 over the first four. A head has 8, 8, 12, 16, 16 and 16 channels.
+# and of 30 over the first four. A head has 8, 8, 12, 16, 16 and 16 channels. The last four are the first system's.
 SIZES: Mapping[str, Size] = MappingProxyType(
     {
         size.name: size
@@ -31,6 +31,10 @@ SIZES: Mapping[str, Size] = MappingProxyType(
             Size("l", 64, 4, 4),
             Size("xl", 96, 4, 6),
             Size("xxl", 128, 5, 8),
+            Size("first-1", 96, 4, 4),
+            Size("first-2", 128, 4, 4),
+            Size("first-3", 128, 6, 4),
+            Size("first-4", 192, 6, 6),
         )
     }
 )
