@@ -24,6 +24,7 @@ SUITES = {  # the flows of suites, each with the file that it runs by default
     "evo-vs-sft": "configs/suites/evo-vs-sft.yaml",
     "ood-suite": "configs/suites/ood.yaml",
     "merge-evolution": "configs/suites/merge-quickstart.yaml",
+    "attention-search": "configs/suites/attention-quickstart.yaml",
 }
 OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
 

@@ -8,22 +8,27 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import EntrypointType, Flow
 from prefect.schedules import Cron
 
+from flows.attention_search import attention_search
 from flows.evo_vs_sft import evo_vs_sft
 from flows.merge_evolution import merge_evolution
 from flows.ood_suite import ood_suite
 from flows.paper_suite import paper_suite
 from flows.pretrain_host import pretrain_host_flow
 
-FLOWS: tuple[Flow[..., Any], ...] = (paper_suite, evo_vs_sft, ood_suite, merge_evolution, pretrain_host_flow)
-NIGHTLY, NIGHTLY_MERGES = "0 2 * * *", "0 4 * * *"
+FLOWS: tuple[Flow[..., Any], ...] = (
+    paper_suite,
+    evo_vs_sft,
+    ood_suite,
+    merge_evolution,
+    attention_search,
+    pretrain_host_flow,
+)
+NIGHTLY = {"paper-suite": "0 2 * * *", "merge-evolution": "0 4 * * *", "attention-search": "0 6 * * *"}
 
 
 def deployments(nightly: bool) -> list[RunnerDeployment]:
-    """One for each flow, of the same name; two have schedules, which fire only if `nightly`."""
-    schedules = {
-        "paper-suite": Cron(NIGHTLY, timezone="UTC", active=nightly, slug="nightly"),
-        "merge-evolution": Cron(NIGHTLY_MERGES, timezone="UTC", active=nightly, slug="nightly"),
-    }
+    """One for each flow, of the same name; three have schedules, which fire only if `nightly`."""
+    schedules = {name: Cron(cron, timezone="UTC", active=nightly, slug="nightly") for name, cron in NIGHTLY.items()}
     return [
         RunnerDeployment.from_flow(
             flow,

@@ -99,8 +99,10 @@ def stands(request: StageRequest) -> bool:
 
 
 def perform(request: StageRequest, stage: Stage) -> StageResult:
-    """Run a stage unless its artefact stands already, in this suite or in another one, whose is copied then; write index
-    and manifest. Two processes that want the same stage take turns, and so do two that want the same accelerator."""
+    """Run a stage unless its artefact stands already, in this suite or in another one, whose is copied then; write
+    index and manifest. Two processes that want the same stage take turns, and so do two that want the same
+    accelerator.
+    """
     home = home_path()
     folder = home / request.folder
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -57,8 +57,8 @@ def hashes(rows: Path) -> dict[str, str]:
 def write_numbers(
     contents: Contents, plotted: dict[str, pd.DataFrame], folder: Path, data: Mapping[str, str] | None
 ) -> None:
-    """Everything with numbers in it: README, tables, summary, provenance, the data of the plots. `data` are the hashes
-    of the files with rows; None for a pack of before there were any.
+    """Everything with numbers in it: README, tables, summary, provenance, the data of the plots, what files the search
+    has beside. `data` are the hashes of the files with rows; None for a pack of before there were any.
     """
     (folder / "plots").mkdir(parents=True)
     for name, shown in contents.tables.items():
@@ -68,6 +68,9 @@ def write_numbers(
         (folder / name).write_text(json.dumps(_rounded(document), indent=1) + "\n", encoding="utf-8")
     for name, table in plotted.items():
         (folder / "plots" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
+    for name, text_of in contents.sections.further.items():
+        if text := text_of(contents):
+            (folder / name).write_text(text, encoding="utf-8")
     (folder / "README.md").write_text(readme(contents, list(plotted)), encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ A search says what else is in it:
   `COMPUTE` (compute.py).
 - *Plots*, by name. `read` takes their data from the store, which becomes plots/NAME.csv, `draw` makes the figure of it.
   A plot without rows is left out. There is `COMPARISON_PLOT`.
+- *further*: other files of text, by name. Each function makes one of what is stored; an empty text is no file.
 - *headline*: the table that `evolora run` prints in the end and that the flow run shows.
 - *takeaway*: the sentence about a row of the table `comparisons`, never stronger than its verdict.
 - *checks*: what must hold whatever the result, each a name and a number.
@@ -21,7 +22,7 @@ All that reads gets a `StoredSuite`: the rows of a pack, or a whole store.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,7 @@ class Sections:
     provenance: Callable[[StoredSuite], dict[str, Any]] = nothing
     template: Path = TEMPLATES / "pack.md.j2"
     context: Callable[[StoredSuite], dict[str, Any]] = nothing
+    further: Mapping[str, Callable[[StoredSuite], str]] = field(default_factory=dict)
 
     @cached_property
     def exported(self) -> frozenset[str]:
@@ -104,4 +106,4 @@ class Sections:
         tables = [f"{table}.csv" for table in self.tables]
         plots = [f"plots/{plot}.{form}" for plot in self.plots for form in ("png", "csv")]
         rows = [f"{DATA}/{name}.parquet" for name in files()]
-        return self.exported | frozenset(["README.md", "summary.json", STAMP, *tables, *plots, *rows])
+        return self.exported | frozenset(["README.md", "summary.json", STAMP, *self.further, *tables, *plots, *rows])

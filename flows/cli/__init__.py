@@ -17,6 +17,7 @@ from evolora_core.engine.home import home_path, set_environment
 from evolora_core.errors import EvoloraError
 from evolora_core.foreign.text import one_line
 from flows.cli import (
+    attention,
     bench,
     doctor,
     evaluate,
@@ -38,7 +39,8 @@ from flows.cli._app import app
 __all__ = ["app", "console", "main"]
 
 for module in (
-    run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, merge, export, track, bench, doctor,
+    run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, merge, attention, export, track, bench,
+    doctor,
 ):  # fmt: skip
     module.register(app)
 

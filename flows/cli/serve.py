@@ -14,7 +14,10 @@ def register(app: App) -> None:
 
 def serve(
     *,
-    nightly: Annotated[bool, Parameter(help="Run the default suite every night at 02:00 UTC.")] = False,
+    nightly: Annotated[
+        bool,
+        Parameter(help="Run three suites every night: the default at 02:00 UTC, merges at 04:00, attention at 06:00."),
+    ] = False,
     limit: Annotated[
         int, Parameter(help="Flow runs at a time; a suite has several processes already."), AtLeastOne
     ] = 1,

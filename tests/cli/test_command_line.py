@@ -15,7 +15,8 @@ COMMANDS = [
     ["run"], ["serve"], ["status"], ["retry"], ["sql"], ["store", "rebuild"], ["pack"], ["pack", "verify"], ["map"],
     ["evaluate"], ["host", "list"], ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
     ["bench", "orchestration"], ["bench", "faults"], ["bench", "engine"], ["bench", "ecology"], ["bench", "merge"],
-    ["merge", "check"], ["merge", "make"], ["track"],
+    ["merge", "check"], ["merge", "make"], ["track"], ["attention", "check"], ["attention", "measure"],
+    ["attention", "validate"], ["attention", "list"], ["attention", "show"],
 ]  # fmt: skip
 HEAVY = {"torch", "prefect", "transformers", "duckdb", "pandas", "matplotlib", "datasets", "scipy"}
 

@@ -42,7 +42,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         )
         wait_for(lambda: (home / ADDRESS).exists(), 120)
         url = json.loads((home / ADDRESS).read_text())["url"]
-        wait_for(lambda: len(post(url, "deployments/filter", {})) == 5, 60)
+        wait_for(lambda: len(post(url, "deployments/filter", {})) == 6, 60)
         yield process, shell, url
     process.kill()
 
@@ -70,7 +70,7 @@ def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served: Any) -
     _, _, url = served
     assert ":4200/" not in url
     names = {deployment["name"] for deployment in post(url, "deployments/filter", {})}
-    assert names == {"paper-suite", "evo-vs-sft", "ood-suite", "merge-evolution", "pretrain-host"}
+    assert names == {"paper-suite", "evo-vs-sft", "ood-suite", "merge-evolution", "attention-search", "pretrain-host"}
 
 
 def test_the_nightly_run_is_scheduled(served: Any) -> None:

@@ -24,7 +24,8 @@ from evolora_core.store.owners import Owner, owners
 SUITE = "example-0a1b2c3d"
 
 
-OTHERS = "number_|merge_|candidate|landscape|regrets|law_|attention_"  # how tables begin that the adapter search does not fill
+# how tables begin that the adapter search does not fill
+OTHERS = "number_|merge_|candidate|landscape|regrets|law_|attention_|proposer_"
 
 
 @pytest.fixture

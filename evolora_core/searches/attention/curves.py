@@ -61,8 +61,10 @@ def save_curve(curve: Curve, path: Path) -> None:
 def load_curve(path: Path) -> Curve:
     """What `save_curve` left."""
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    texts = {_cell(name): own for name, own in load_file(path.with_suffix(".safetensors")).items()}
-    return Curve(facts["n"], facts["flops"], texts, {_cell(name): own for name, own in facts["seconds"].items()})
+    # Tensors come in an order of their own, while tables are written in the order of measuring, which `seconds` has.
+    texts = load_file(path.with_suffix(".safetensors"))
+    seconds = {_cell(name): own for name, own in facts["seconds"].items()}
+    return Curve(facts["n"], facts["flops"], {_cell(name): texts[name] for name in facts["seconds"]}, seconds)
 
 
 def losses_of(

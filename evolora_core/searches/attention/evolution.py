@@ -19,16 +19,19 @@ from evolora_core.engine.commits import commit, latest
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
 from evolora_core.engine.progress import Progress
+from evolora_core.searches.attention.asked import Numbered, read_calls, write_calls
 from evolora_core.searches.attention.candidates import Candidate, ranked
 from evolora_core.searches.attention.curves import Curve, load_curve, losses_of, ratios, save_curve
 from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, Task, add
 from evolora_core.searches.attention.programs.normal import program_id
 from evolora_core.searches.attention.programs.rejection import Rejected, Rejection
-from evolora_core.searches.attention.proposers.base import Proposal, Proposer, Request, Scored
+from evolora_core.searches.attention.proposers.base import Call, Proposal, Proposer, Request, Scored, Unusable
+from evolora_core.searches.attention.proposers.spending import Budget as Asked
+from evolora_core.searches.attention.proposers.spending import BudgetSpent
 from evolora_core.searches.attention.scaling.law import Law
 from evolora_core.searches.attention.scaling.score import score
 from evolora_core.searches.attention.settings import Budget
-from evolora_core.searches.attention.strategies import BASELINE, TRIES, parents
+from evolora_core.searches.attention.strategies import ASKED_TRIES, BASELINE, TRIES, parents
 
 CLEAR = 3.0  # standard errors by which a program may be behind the baseline at both smallest sizes
 RECENT = 5  # refused programs that a proposer is told of
@@ -48,7 +51,10 @@ class Run:
     budget: Budget
     seed: int
     meter: Meter
+    asked: Asked | None = None  # what questions to a model may still cost; None: no model is asked
+    spent: bool = False  # whether that has come to its end
     past: list[Candidate] = field(default_factory=list)
+    calls: list[Numbered] = field(default_factory=list)
 
 
 def evolve(
@@ -56,12 +62,12 @@ def evolve(
 ) -> None:
     """Propose and measure until `limit` operations are spent, or a stop rule of the budget holds. Fills `run.past`."""
     generation = restore(run, checkpoints)
-    while run.meter.total() < limit and not _stopped(run):
+    plain = panel.plain(run.baseline, run.sizes) * len(run.seeds)
+    while run.meter.total() < limit and not run.spent and not stopped(run):
         reached("generation", number=generation)
-        first = len(run.past)
-        proposed = _propose(strategy, proposer, run, generation)
-        if not proposed:
-            break
+        first, first_call = len(run.past), len(run.calls)
+        room = -(-(limit - run.meter.total()) // plain)  # programs that the budget has left, rounded up
+        proposed = _propose(strategy, proposer, run, generation, min(run.budget.together, room))
         known = {own.program_id: own for own in reversed(run.past) if own.twin is None}
         fresh: list[Candidate] = []
         for own in proposed:
@@ -71,6 +77,8 @@ def evolve(
             fresh.append(own)
         judged = {own.number: own for own in panel.map(lambda own: judge(own, panel, run), fresh)}
         for own in proposed:
+            if run.meter.total() >= limit:
+                break  # some cost more than the baseline: what was measured beside the last that is paid for is dropped
             candidate = judged.get(own.number) or _twin(own, known, judged)
             run.past.append(candidate)
             run.meter.add("selection", candidate.flops, 0, sum(candidate.curve.seconds.values()))
@@ -79,8 +87,8 @@ def evolve(
         commit(
             checkpoints,
             generation,
-            partial(_write_meter, run.meter),
-            partial(write, added),
+            partial(write_state, run),
+            partial(_write_segment, added, run.calls[first_call:]),
         )
         reached("committed", generation=generation, folder=checkpoints)
         best = ranked(run.past)
@@ -129,44 +137,55 @@ def scored(own: Candidate, run: Run, seeds: Sequence[int]) -> Candidate:
     return replace(own, status="ok", rejection=None, score=found.score, lo=lo, hi=hi)
 
 
-def _propose(strategy: str, proposer: Proposer, run: Run, generation: int) -> list[Candidate]:
+def _propose(strategy: str, proposer: Proposer, run: Run, generation: int, together: int) -> list[Candidate]:
     """The programs of a generation, none of them known as far as a few tries allow; unmeasured."""
     told = {own.number: own for own in run.past}
     failures = tuple(_told(own) for own in run.past if own.rejection)[-RECENT:]
     known = {own.program_id for own in run.past} | {program_id(run.template)}
     found: list[Candidate] = []
-    for slot in range(run.budget.together):
+    for slot in range(together):
         numbers = parents(strategy, run.past, run.seed, generation, slot)
         givers = tuple(_told(told[number]) if number != BASELINE else _baseline(run) for number in numbers)
-        own = None
-        for attempt in range(TRIES):
+        number, own = len(run.past) + slot, None
+        for attempt in range(TRIES if run.asked is None else ASKED_TRIES):
             key = (run.seed, generation, slot + 1000 * attempt)
-            own = _candidate(
-                proposer, Request(run.framework, givers, failures, key), len(run.past) + slot, generation, slot, numbers
-            )
+            request = Request(run.framework, givers, failures, key)
+            try:
+                own, call = _candidate(proposer, request, number, generation, slot, numbers)
+            except BudgetSpent:
+                run.spent = True
+                break
+            if call is not None:
+                run.calls.append((number, call))
             if own.program_id not in known or own.rejection:
                 break
-        assert own is not None
-        known.add(own.program_id)
-        found.append(own)
+        if own is not None:
+            known.add(own.program_id)
+            found.append(own)
+        if run.spent:
+            break
     return found
 
 
 def _candidate(
     proposer: Proposer, request: Request, number: int, generation: int, slot: int, numbers: tuple[int, ...]
-) -> Candidate:
-    """What a proposer makes of a request; a refused answer is a candidate too."""
-    rejection: Rejection | None = None
+) -> tuple[Candidate, Call | None]:
+    """What a proposer makes of a request, and the question that it cost; a refused answer is a candidate too."""
+    made, identity, rejection = Proposal("", None, "unusable", ()), "", None
     try:
         made = proposer.propose(request)
         identity = program_id(made.source)
-    except Rejected as error:
-        made, identity, rejection = Proposal("", None, "unusable", ()), "", error.rejection
-    used = numbers[: len(made.parents)] if made.parents else ()
-    return Candidate(
+    except Rejected as error:  # there is no answer, or it is no Python
+        rejection = error.rejection
+        if isinstance(error, Unusable):
+            made = replace(made, call=error.call)
+    givers = zip(numbers, request.parents, strict=True)
+    used = tuple(number for number, giver in givers if giver.program_id in made.parents)
+    own = Candidate(
         number, generation, slot, identity, made.source, made.genome, made.operator, used,
         "rejected" if rejection else "proposed", rejection, None, None, None, Curve(), None, 0,
     )  # fmt: skip
+    return own, made.call
 
 
 def _twin(own: Candidate, known: Mapping[str, Candidate], judged: Mapping[int, Candidate]) -> Candidate:
@@ -190,10 +209,12 @@ def _baseline(run: Run) -> Scored:
     return Scored(NAME, run.template, get_grammar(run.framework).baseline(), 0.0, None)
 
 
-def _stopped(run: Run) -> bool:
-    """Whether a stop rule holds: too many refused in a row, or nothing better for long."""
+def stopped(run: Run) -> bool:
+    """Whether a stop rule holds: too many in a row that were refused or known, or nothing better for long. What was
+    measured and left behind is neither; known programs cost nothing, so that the budget alone would never end them.
+    """
     tail = run.past[-run.budget.failures :]
-    if len(tail) == run.budget.failures and all(own.rejection for own in tail):
+    if len(tail) == run.budget.failures and all(own.status in ("rejected", "twin") for own in tail):
         return True
     best = ranked(run.past)
     return bool(run.budget.patience and best and len(run.past) - 1 - best[0].number >= run.budget.patience)
@@ -212,8 +233,14 @@ def write(added: Sequence[Candidate], folder: Path) -> None:
     (folder / "candidates.json").write_text(json.dumps(rows), encoding="utf-8")
 
 
-def _write_meter(meter: Meter, folder: Path) -> None:
-    (folder / "meter.json").write_text(json.dumps(meter.state()), encoding="utf-8")
+def _write_segment(added: Sequence[Candidate], calls: Sequence[Numbered], folder: Path) -> None:
+    write(added, folder)
+    write_calls(calls, folder)
+
+
+def write_state(run: Run, folder: Path) -> None:
+    """Write what a commit needs beside the candidates."""
+    (folder / "meter.json").write_text(json.dumps(run.meter.state() | {"spent": run.spent}), encoding="utf-8")
 
 
 def read(folder: Path) -> list[Candidate]:
@@ -232,9 +259,15 @@ def restore(run: Run, checkpoints: Path) -> int:
     last = latest(checkpoints)
     if last is None:
         return 0
-    run.meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text(encoding="utf-8"))))
+    state = json.loads((last.folder / "meter.json").read_text(encoding="utf-8"))
+    run.meter.merge(Meter.from_state(state))
+    run.spent = state["spent"]
     for segment in last.segments:
         run.past += read(segment)
+        run.calls += read_calls(segment)
+    if run.asked is not None:
+        for _, call in run.calls:
+            run.asked.count(call)
     return last.number
 
 

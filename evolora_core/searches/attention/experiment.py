@@ -1,27 +1,34 @@
 """An attention suite: conditions, each a mechanism or a way to find one, × seeds, ending in one paper pack."""
 
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 from evolora_core.errors import ConfigError
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
-from evolora_core.searches.attention.names import STRATEGIES
+from evolora_core.searches.attention.names import OPENEVOLVE, SEARCHES
+from evolora_core.searches.attention.proposers.settings import ProposerSettings
 from evolora_core.searches.attention.sandbox.run import refusal
-from evolora_core.searches.attention.settings import Ablation, Budget, Framework, Sizes, Training
+from evolora_core.searches.attention.settings import Ablation, Budget, Framework, Sizes, Table, Training
 from evolora_core.searches.base import Experiment
 
+LARGEST_SEED = 2**53  # with the stride of training seeds it still fits into the store
+FEWEST_TEXTS = 4  # two in each half, of which a standard error can be taken
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=40)]
 
 
 class ArmConfig(Strict):
     """A condition of your own: a strategy in another framework, say."""
 
-    like: str = Field(description="the strategy: " + ", ".join(STRATEGIES))
+    like: str = Field(description="the strategy: " + ", ".join(SEARCHES))
     framework: Framework | None = Field(None, description="framework whose programs it searches")
+    proposer: ProposerSettings | None = Field(
+        None, json_schema_extra=LATER, description="who proposes its programs; none: as in the suite"
+    )
 
 
 class Contrast(Strict):
@@ -51,18 +58,46 @@ class AttentionExperiment(Experiment):
     sizes: Sizes = Field(Sizes(), description="sizes of the host model")
     training: Training = Field(Training(), description="how every model is trained")
     budget: Budget = Field(Budget(), description="what every strategy may spend")
+    proposer: ProposerSettings = Field(
+        ProposerSettings(), json_schema_extra=LATER, description="who proposes the programs of the strategies"
+    )
     ablation: Ablation = Field(Ablation(), description="the best programs without each of their parts")
+    table: Table | None = Field(
+        None,
+        json_schema_extra=LATER,
+        description="measure every program of a small grammar, and replay strategies on what is known of them",
+    )
     evaluation: EvaluationConfig = Field(EvaluationConfig(), description="how conditions are judged")
 
     def strategy(self, condition: str) -> str:
         """The strategy of a condition; "" for a mechanism."""
         word = self.arms[condition].like if condition in self.arms else condition
-        return word if word in STRATEGIES else ""
+        return word if word in SEARCHES else ""
 
     def framework_of(self, condition: str) -> str:
         """The framework that a condition searches; "" for a mechanism."""
         arm = self.arms.get(condition)
         return ((arm.framework if arm else None) or self.framework) if self.strategy(condition) else ""
+
+    def proposer_of(self, condition: str) -> ProposerSettings | None:
+        """Who proposes the programs of a condition; None: the grammar, or nobody."""
+        arm = self.arms.get(condition)
+        own = (arm.proposer if arm else None) or self.proposer
+        return own if self.strategy(condition) and own.kind != "grammar" else None
+
+    def asked(self, condition: str) -> tuple[ProposerSettings | None, str]:
+        """Who proposes the programs of a condition, the model named, and the hash of the record that is replayed."""
+        own = self.proposer_of(condition)
+        if own is None:
+            return None, ""
+        from evolora_core.engine.artifacts import sha256
+        from evolora_core.searches.attention.proposers.making import named
+
+        return named(own), sha256(Path(own.recorded)) if own.recorded else ""
+
+    def trusted(self, condition: str) -> bool:
+        """Whether the programs of a condition that is a strategy are all made by this project."""
+        return self.proposer_of(condition) is None and self.strategy(condition) != OPENEVOLVE
 
     @property
     def mechanisms(self) -> list[str]:
@@ -73,24 +108,35 @@ class AttentionExperiment(Experiment):
     @model_validator(mode="after")
     def _fits(self) -> "AttentionExperiment":
         for name, arm in self.arms.items():
-            if name in KNOWN or name in STRATEGIES or name in self.programs:
+            if name in KNOWN or name in SEARCHES or name in self.programs:
                 raise ValueError(f"arms: {name!r} is taken; choose another name")
-            if arm.like not in STRATEGIES:
-                raise ValueError(f"arms.{name}.like: {arm.like!r} is none of {', '.join(STRATEGIES)}")
+            if arm.like not in SEARCHES:
+                raise ValueError(f"arms.{name}.like: {arm.like!r} is none of {', '.join(SEARCHES)}")
         for name in self.programs:
-            if name in KNOWN or name in STRATEGIES:
+            if name in KNOWN or name in SEARCHES:
                 raise ValueError(f"programs: {name!r} is taken; choose another name")
         for name in [*self.arms, *self.programs]:
             if name not in self.conditions:
                 raise ValueError(f"{name}: not among the conditions; add it there or take it out")
         for name in self.conditions:
-            if name not in KNOWN and name not in STRATEGIES and name not in self.arms and name not in self.programs:
-                known = ", ".join([*KNOWN, *STRATEGIES, *self.arms, *self.programs])
+            if name not in KNOWN and name not in SEARCHES and name not in self.arms and name not in self.programs:
+                known = ", ".join([*KNOWN, *SEARCHES, *self.arms, *self.programs])
                 raise ValueError(f"conditions: {name!r} is none of {known}; define it in `arms` or `programs`")
+        for name in self.conditions:
+            if self.strategy(name) == OPENEVOLVE and self.proposer_of(name):
+                raise ValueError(
+                    f"{name}: OpenEvolve is given the grammar alone; say so by an arm with its own proposer"
+                )
         if BASELINE not in self.conditions:
             raise ValueError(f"conditions: {BASELINE}, the baseline, has to be among them")
         if any(self.strategy(name) for name in self.conditions) and len(self.sizes.measured) < 3:
             raise ValueError("sizes.measured: a search needs three sizes or more, to predict a larger one")
+        if max(self.seeds) >= LARGEST_SEED:
+            raise ValueError(f"seeds: {max(self.seeds)} is too large; training seeds are made of it")
+        if self.corpus.held_out < FEWEST_TEXTS:
+            raise ValueError(f"corpus.held_out: {FEWEST_TEXTS} texts or more, half for selection and half for the end")
+        if self.table and (stranger := set(self.table.sizes) - set(self.sizes.measured)):
+            raise ValueError(f"table.sizes: {min(stranger)!r} is not among the measured ones")
         if stranger := set(self.ablation.sizes) - set(self.sizes.measured):
             raise ValueError(f"ablation.sizes: {min(stranger)!r} is not among the measured ones")
         declared: set[tuple[str, str]] = set()
@@ -106,9 +152,31 @@ class AttentionExperiment(Experiment):
 
 
 def check(config: AttentionExperiment) -> None:
-    """Refuse program files that are not there, or that cannot be confined on this machine. Raises ConfigError."""
+    """Refuse program files that are not there, programs that cannot be confined on this machine, and proposers that
+    cannot be asked. Raises ConfigError.
+    """
+    for name in config.conditions:
+        if config.strategy(name) and not config.trusted(name):
+            _check_proposer(config, name)
     for name, path in config.programs.items():
         if not Path(path).is_file():
             raise ConfigError(f"programs.{name}: {path} is no file")
         if why := refusal():
             raise ConfigError(f"programs.{name}: {path} is not run here: {why}")
+
+
+def _check_proposer(config: AttentionExperiment, condition: str) -> None:
+    """Refuse a condition whose programs come from elsewhere, and cannot be made or run here."""
+    from evolora_core.searches.attention.proposers.making import named
+
+    if why := refusal():
+        raise ConfigError(f"{condition}: programs that others write are not run here: {why}")
+    if settings := config.proposer_of(condition):
+        named(settings)
+        return
+    try:
+        version = metadata.version(OPENEVOLVE)
+    except metadata.PackageNotFoundError:
+        version = "none"
+    if not version.startswith("0.4."):
+        raise ConfigError(f"{condition}: needs OpenEvolve 0.4 and finds {version}; pip install 'evolora[openevolve]'")

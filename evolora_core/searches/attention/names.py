@@ -1,4 +1,4 @@
-"""The conditions that an attention suite may name: known mechanisms, programs of your own, strategies."""
+"""The conditions that an attention suite may name: known mechanisms, programs of your own, strategies, a rival."""
 
 STRATEGIES: dict[str, str] = {
     "evolution": "children of the best by change and crossing",
@@ -6,4 +6,8 @@ STRATEGIES: dict[str, str] = {
     "greedy": "changes of the best so far",
     "random": "programs drawn from the grammar, none twice",
 }
-EVOLVED = ("evolution", "evolution-no-crossover", "greedy")  # those that learn from what was tried
+OPENEVOLVE = "openevolve"
+SEARCHES = STRATEGIES | {
+    OPENEVOLVE: "the rival OpenEvolve 0.4 in a process of its own, with the same grammar and the same evaluator"
+}
+EVOLVED = ("evolution", "evolution-no-crossover", "greedy", OPENEVOLVE)  # those that learn from what was tried

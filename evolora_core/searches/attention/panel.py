@@ -6,6 +6,7 @@ Results come back in the order in which they were asked for, so that how many sa
 import queue
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -71,10 +72,15 @@ class Panel:
         self._free: queue.SimpleQueue[Sandbox] = queue.SimpleQueue()
         self._folder = Path(tempfile.mkdtemp(prefix="evolora-panel-"))
         self._contracts: dict[tuple[str, ...], Contract] = {}
+        self._counting = threading.Lock()  # operations are counted by hooks that all threads of the process share
 
     def __enter__(self) -> Self:
-        for sandbox in self._sandboxes:
-            self._free.put(sandbox.__enter__())
+        try:
+            for sandbox in self._sandboxes:
+                self._free.put(sandbox.__enter__())
+        except BaseException:
+            self.__exit__()  # those that did start
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -89,13 +95,9 @@ class Panel:
 
     def check(self, source: str, framework: str, sizes: Sequence[str]) -> Rejection | None:
         """Why a program is refused before it is trained; None if it is not. `framework` "": the whole file is free."""
-        key = tuple(sizes)
-        if key not in self._contracts:
-            own = tuple(SIZES[size] for size in sizes)
-            costs = baseline_costs(own, self.corpus.context, self.corpus.vocab)
-            self._contracts[key] = Contract(own, self.corpus.context, self.corpus.vocab, costs)
+        contract = self._contract(tuple(sizes))
         with self._sandbox() as (sandbox, folder):
-            return check(sandbox, source, framework or None, self._contracts[key], folder, self._limits).rejection
+            return check(sandbox, source, framework or None, contract, folder, self._limits).rejection
 
     def measure(self, task: Task) -> Measured:
         """Train and score one program at one size."""
@@ -122,6 +124,14 @@ class Panel:
         """`function` of each, at the same time as far as there are sandboxes, in order."""
         with ThreadPoolExecutor(len(self._sandboxes)) as pool:
             yield from pool.map(function, asked)
+
+    def _contract(self, sizes: tuple[str, ...]) -> Contract:
+        with self._counting:
+            if sizes not in self._contracts:
+                own = tuple(SIZES[size] for size in sizes)
+                costs = baseline_costs(own, self.corpus.context, self.corpus.vocab)
+                self._contracts[sizes] = Contract(own, self.corpus.context, self.corpus.vocab, costs)
+            return self._contracts[sizes]
 
     @contextmanager
     def _sandbox(self) -> Iterator[tuple[Sandbox, Path]]:

@@ -1,5 +1,7 @@
 """The plan of an attention suite, by run seed: corpus → rates → every mechanism → the law → searches → judging."""
 
+from collections.abc import Mapping
+
 from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite, step_name
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import BASELINE
@@ -9,7 +11,10 @@ from evolora_core.searches.attention.stages.evaluate import EVALUATE
 from evolora_core.searches.attention.stages.law import FIT
 from evolora_core.searches.attention.stages.mechanism import MEASURE
 from evolora_core.searches.attention.stages.rates import TUNE
+from evolora_core.searches.attention.stages.replay import REPLAY
 from evolora_core.searches.attention.stages.search import SEARCH
+from evolora_core.searches.attention.stages.table import TABLE_SHARD
+from evolora_core.searches.attention.stages.table_scores import TABLE_SCORES
 
 
 def plan(suite: Suite[AttentionExperiment]) -> list[Step]:
@@ -18,6 +23,7 @@ def plan(suite: Suite[AttentionExperiment]) -> list[Step]:
     shared: list[Step] = []
     searches: list[Step] = []
     judged: list[Step] = []
+    tables: list[Step] = []
     for seed in config.seeds:
         given = {"suite": suite, "seed": seed}
         corpus = Step(step_name(SHARED, seed, "corpus"), CORPUS, given)
@@ -36,7 +42,27 @@ def plan(suite: Suite[AttentionExperiment]) -> list[Step]:
             if chosen is None:
                 chosen = Step(step_name(name, seed, "search"), SEARCH, own, before)
                 searches.append(chosen)
-                if config.ablation.sizes:
+                if config.ablation.sizes and not config.proposer_of(name):  # what a model writes has no genes
                     judged.append(Step(step_name(name, seed, "ablate"), ABLATE, own, {**on, "chosen": chosen}))
             judged.append(Step(step_name(name, seed, JUDGED), EVALUATE, own, {**before, "chosen": chosen}))
-    return [*shared, *searches, *judged]
+        if config.table:
+            tables += table(suite, seed, on, law)
+    return [*shared, *searches, *judged, *tables]
+
+
+def table(suite: Suite[AttentionExperiment], seed: int, on: Mapping[str, Step], law: Step) -> list[Step]:
+    """Every program of the small grammar, the small sizes first, and strategies replayed on them."""
+    settings = suite.config.table
+    assert settings is not None
+    given = {"suite": suite, "seed": seed}
+    shards = [
+        Step(step_name(SHARED, seed, f"table-{size}-{own}"), TABLE_SHARD, {**given, "size": size, "shard": own}, on)
+        for size in settings.sizes
+        for own in range(settings.shards)
+    ]
+    scores = Step(step_name(SHARED, seed, "table-scores"), TABLE_SCORES, given, {"law": law, "shards": shards})
+    replays = [
+        Step(step_name(SHARED, seed, f"replay-{name}"), REPLAY, {**given, "strategy": name}, {"scores": scores})
+        for name in settings.strategies
+    ]
+    return [*shards, scores, *replays]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from evolora_core.engine.stage import StageResult, Step, Suite
 from evolora_core.searches.attention.experiment import AttentionExperiment, check
 from evolora_core.searches.attention.known.registry import KNOWN
-from evolora_core.searches.attention.names import STRATEGIES
+from evolora_core.searches.attention.names import SEARCHES
 from evolora_core.searches.attention.plan import plan
 from evolora_core.searches.attention.stages.compare import compare_step
 from evolora_core.searches.attention.stages.mechanism import MEASURE
@@ -37,6 +37,6 @@ SEARCH = Search(
     sections="evolora_core.searches.attention.pack.sections",
     arms={
         **{name: Arm(name, MEASURE) for name in KNOWN},
-        **{name: Arm(name, SEARCHING) for name in STRATEGIES},
+        **{name: Arm(name, SEARCHING) for name in SEARCHES},
     },
 )

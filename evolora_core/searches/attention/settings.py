@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.attention.host.sizes import SIZES
+from evolora_core.searches.attention.names import STRATEGIES
 
 Framework = Literal["coefficient-dynamics", "test-time-regression", "matrix-mixer"]
 
@@ -28,6 +29,8 @@ class Training(Strict):
     def _positive(cls, rates: list[float]) -> list[float]:
         if min(rates) <= 0:
             raise ValueError("learning rates are positive")
+        if len(set(rates)) < len(rates):
+            raise ValueError("name each learning rate once")
         return sorted(rates)
 
     @model_validator(mode="after")
@@ -74,9 +77,21 @@ class Budget(Strict):
     patience: int | None = Field(
         None, ge=1, le=1_000_000, description="stop after so many programs without a better one; none: spend the budget"
     )
-    failures: int = Field(20, ge=1, le=1_000_000, description="stop after so many refused programs in a row")
+    failures: int = Field(
+        20, ge=1, le=1_000_000, description="stop after so many programs in a row that were refused or known"
+    )
     minutes: float = Field(30, gt=0, le=100_000, description="wall clock of one evaluation, after which it is killed")
     megabytes: int = Field(2048, ge=64, le=1_000_000, description="memory of one evaluation")
+
+    @model_validator(mode="after")
+    def _enough(self) -> "Budget":
+        kept = self.finalists * self.finalist_seeds
+        if self.programs * self.seeds <= kept:
+            raise ValueError(
+                f"programs: {self.programs} with {self.seeds} seeds leave nothing for a search once {self.finalists} "
+                f"finalists are measured with {self.finalist_seeds} further seeds; raise programs"
+            )
+        return self
 
 
 class Ablation(Strict):
@@ -86,3 +101,41 @@ class Ablation(Strict):
         ["m"], max_length=10, description="sizes at which it is measured, of the measured ones; none: not at all"
     )
     seeds: int = Field(2, ge=1, le=100, description="fresh training seeds")
+
+    @field_validator("sizes")
+    @classmethod
+    def _once(cls, sizes: list[str]) -> list[str]:
+        if len(set(sizes)) < len(sizes):
+            raise ValueError("name each size once")
+        return sizes
+
+
+class Table(Strict):
+    """Every program of a small grammar is measured, and strategies are replayed on what is known of them."""
+
+    sizes: list[str] = Field(
+        ["xs", "s", "m", "l"], min_length=3, max_length=10, description="sizes of the programs, of the measured ones"
+    )
+    seeds: int = Field(
+        2, ge=2, le=100, description="training seeds of each: the first is what a search sees, the others are the truth"
+    )
+    shards: int = Field(4, ge=1, le=576, description="stages that share the measuring of a size")
+    strategies: list[str] = Field(
+        list(STRATEGIES), min_length=1, max_length=20, description="strategies that are replayed on the table"
+    )
+    runs: int = Field(1000, ge=2, le=100_000, description="replayed runs of each strategy, each with a seed of its own")
+    programs: int = Field(100, ge=1, le=576, description="distinct programs that a replayed run may measure")
+    read_at: int = Field(35, ge=1, le=576, description="programs after which the declared effect is read")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Table":
+        if len(set(self.sizes)) < len(self.sizes):
+            raise ValueError("sizes: name each size once")
+        for name in self.strategies:
+            if name not in STRATEGIES:
+                raise ValueError(f"strategies: {name!r} is none of {', '.join(STRATEGIES)}")
+        if len(set(self.strategies)) < len(self.strategies):
+            raise ValueError("strategies: name each strategy once")
+        if self.read_at > self.programs:
+            raise ValueError(f"read_at: {self.read_at} is more than the {self.programs} programs of a run")
+        return self

@@ -23,6 +23,7 @@ BASELINE = -1  # the number of the baseline among parents; its score is 0 by def
 POOL = 10  # best programs that have children
 STEEP = 10.0  # of the sigmoid
 TRIES = 20  # times that a slot is asked again because its program is known
+ASKED_TRIES = 3  # the same where each try is a question that costs money
 
 
 def parents(strategy: str, past: Sequence[Candidate], seed: int, generation: int, slot: int) -> tuple[int, ...]:

@@ -1,9 +1,13 @@
-"""Checks and provenance of an attention suite's pack."""
+"""Checks of an attention suite's pack, and what is worked out for its README."""
 
 from typing import Any
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.searches.attention.known.registry import KNOWN
+from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
+from evolora_core.searches.attention.pack.best import best_of
+from evolora_core.searches.attention.pack.plotted import judged
+from evolora_core.searches.attention.pack.tables import prediction_rows
+from evolora_core.searches.attention.scaling.ranks import RankCorrelation, spearman
 
 _CHECKS = """
     SELECT
@@ -13,6 +17,16 @@ _CHECKS = """
             AND bad.measured >= good.measured) AS negatives_ahead,
         (SELECT count(*) FROM candidate JOIN complete_seeds USING (suite, seed)
             WHERE suite = $suite AND status = 'failed' AND score IS NOT NULL) AS failed_with_score
+"""
+# Gains at the largest size of the search, with its own seeds and texts.
+_SELECTED = """
+    WITH own AS (
+        SELECT condition AS arm, run_seed, l.seed, loss
+        FROM attention_losses AS l JOIN complete_seeds AS done ON done.suite = l.suite AND done.seed = l.run_seed
+        WHERE l.suite = $suite AND split = 'selection' AND size = $size AND (stage = 'measure' OR program = 'chosen')
+    )
+    SELECT own.arm, avg(plain.loss - own.loss) AS selected FROM own JOIN own AS plain USING (run_seed, seed)
+    WHERE plain.arm = $baseline AND own.arm <> $baseline GROUP BY own.arm
 """
 
 
@@ -25,3 +39,27 @@ def checks(stored: StoredSuite) -> dict[str, Any]:
         "times_that_one_of_them_is_ahead_of_another_arm": int(row["negatives_ahead"]),
         "failed_programs_with_a_score": int(row["failed_with_score"]),
     }
+
+
+def context(stored: StoredSuite) -> dict[str, Any]:
+    """The best program, and how well the law predicted."""
+    rows = prediction_rows(stored)
+    inside = rows["inside"].dropna()
+    return {
+        "best": best_of(stored),
+        "inside": int(inside.sum()),
+        "predictions": len(inside),
+        "ranks": _ranks(stored),
+    }
+
+
+def _ranks(stored: StoredSuite) -> tuple[RankCorrelation, RankCorrelation] | None:
+    """Rank correlation over the arms with the measured gain at the largest size: of the predicted gain, and of the gain
+    at the largest size of the search. None without predictions.
+    """
+    selected = stored.frame(_SELECTED, size=stored.config["sizes"]["measured"][-1], baseline=BASELINE)
+    rows = judged(stored).merge(selected, on="arm")
+    if rows.empty or rows["predicted"].isna().all():
+        return None
+    measured = rows["gain"].to_numpy(float)
+    return spearman(rows["predicted"].to_numpy(float), measured), spearman(rows["selected"].to_numpy(float), measured)

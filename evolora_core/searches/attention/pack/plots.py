@@ -1,4 +1,4 @@
-"""The plots of an attention suite's pack. Marks are means; bars reach from the lowest to the highest run."""
+"""The plots of an attention suite's pack. Marks are means; bars are 95 % intervals, of several seeds."""
 
 from typing import Any
 
@@ -7,100 +7,188 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from evolora_core.report.plots import STYLE
-from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
+from evolora_core.searches.attention.known.registry import BASELINE
+from evolora_core.searches.attention.pack.looks import BLACK, GREY, limits, looks_of, name_ends
 
-GREY, BLACK, RED = "#9a9a9a", "#222222", "#D55E00"
-COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")  # of searches and programs of one's own
-MARKS = ("o", "s", "^", "D", "v", "P")
+TOP = 2.0  # scores that are worse than nothing by this many times the best one are drawn at the edge
 
 
 def scaling(points: pd.DataFrame) -> Figure:
-    """Loss on unseen texts against parameters, a line an arm, named at its end. `points`: arm, size, parameters, loss,
-    lowest, highest.
-    """
+    """Loss on unseen texts against parameters, a line an arm. `points`: arm, size, parameters, loss, lo, hi."""
     return _lines(points, "loss", "loss of a held-out token, nats", zero=False)
 
 
 def gain(points: pd.DataFrame) -> Figure:
-    """The same as a gain over the baseline. `points`: arm, size, parameters, gain, lowest, highest."""
+    """The same as a gain over the baseline. `points`: arm, size, parameters, gain, lo, hi."""
     return _lines(points, "gain", f"gain over {BASELINE}, nats (higher is better)", zero=True)
+
+
+def prediction(points: pd.DataFrame) -> Figure:
+    """Each arm's gain at the largest size, measured beside predicted. `points`: arm, size, gain, lo, hi, predicted,
+    predicted_lo, predicted_hi.
+    """
+    with matplotlib.rc_context(fname=STYLE):
+        figure = Figure(figsize=(7.2, 1.3 + 0.27 * len(points)))
+        panel = figure.subplots()
+        looks = looks_of(points["arm"])
+        shown = pd.concat([points[["arm", "gain"]], points[["arm", "predicted"]].set_axis(["arm", "gain"], axis=1)])
+        low, high = limits(shown.dropna(), "gain", zero=True)
+        panel.set_xlim(low, high)
+        for place, row in enumerate(points.to_dict("records")):
+            look = looks[row["arm"]]
+            bar: dict[str, Any] = {"color": look.colour, "elinewidth": 1.4, "capsize": 2.5, "zorder": 3}
+            panel.errorbar(
+                row["gain"], place - 0.13, xerr=_reach(row["gain"], row["lo"], row["hi"]), fmt="o", ms=5, **bar
+            )
+            if not low <= row["gain"] <= high:
+                _beyond(panel, place, row["gain"], row["predicted"], look.colour)
+            if np.isnan(row["predicted"]):
+                continue
+            panel.errorbar(
+                row["predicted"], place + 0.17, xerr=_reach(row["predicted"], row["predicted_lo"], row["predicted_hi"]),
+                fmt="D", ms=4.5, markerfacecolor="white", alpha=0.75, **bar | {"elinewidth": 0.9, "capsize": 0},
+            )  # fmt: skip
+            for end, mark, edge in ((row["predicted_lo"], "<", low), (row["predicted_hi"], ">", high)):
+                if low <= row["predicted"] <= high and not low <= end <= high:
+                    panel.plot([edge], [place + 0.17], mark, color=look.colour, ms=4, clip_on=False, zorder=4)
+        panel.axvline(0, color=BLACK, linewidth=0.8)
+        panel.set_yticks(range(len(points)), points["arm"].to_list(), fontsize=8)
+        for label, arm in zip(panel.get_yticklabels(), points["arm"], strict=True):
+            label.set_color(looks[arm].colour)
+        panel.set_ylim(len(points) - 0.4, -0.6)
+        panel.grid(axis="y", visible=False)
+        size = points["size"].iloc[0]
+        panel.set_xlabel(f"gain over {BASELINE} at size {size}, nats (an arrow: the interval goes on)")
+        handles = [
+            Line2D([], [], color=BLACK, marker="o", markersize=5, linestyle="", label="measured"),
+            Line2D(
+                [],
+                [],
+                color=BLACK,
+                marker="D",
+                markersize=4.5,
+                markerfacecolor="white",
+                linestyle="",
+                label="predicted before",
+            ),
+        ]
+        figure.legend(handles=handles, loc="outside upper right", ncols=2)
+        return figure
 
 
 def progress(points: pd.DataFrame) -> Figure:
     """Left: the best score so far against the FLOPs of the search. Right: every program's score. `points`: arm, seed,
-    programs, flops, score, best.
+    programs, flops, score, best; a program without a score has none.
     """
     with matplotlib.rc_context(fname=STYLE):
-        figure = Figure(figsize=(7.2, 3.0))
+        figure = Figure(figsize=(7.2, 3.2))
         left, right = figure.subplots(1, 2)
-        for place, (arm, own) in enumerate(points.groupby("arm")):
-            colour = COLOURS[place % len(COLOURS)]
+        looks = looks_of(points["arm"])
+        power = 3 * int(np.log10(max(points["flops"].max(), 1)) // 3)
+        worst = -TOP * max(points["score"].max(), 0.01)
+        for arm, own in points.groupby("arm"):
+            look = looks[str(arm)]
             for _, run in own.groupby("seed"):
-                left.step(run["flops"] / 1e12, run["best"], where="post", color=colour, linewidth=1.0)
-            left.plot([], [], color=colour, label=str(arm))
-            right.plot(own["programs"], own["score"], MARKS[place % len(MARKS)], color=colour, markersize=3, alpha=0.7)
+                left.step(
+                    run["flops"] / 10**power,
+                    run["best"].clip(lower=worst),
+                    where="post",
+                    color=look.colour,
+                    linewidth=1.4,
+                    alpha=0.8,
+                )
+            scored = own[own["score"].notna()]
+            inside = scored["score"] >= worst
+            style: dict[str, Any] = {"color": look.colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
+            right.plot(scored["programs"][inside], scored["score"][inside], marker=look.marker, **style)
+            right.plot(
+                scored["programs"][~inside],
+                [worst] * int((~inside).sum()),
+                marker="v",
+                markerfacecolor="white",
+                **style,
+            )
+            failed = own["programs"][own["score"].isna()]
+            right.plot(failed, [0.02] * len(failed), marker="x", transform=right.get_xaxis_transform(), **style)
         for panel in (left, right):
-            panel.axhline(0, color=GREY, linewidth=0.8)
-        left.set(xlabel="FLOPs of the search, 10¹²", ylabel="predicted gain of the best, nats", title="Best so far")
-        right.set(xlabel="program", ylabel="predicted gain, nats", title="Every program with a score")
-        left.legend(loc="lower right")
+            panel.axhline(0, color=GREY, linewidth=1.0)
+        unit = f"FLOPs of the search, 10{str(power).translate(_RAISED)}"
+        left.set(xlabel=unit, ylabel="predicted gain, nats", title="Best so far", xlim=(0, None))
+        right.set(xlabel="program, in the order of the search", title="Every program")
+        right.xaxis.get_major_locator().set_params(integer=True)
+        handles = [
+            Line2D([], [], color=look.colour, marker=look.marker, markersize=4, label=arm)
+            for arm, look in looks.items()
+        ]
+        mark: dict[str, Any] = {"color": BLACK, "linestyle": "", "markersize": 4}
+        if points["score"].isna().any():
+            handles.append(Line2D([], [], marker="x", label="no score: refused, pruned or guarded", **mark))
+        if (points["score"] < worst).any():
+            handles.append(Line2D([], [], marker="v", markerfacecolor="white", label="lower than shown", **mark))
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
         return figure
+
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _lines(points: pd.DataFrame, value: str, label: str, *, zero: bool) -> Figure:
     with matplotlib.rc_context(fname=STYLE):
-        figure = Figure(figsize=(7.2, 4.6))
+        names = points["arm"].nunique()
+        figure = Figure(figsize=(7.2, max(4.0, 0.26 * names)))
         panel = figure.subplots()
-        ends: list[tuple[float, str, str]] = []
-        searched = 0
+        looks = looks_of(points["arm"])
+        ends: list[tuple[float, float, str, str]] = []
         for arm, own in points.groupby("arm"):
-            look = _look(str(arm), searched)
-            searched += str(arm) not in KNOWN
-            low, high = own[value] - own["lowest"], own["highest"] - own[value]
-            panel.errorbar(own["parameters"], own[value], yerr=[low.clip(lower=0), high.clip(lower=0)], **look)
-            ends.append((float(own[value].iloc[-1]), str(arm), look["color"]))
+            look = looks[str(arm)]
+            panel.errorbar(
+                own["parameters"], own[value], yerr=_reach(own[value], own["lo"], own["hi"]), color=look.colour,
+                marker=look.marker, markersize=look.size, linewidth=look.width, elinewidth=0.8, zorder=look.zorder,
+            )  # fmt: skip
+            last = own.iloc[-1]
+            ends.append(
+                (float(last["parameters"]), float(last[value]), _named(str(arm), last[value], zero), look.colour)
+            )
         if zero:
-            panel.axhline(0, color=BLACK, linewidth=0.8)
-        panel.set(xscale="log", xlabel=f"parameters of {BASELINE} without the embedding", ylabel=label)
-        sizes = points.groupby("size")["parameters"].min().sort_values()
-        panel.set_xticks(sizes.to_list(), [f"{size}\n{count:,.0f}" for size, count in sizes.items()])
+            panel.axhline(0, color=BLACK, linewidth=1.0)
+            ends.append((float(points["parameters"].max()), 0.0, BASELINE, BLACK))
+        panel.set_ylim(*limits(points, value, zero=zero))
+        plain = points[points["arm"] == BASELINE] if not zero else points
+        sizes = plain.groupby("size")["parameters"].min().sort_values()
+        panel.set(xscale="log", xlabel=f"parameters without the embedding (marked: those of {BASELINE})", ylabel=label)
+        panel.set_xlim(points["parameters"].min() / 1.12, points["parameters"].max() * 1.12)
+        panel.set_xticks(sizes.to_list(), [f"{size}\n{_count(count)}" for size, count in sizes.items()])
         panel.minorticks_off()
-        _name(panel, ends, float(sizes.iloc[-1]))
+        name_ends(panel, ends)
         return figure
 
 
-def _look(arm: str, searched: int) -> dict[str, Any]:
-    """Searches have colours, known mechanisms are grey, the baseline is black, and what must lose is red."""
-    if arm == BASELINE:
-        return {"color": BLACK, "marker": "o", "markersize": 4, "linewidth": 1.6, "zorder": 3}
-    if arm in KNOWN:
-        colour = RED if KNOWN[arm].negative else GREY
-        return {"color": colour, "marker": ".", "markersize": 4, "linewidth": 0.9, "zorder": 2}
-    place = searched % len(COLOURS)
-    return {"color": COLOURS[place], "marker": MARKS[place], "markersize": 5, "linewidth": 1.6, "zorder": 4}
+def _named(arm: str, value: float, signed: bool) -> str:
+    return f"{arm} " + (f"{value:+.2f}".replace("-", "−") if signed else f"{value:.2f}")
 
 
-def _name(panel: Axes, ends: list[tuple[float, str, str]], at: float) -> None:
-    """Name each line at its right end; names that would overlap are moved apart."""
-    low, high = panel.get_ylim()
-    gap = 0.042 * (high - low)
-    order = sorted(ends)
-    wanted = np.array([end for end, _, _ in order])
-    for _ in range(200):  # push neighbours apart until none overlap
-        overlap = np.maximum(gap - np.diff(wanted), 0)
-        if overlap.max(initial=0) < 1e-9 * gap:
-            break
-        wanted[1:] += overlap / 2
-        wanted[:-1] -= overlap / 2
-    for place, (end, arm, colour) in zip(wanted, order, strict=True):
-        panel.annotate(
-            arm,
-            (at, end),
-            xytext=(1.02, (place - low) / (high - low)),
-            textcoords="axes fraction",
-            color=colour,
-            fontsize=7,
-            va="center",
-        )
+def _count(number: float) -> str:
+    """`6.6 k`: parameters for an axis."""
+    return f"{number / 1000:.3g} k"
+
+
+def _reach(
+    value: "float | pd.Series[float]", lo: "float | pd.Series[float]", hi: "float | pd.Series[float]"
+) -> np.ndarray:
+    """How far an interval reaches below and above a value `[2, points]`; 0 where there is none."""
+    found: np.ndarray = np.nan_to_num(np.array([np.atleast_1d(value - lo), np.atleast_1d(hi - value)], dtype=float))
+    return found.clip(min=0)
+
+
+def _beyond(panel: Axes, place: float, gain: float, predicted: float, colour: str) -> None:
+    """Say in a row of the panel what lies beyond its edge."""
+    said = f"measured {gain:+.2f}" + ("" if np.isnan(predicted) else f", predicted {predicted:+.2f}")
+    said, (low, high) = said.replace("-", "−"), panel.get_xlim()
+    look: dict[str, Any] = {"color": colour, "fontsize": 7.5, "va": "center"}
+    if gain < low:
+        panel.text(low, place, f" ← {said}", ha="left", **look)
+    else:
+        panel.text(high, place, f"{said} → ", ha="right", **look)

@@ -4,28 +4,43 @@ from pathlib import Path
 
 from evolora_core.report.compute import COMPUTE
 from evolora_core.report.sections import PackPlot, PackTable, Sections
-from evolora_core.searches.attention.pack import facts, plots, plotted, tables
+from evolora_core.searches.attention.pack import best, exhaustive, exhaustive_plots, facts, plots, plotted, tables
 
 SECTIONS = Sections(
     tables={
-        "attention_table": PackTable(tables.arm_rows, (tables.arm_table,), texts=("framework", "guards", "size")),
-        "contrasts": PackTable(tables.contrast_rows, (tables.contrast_table,), texts=("note", "size"), optional=True),
-        "predictions": PackTable(tables.prediction_rows, (tables.prediction_table,), texts=("size",), optional=True),
-        "ablations": PackTable(
-            tables.ablation_rows, (tables.ablation_table,), texts=("gene", "choice", "size"), optional=True
+        "attention_table": PackTable(
+            tables.arm_rows, (tables.arm_table, tables.cost_table), texts=("framework", "guards", "size")
         ),
+        "comparisons": PackTable(tables.contrast_rows, (tables.contrast_table,), texts=("note", "size"), optional=True),
+        "predictions": PackTable(tables.prediction_rows, (tables.prediction_table,), texts=("size",), optional=True),
         "candidates": PackTable(
             tables.candidate_rows, (tables.candidate_table,), texts=("first_reason",), optional=True
         ),
+        "ablations": PackTable(
+            tables.ablation_rows, (tables.ablation_table,), texts=("gene", "choice", "size"), optional=True
+        ),
+        "table_replays": PackTable(
+            exhaustive.replay_rows, (exhaustive.replay_table,), texts=("strategy", "reads"), optional=True
+        ),
+        "table_programs": PackTable(
+            exhaustive.program_rows, (exhaustive.best_table,), texts=("says", "reason"), optional=True
+        ),
+        "table_ranks": PackTable(exhaustive.rank_rows, (exhaustive.rank_table,), texts=("what",), optional=True),
         "rates": PackTable(tables.rate_rows, (tables.rate_table,), texts=("size",), optional=True),
         "compute": COMPUTE,
     },
     plots={
         "gain": PackPlot(plotted.gains, plots.gain),
         "scaling": PackPlot(plotted.losses, plots.scaling),
+        "prediction": PackPlot(plotted.judged, plots.prediction),
         "progress": PackPlot(plotted.progress, plots.progress),
+        "table_replays": PackPlot(exhaustive_plots.replay_curves, exhaustive_plots.replays),
+        "table_programs": PackPlot(exhaustive_plots.table_points, exhaustive_plots.table_programs),
     },
     headline="attention_table",
+    takeaway=tables.takeaway,
     checks=facts.checks,
     template=Path(__file__).with_name("templates") / "README.md.j2",
+    context=facts.context,
+    further={best.FILE: best.program_file},
 )

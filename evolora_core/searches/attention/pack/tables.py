@@ -1,13 +1,20 @@
-"""The tables of an attention suite's pack. Gains are nats of a held-out token, over softmax attention."""
+"""The tables of an attention suite's pack. Gains are nats of a held-out token, over softmax attention.
 
-from collections.abc import Callable
+CSV has every row; what people see is drawn together where a suite with many run seeds would fill pages.
+"""
+
+import textwrap
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number
+from evolora_core.report.tables import NONE, Column, Table, number, p_value, rows_of
 from evolora_core.searches.attention.known.registry import KNOWN
+from evolora_core.searches.attention.pack.best import best_of
+from evolora_core.searches.attention.pack.plotted import judged
+from evolora_core.statistics.inference import UNDECIDED
 
 _TABLE = """
     SELECT arm, framework, programs, seeds, score, lo, hi, predicted, measured, size, step_time, parameters, flops,
@@ -54,30 +61,39 @@ _RATES = """
 
 
 def arm_rows(stored: StoredSuite) -> pd.DataFrame:
-    """The view `attention_table`."""
-    return stored.frame(_TABLE)
+    """The view `attention_table`, with the interval of the measured gain."""
+    ends = judged(stored)[["arm", "lo", "hi"]].rename(columns={"lo": "measured_lo", "hi": "measured_hi"})
+    return stored.frame(_TABLE).merge(ends, on="arm", how="left")
 
 
 def arm_table(suite: str, data: pd.DataFrame) -> Table:
     """What each arm gains."""
-    size = str(data["size"].iloc[0]) if len(data) else ""
     columns = [
         Column("arm", lambda r: r["arm"], left=True),
         Column("what it is", _says, left=True),
-        Column("programs", lambda r: f"{r['programs']:.0f}" if r["programs"] else NONE),
         Column("seeds", number("seeds", "{:.0f}")),
-        Column(f"gain at {size}, measured", number("measured", "{:+.4f}")),
-        Column(f"gain at {size}, predicted", number("predicted", "{:+.4f}")),
-        Column("gain predicted at 3 N", _interval("score", "{:+.4f}")),
-        Column("seconds, relative", number("step_time", "{:.2f}")),
-        Column("FLOPs, relative", number("flops", "{:.2f}")),
-        Column("parameters", number("parameters", "{:,.0f}")),
-        Column("-slope", lambda r: NONE if r["slope"] is None else f"{-r['slope']:.4f}"),
+        Column("measured gain", _interval("measured", "measured_lo", "measured_hi")),
+        Column("predicted", number("predicted", "{:+.3f}")),
+        Column("predicted at 3 N", _interval("score", "lo", "hi")),
         Column("fails", lambda r: r["guards"] or NONE, left=True),
     ]
-    return Table(
-        "attention_table", f"{suite}: every arm; gains over softmax attention in nats, 95 % intervals", data, columns
-    )
+    size = f" at size {data['size'].iloc[0]}" if len(data) else ""
+    return Table("attention_table", f"{suite}: gains over softmax attention{size}, nats", data, columns)
+
+
+def cost_table(suite: str, data: pd.DataFrame) -> Table:
+    """What each arm costs."""
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("programs tried", lambda r: f"{r['programs']:.0f}" if r["programs"] else NONE),
+        Column("FLOPs, relative", number("flops", "{:.2f}")),
+        Column("seconds, relative", number("step_time", "{:.2f}")),
+        Column("parameters", number("parameters", "{:,.0f}")),
+        Column("−slope", lambda r: NONE if r["slope"] is None else f"{-r['slope']:+.3f}"),
+        Column("R² of the line", number("r2", "{:.2f}")),
+    ]
+    size = f" at size {data['size'].iloc[0]}" if len(data) else ""
+    return Table("attention_costs", f"{suite}: what each arm costs{size}", data, columns)
 
 
 def contrast_rows(stored: StoredSuite) -> pd.DataFrame:
@@ -92,14 +108,28 @@ def contrast_table(suite: str, data: pd.DataFrame) -> Table:
         Column("b", lambda r: r["b"], left=True),
         Column("size", lambda r: r["size"], left=True),
         Column("seeds", number("seeds", "{:.0f}")),
-        Column("a is ahead by, nats", _interval("gain", "{:+.4f}")),
-        Column("p", number("p", "{:.3g}")),
-        Column("Holm p", number("p_holm", "{:.3g}")),
-        Column("Cohen's d", number("cohens_d", "{:.2f}")),
+        Column("a is ahead by, nats", _interval("gain", "lo", "hi")),
+        Column("p", lambda r: p_value(r["p"])),
+        Column("Holm p", lambda r: p_value(r["p_holm"])),
+        Column("Cohen's d", number("cohens_d", "{:+.2f}")),
         Column("verdict", lambda r: r["verdict"], left=True),
         Column("note", lambda r: r["note"] or NONE, left=True),
     ]
     return Table("contrasts", f"{suite}: declared contrasts at the largest size, 95 % intervals", data, columns)
+
+
+def takeaway(row: Mapping[str, Any]) -> str:
+    """A Markdown sentence about a declared contrast, never stronger than its verdict."""
+    a, b = row["a"], row["b"]
+    shift = f"{_interval('gain', 'lo', 'hi')(dict(row))} nats ({b} − {a})"
+    seeds = f"{row['seeds']} run seed{'s' if row['seeds'] > 1 else ''}"
+    p = p_value(row["p_holm"])
+    holm = f"Holm p {p if p.startswith('<') else f'= {p}'}"
+    note = f" ({row['note']})" if row["note"] else ""
+    if row["verdict"] == UNDECIDED:
+        return f"**{a} against {b}, loss at size {row['size']}: undecided.** {shift}, {seeds}, {holm}{note}."
+    worse = b if row["verdict"] == a else a
+    return f"**{row['verdict']} has a lower loss than {worse} at size {row['size']}.** {shift}, {seeds}, {holm}{note}."
 
 
 def prediction_rows(stored: StoredSuite) -> pd.DataFrame:
@@ -108,34 +138,26 @@ def prediction_rows(stored: StoredSuite) -> pd.DataFrame:
 
 
 def prediction_table(suite: str, data: pd.DataFrame) -> Table:
-    """One row per arm, run seed and size."""
+    """One row per arm and size: means over the run seeds, and how many predictions held."""
+    means = data.groupby(["arm", "size"])[["predicted", "lo", "hi", "measured"]].mean()
+    held = data.groupby(["arm", "size"])["inside"].agg(["sum", "count"])
+
+    def mean(name: str) -> Callable[[dict[str, Any]], str]:
+        return lambda r: f"{means.loc[(r['arm'], r['size']), name]:.3f}"
+
+    def inside(row: dict[str, Any]) -> str:
+        own = held.loc[(row["arm"], row["size"])]
+        return f"{int(own['sum'])} of {int(own['count'])}"
+
     columns = [
         Column("arm", lambda r: r["arm"], left=True),
-        Column("seed", number("seed", "{:.0f}")),
         Column("size", lambda r: r["size"], left=True),
-        Column("predicted loss, nats", _interval("predicted", "{:.4f}")),
-        Column("measured", number("measured", "{:.4f}")),
-        Column("inside", lambda r: NONE if r["inside"] is None else "yes" if r["inside"] else "no", left=True),
+        Column("predicted loss", lambda r: f"{mean('predicted')(r)} [{mean('lo')(r)}, {mean('hi')(r)}]"),
+        Column("measured loss", mean("measured")),
+        Column("inside", inside, left=True),
     ]
-    return Table("predictions", f"{suite}: predicted before it was measured, 95 % intervals", data, columns)
-
-
-def ablation_rows(stored: StoredSuite) -> pd.DataFrame:
-    """What each gene of a chosen program is worth."""
-    return stored.frame(_ABLATIONS)
-
-
-def ablation_table(suite: str, data: pd.DataFrame) -> Table:
-    """One row per arm, run seed, gene and size."""
-    columns = [
-        Column("arm", lambda r: r["arm"], left=True),
-        Column("seed", number("seed", "{:.0f}")),
-        Column("gene", lambda r: r["gene"], left=True),
-        Column("choice", lambda r: r["choice"], left=True),
-        Column("size", lambda r: r["size"], left=True),
-        Column("loss without it, nats more", _interval("loss", "{:+.4f}")),
-    ]
-    return Table("ablations", f"{suite}: the chosen programs without each of their genes", data, columns)
+    caption = f"{suite}: losses, predicted before they were measured (nats, means over run seeds, 95 % intervals)"
+    return Table("predictions", caption, data, columns, key=("arm", "size"))
 
 
 def candidate_rows(stored: StoredSuite) -> pd.DataFrame:
@@ -149,12 +171,39 @@ def candidate_table(suite: str, data: pd.DataFrame) -> Table:
         Column("arm", lambda r: r["arm"], left=True),
         Column("seeds", number("seeds", "{:.0f}")),
         Column("proposed", number("proposed", "{:.1f}")),
-        Column("measured", number("measured", "{:.1f}")),
-        Column("refused, pruned or guarded", number("failed", "{:.1f}")),
-        Column("best score in the search", number("best", "{:+.4f}")),
-        Column("first reason", lambda r: r["first_reason"] or NONE, left=True),
+        Column("new", number("measured", "{:.1f}")),
+        Column("without score", number("failed", "{:.1f}")),
+        Column("best score", number("best", "{:+.3f}")),
+        Column("for example", lambda r: textwrap.shorten(r["first_reason"], 60, placeholder=" …") or NONE, left=True),
     ]
-    return Table("candidates", f"{suite}: programs that were tried, means over seeds", data, columns)
+    return Table("candidates", f"{suite}: programs that were tried, means over run seeds", data, columns)
+
+
+def ablation_rows(stored: StoredSuite) -> pd.DataFrame:
+    """What each gene of a chosen program is worth; `best`: it is that of best_program.py."""
+    rows, best = stored.frame(_ABLATIONS), best_of(stored)
+    own = (rows["arm"] == best.arm) & (rows["seed"] == best.seed) if best else rows["arm"].isna()
+    return rows.assign(best=own.astype(bool))
+
+
+def ablation_table(suite: str, data: pd.DataFrame) -> Table:
+    """The genes of the best program; the CSV has those of all."""
+    columns = [
+        Column("gene", lambda r: r["gene"], left=True),
+        Column("choice", lambda r: r["choice"], left=True),
+        Column("size", lambda r: r["size"], left=True),
+        Column("training seeds", number("seeds", "{:.0f}")),
+        Column("loss without it, nats more", _interval("loss", "lo", "hi")),
+    ]
+    return Shown("ablations", f"{suite}: the best program without each of its genes", data, columns)
+
+
+class Shown(Table):
+    """A table of which people see the rows that are marked `best`."""
+
+    def cells(self) -> list[list[str]]:
+        """What people see, row by row."""
+        return [[column.cell(row) for column in self.columns] for row in self.records() if row["best"]]
 
 
 def rate_rows(stored: StoredSuite) -> pd.DataFrame:
@@ -164,14 +213,22 @@ def rate_rows(stored: StoredSuite) -> pd.DataFrame:
 
 
 def rate_table(suite: str, data: pd.DataFrame) -> Table:
-    """One row per size and rate."""
+    """One row per size, one column per rate."""
+    cells = {(row["size"], row["rate"]): row for row in rows_of(data)}
+
+    def tried(rate: float) -> Callable[[dict[str, Any]], str]:
+        def cell(row: dict[str, Any]) -> str:
+            own = cells.get((row["size"], rate))
+            return NONE if own is None else f"{own['loss']:.3f} ({own['chosen']:.0f})"
+
+        return cell
+
     columns = [
         Column("size", lambda r: r["size"], left=True),
-        Column("rate", number("rate", "{:g}")),
-        Column("loss of the baseline, nats", number("loss", "{:.4f}")),
-        Column("chosen by", lambda r: f"{r['chosen']:.0f} of {r['seeds']:.0f} seeds", left=True),
+        *(Column(f"rate {rate:g}", tried(rate)) for rate in sorted(set(data["rate"]))),
     ]
-    return Table("rates", f"{suite}: learning rates, chosen with the baseline for all", data, columns)
+    caption = f"{suite}: loss of the baseline by learning rate, nats (run seeds that chose the rate)"
+    return Table("rates", caption, data, columns, key=("size",))
 
 
 def _says(row: dict[str, Any]) -> str:
@@ -181,15 +238,15 @@ def _says(row: dict[str, Any]) -> str:
     return (f"{known.says}; must lose" if known.negative else known.says) if known else "a program of your own"
 
 
-def _interval(name: str, form: str) -> Callable[[dict[str, Any]], str]:
-    """`+0.0123 [+0.0050, +0.0196]`; the value alone where no interval is known."""
+def _interval(name: str, low: str, high: str, form: str = "{:+.3f}") -> Callable[[dict[str, Any]], str]:
+    """`+0.012 [+0.005, +0.020]`; the value alone where no interval is known."""
 
     def cell(row: dict[str, Any]) -> str:
         if row[name] is None:
             return NONE
         value = form.format(row[name])
-        if row.get("lo") is None or row.get("hi") is None:
+        if row.get(low) is None or row.get(high) is None or row[low] == row[high]:
             return value
-        return f"{value} [{form.format(row['lo'])}, {form.format(row['hi'])}]"
+        return f"{value} [{form.format(row[low])}, {form.format(row[high])}]"
 
     return cell

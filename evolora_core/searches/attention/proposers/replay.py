@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from evolora_core.engine.identity import digest
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.searches.attention.proposers.base import Call
-from evolora_core.searches.attention.proposers.client import Answer
+from evolora_core.searches.attention.proposers.client import Answer, Ask
 from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
 from evolora_core.searches.attention.proposers.spending import Budget
 
@@ -43,10 +43,11 @@ def read_calls(path: Path) -> list[Call]:
 
 
 class Recorded:
-    """Answers requests by their hash. Equal requests have one answer, the first."""
+    """Answers requests by their hash. Equal requests have one answer, the first. `otherwise` is asked for the rest."""
 
-    def __init__(self, calls: Iterable[Call], source: str) -> None:
+    def __init__(self, calls: Iterable[Call], source: str, otherwise: Ask | None = None) -> None:
         self._source = source
+        self._otherwise = otherwise
         self._calls: dict[str, Call] = {}
         for call in calls:
             self._calls.setdefault(call.request_hash, call)
@@ -54,6 +55,8 @@ class Recorded:
     def __call__(self, payload: Mapping[str, Any]) -> Answer:
         """The recorded answer. StageError, one line, if that was never asked."""
         call = self._calls.get(digest(payload))
+        if call is None and self._otherwise is not None:
+            return self._otherwise(payload)
         if call is None:
             raise StageError(
                 f"{self._source}: no recorded answer to the request {digest(payload)} to {payload['model']}: this run "

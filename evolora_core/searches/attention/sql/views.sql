@@ -72,3 +72,21 @@ SELECT suite,
     predicted, measured, step_time, parameters, flops, slope, r2, guards, fits.seeds AS seeds, size
 FROM fits LEFT JOIN quantiles USING (seeds) LEFT JOIN judged USING (suite, arm)
 LEFT JOIN predictions USING (suite, arm, size) LEFT JOIN tried USING (suite, arm) LEFT JOIN frameworks USING (suite);
+
+-- The exhaustive table: what was measured, what each program is worth by it, and replayed runs.
+CREATE OR REPLACE VIEW attention_table_program AS
+SELECT suite, seed, program, genome, size, train_seed, loss, flops, parameters, seconds, reason, run_id
+FROM data.attention_table_programs;
+
+CREATE OR REPLACE VIEW attention_table_score AS
+SELECT suite, seed, program, genome, score, truth, reason, run_id FROM data.attention_table_scores;
+
+CREATE OR REPLACE VIEW attention_regret AS SELECT * EXCLUDE (condition, stage) FROM data.attention_regrets;
+CREATE OR REPLACE VIEW attention_replay AS SELECT * EXCLUDE (condition, stage) FROM data.attention_replays;
+
+-- Questions to models. Several may have been asked for one candidate, where the first programs were known; a question
+-- whose program was no longer paid for has none.
+CREATE OR REPLACE VIEW proposer_call AS
+SELECT suite, run_id, condition AS arm, seed, candidate, model, prompt_tokens, completion_tokens, seconds, usd, outcome,
+    request_hash
+FROM data.proposer_calls;

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 from evolora_core.searches.attention.settings import Training
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ class Ablating(Strict):
     training: Training
     minutes: float
     megabytes: int
+    trusted: bool = Field(True, json_schema_extra=LATER)
 
 
 def request(
@@ -44,6 +47,7 @@ def request(
         training=config.training,
         minutes=config.budget.minutes,
         megabytes=config.budget.megabytes,
+        trusted=config.trusted(condition),
     )
     grammar = f"evolora_core.searches.attention.grammar.{framework.replace('-', '_')}"
     inputs = {"corpus": corpus, "rates": rates, "chosen": chosen}
@@ -75,7 +79,7 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
     corpus = select(load(work.inputs["corpus"]), "test")
     budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
     rows, losses = [], []
-    with Panel(corpus, own.training, read_rates(work.inputs["rates"]), budget, trusted=True) as panel:
+    with Panel(corpus, own.training, read_rates(work.inputs["rates"]), budget, trusted=own.trusted) as panel:
         share = 1 / (1 + len(parts))
         whole = measure_all(
             panel, "whole", chosen.source, own.sizes, own.seeds, meter, "evaluation", part_of(work.report, 0, share, 1)

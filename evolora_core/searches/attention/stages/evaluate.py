@@ -60,7 +60,7 @@ def request(
     config = suite.config
     own = Evaluation(
         condition=condition,
-        trusted=bool(config.strategy(condition)) or trusted(condition),
+        trusted=config.trusted(condition) if config.strategy(condition) else trusted(condition),
         measured=config.sizes.measured,
         predicted=config.sizes.predicted,
         selection_seeds=selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds),

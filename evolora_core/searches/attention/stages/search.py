@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
+from evolora_core.searches.attention.names import OPENEVOLVE
+from evolora_core.searches.attention.proposers.settings import ProposerSettings
 from evolora_core.searches.attention.settings import Budget, Training
 
 if TYPE_CHECKING:
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 
 CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 GRAMMARS = "evolora_core.searches.attention.grammar"
+MAKING = "evolora_core.searches.attention.proposers.making"  # loaded where a model is asked
+RIVAL = "evolora_core.searches.attention.rival.loop"  # loaded where OpenEvolve searches
+RIVAL_PROCESS = "evolora_core.searches.attention.rival.child"
 
 
 class Searching(Strict):
@@ -25,6 +30,8 @@ class Searching(Strict):
     further: list[int]  # training seeds of the finalists alone
     training: Training
     budget: Budget
+    proposer: ProposerSettings | None = Field(None, json_schema_extra=LATER)  # None: the grammar
+    record: str = Field("", json_schema_extra=LATER)  # hash of the answers that are replayed
 
 
 class Searched(BaseModel):
@@ -51,6 +58,7 @@ def request(
     config = suite.config
     seeds = selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds)
     framework = config.framework_of(condition)
+    proposer, record = config.asked(condition)
     own = Searching(
         strategy=config.strategy(condition),
         framework=framework,
@@ -59,28 +67,36 @@ def request(
         further=seeds[config.budget.seeds :],
         training=config.training,
         budget=config.budget,
+        proposer=proposer,
+        record=record,
     )
+    loaded = [CHILD, f"{GRAMMARS}.{framework.replace('-', '_')}"]
+    loaded += [MAKING] if proposer else []
+    loaded += [RIVAL, RIVAL_PROCESS] if own.strategy == OPENEVOLVE else []
     return stage_request(
         suite,
         "search",
         condition,
         seed,
         entry=__name__,
-        also=[CHILD, f"{GRAMMARS}.{framework.replace('-', '_')}"],
+        also=loaded,
         config=own,
         inputs={"corpus": corpus, "rates": rates, "law": law, "baseline": baseline},
     )
 
 
 def make(work: Work[Searching]) -> Made[Searched]:
-    """Leaves program.py, its curve, and the tables of its candidates, `attention_losses` and `compute`. StageError if
-    nothing that was tried has a score.
+    """Leaves program.py, its curve, and the tables of its candidates, `attention_losses` and `compute`; where a model
+    is asked calls.jsonl and the table `proposer_calls`. StageError if nothing that was tried has a score.
     """
     import shutil
+    from functools import partial
+    from importlib import import_module
 
     from evolora_core.engine.meter import Meter
     from evolora_core.engine.tables import write_table
     from evolora_core.errors import StageError
+    from evolora_core.searches.attention.asked import call_rows
     from evolora_core.searches.attention.candidates import ranked
     from evolora_core.searches.attention.chosen import leave, read_chosen
     from evolora_core.searches.attention.corpus.base import load
@@ -90,6 +106,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
     from evolora_core.searches.attention.grammar.registry import get_grammar
     from evolora_core.searches.attention.measuring import loss_rows
     from evolora_core.searches.attention.panel import Panel, select
+    from evolora_core.searches.attention.proposers.base import Proposer
     from evolora_core.searches.attention.proposers.grammar import GrammarProposer
     from evolora_core.searches.attention.stages.law import read_law
     from evolora_core.searches.attention.stages.rates import read_rates
@@ -109,11 +126,15 @@ def make(work: Work[Searching]) -> Made[Searched]:
     corpus = select(load(work.inputs["corpus"]), "selection")
     checkpoints = work.folder / "checkpoints"
     rates = read_rates(work.inputs["rates"])
-    with Panel(corpus, own.training, rates, own.budget, trusted=True) as panel:
+    proposer: Proposer = GrammarProposer(get_grammar(own.framework))
+    if own.proposer:
+        proposer, run.asked = import_module(MAKING).make_proposer(own.proposer, work.folder)
+    rival = own.strategy == OPENEVOLVE
+    search = import_module(RIVAL).evolve if rival else partial(evolve, own.strategy)
+    with Panel(corpus, own.training, rates, own.budget, trusted=not (own.proposer or rival)) as panel:
         plain = panel.plain(run.baseline, own.sizes)
-        evolve(
-            own.strategy,
-            GrammarProposer(get_grammar(own.framework)),
+        search(
+            proposer,
             panel,
             run,
             limit=plain * (own.budget.programs * len(own.seeds) - own.budget.finalists * len(own.further)),
@@ -124,8 +145,9 @@ def make(work: Work[Searching]) -> Made[Searched]:
             raise StageError(f"{len(run.past)} programs were tried and none has a score; see the table `candidates`")
         best = choose(run, panel, own.further)
     leave(work.folder, best.source, best.curve, own.framework, best.genome)
-    for name, rows in rows_of(run.past).items():
-        if rows:  # those that are drawn have no parents
+    tables = rows_of(run.past) | {"proposer_calls": call_rows(run.calls, len(run.past))}
+    for name, rows in tables.items():
+        if rows:  # those that are drawn have no parents, and a grammar is not called
             write_table(work.folder, name, rows)
     write_table(work.folder, "attention_losses", loss_rows("chosen", best.curve, "selection"))
     write_table(work.folder, "compute", meter.rows())

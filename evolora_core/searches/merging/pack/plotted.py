@@ -10,8 +10,8 @@ _ARMS = """
     SELECT arm, seeds, test_score AS acc, test_lo AS lo, test_hi AS hi FROM merge_table
     WHERE suite = $suite AND test_score IS NOT NULL ORDER BY arm
 """
-# Each run as a line over its measured candidates; a run that has ended keeps its best. Seeds may have bases of their own:
-# lo and hi tell how seeds differ beyond the level of the seed's own uniform mean. Levels: arms without candidates.
+# Each run as a line over its measured candidates; a run that has ended keeps its best. Seeds may have bases of their
+# own: lo and hi tell how they differ beyond the level of the seed's uniform mean. Levels: arms without candidates.
 _PROGRESS = """
     WITH bases AS (
         SELECT seed, search_score AS level FROM merge_choice JOIN complete_seeds USING (suite, seed)

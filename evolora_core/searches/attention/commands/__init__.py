@@ -1,0 +1,1 @@
+"""What the commands `evolora attention …` do, without what they print."""

@@ -1,0 +1,57 @@
+"""The programs that a user names: files of theirs, and mechanisms that are known."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import one_line
+from evolora_core.searches.attention.host.sizes import SIZES
+from evolora_core.searches.attention.known.registry import KNOWN, get_known
+from evolora_core.searches.attention.sandbox.run import refusal
+from evolora_core.searches.attention.sources import source_of
+
+_SUFFIX = ".py"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A program and the word that names it. trusted: it is of this project."""
+
+    name: str
+    source: str
+    trusted: bool
+
+
+def named(word: str) -> Named:
+    """The program of a file, or the known one of that name. ConfigError: there is none, it is no text, or it is foreign
+    and this machine cannot confine it.
+    """
+    if word in KNOWN:
+        return Named(word, KNOWN[word].source, True)
+    path = Path(word)
+    if not path.is_file():
+        if path.suffix == _SUFFIX or path.name != word or path.exists():
+            raise ConfigError(
+                f"{one_line(word, 200)}: {'this is no file' if path.exists() else 'there is no such file'}"
+            )
+        get_known(word)  # names the nearest
+    source = source_of(word, word)
+    if why := refusal():
+        raise ConfigError(f"{one_line(word, 200)}: not run here: {why}")
+    return Named(word, source, False)
+
+
+def named_once(words: Sequence[str]) -> list[Named]:
+    """Each of these, in their order; a word that stands twice counts once."""
+    return [named(word) for word in dict.fromkeys(words)]
+
+
+def sizes_named(words: Sequence[str]) -> list[str]:
+    """Sizes of the host model from small to large, each once. ConfigError for one that there is not."""
+    if not words:
+        raise ConfigError(f"--sizes: name one or more of {', '.join(SIZES)}")
+    for word in words:
+        if word not in SIZES:
+            raise ConfigError(f"--sizes {one_line(word, 60)}: there are {', '.join(SIZES)}")
+    return [size for size in SIZES if size in words]

@@ -1,0 +1,178 @@
+"""The best program that a suite's searches found, as a file that runs without Evolora.
+
+The store does not say which candidate a search chose, but what the chosen one lost at every size: its score is computed
+from that as the search did, and the candidate with this score is the one.
+"""
+
+import ast
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evolora_core.errors import PackError
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import rows_of
+from evolora_core.searches.attention.frameworks.registry import get_framework
+from evolora_core.searches.attention.known.registry import BASELINE
+from evolora_core.searches.attention.pack.plotted import paired
+from evolora_core.searches.attention.programs.block import block_of
+from evolora_core.searches.attention.scaling.law import Law
+from evolora_core.searches.attention.scaling.losses import Losses, star
+from evolora_core.searches.attention.scaling.predict import predict_gain
+from evolora_core.searches.attention.seeds import selection_seeds
+
+FILE = "best_program.py"
+ALIKE = 1e-6  # nats by which a score that is computed anew may differ: another machine rounds in another way
+WIDTH = 118  # of a line of the header
+
+# What stands below a program: at most ten lines.
+TRAINING = """
+
+if __name__ == "__main__":  # a small language model of bytes around one layer of it
+    import sys
+    text = torch.tensor(list(open(sys.argv[1], "rb").read()))
+    token, place, layer, head = nn.Embedding(256, 64), nn.Embedding(64, 64), Attention(64, 4), nn.Linear(64, 256)
+    optimizer = torch.optim.AdamW(nn.ModuleList([token, place, layer, head]).parameters(), lr=0.002)
+    for _ in range(300):
+        rows = text[torch.randint(len(text) - 64, (16, 1)) + torch.arange(65)]  # 16 rows of 64 bytes, and one more each
+        x = token(rows[:, :-1]) + place.weight * getattr(Attention, "positions", True)
+        (loss := F.cross_entropy(head(x + layer(F.layer_norm(x, (64,)))).mT, rows[:, 1:])).backward()
+        optimizer.step(), optimizer.zero_grad()
+    print(f"{loss.item():.3f} nats a byte after 300 steps")
+"""
+
+_ARMS = """
+    SELECT arm, framework, size, measured FROM attention_table WHERE suite = $suite AND programs > 0
+    ORDER BY measured DESC NULLS LAST, score DESC NULLS LAST, arm
+"""
+_LOSSES = """
+    SELECT stage, size, seed, parameters, loss FROM attention_losses
+    WHERE suite = $suite AND run_seed = $seed AND split = 'selection' AND (
+        (stage = 'search' AND condition = $arm AND program = 'chosen') OR (stage = 'measure' AND condition = $baseline))
+"""
+_CANDIDATES = """
+    SELECT c.candidate, c.score, p.program_id, p.source
+    FROM candidate AS c JOIN attention_program AS p
+        ON p.run_id = c.run_id AND p.candidate = c.candidate
+    WHERE c.suite = $suite AND c.condition = $arm AND c.seed = $seed AND c.fresh AND c.score IS NOT NULL
+    ORDER BY c.candidate
+"""
+
+
+@dataclass(frozen=True)
+class Best:
+    """What a search found: the program of the best run seed of the best arm. gain, arm_gain: over the baseline at
+    `size`, on fresh seeds and unseen texts, of the run seed and of all of the arm's (nats).
+    """
+
+    arm: str
+    seed: int
+    run_seeds: int
+    framework: str
+    candidate: int
+    program_id: str
+    source: str
+    size: str
+    gain: float
+    arm_gain: float
+
+    @property
+    def changes(self) -> list[tuple[str, str]]:
+        """Each class of the block that is not the baseline's, with what its docstring says of it."""
+        plain = {name: ast.dump(own) for name, own in _classes(get_framework(self.framework).source)}
+        found = [(name, own) for name, own in _classes(self.source) if ast.dump(own) != plain.get(name)]
+        return [(name, " ".join((ast.get_docstring(own) or "see its code").split())) for name, own in found]
+
+
+def best_of(stored: StoredSuite) -> Best | None:
+    """The best searched arm's best run seed; None without searches. PackError where the program cannot be found."""
+    rows = stored.frame(_ARMS).to_dict("records")
+    if not rows:
+        return None
+    top = rows[0]
+    gains = paired(stored)
+    own = gains[(gains["arm"] == top["arm"]) & (gains["size"] == top["size"])].groupby("run_seed")["gain"].mean()
+    seed = int(own.idxmax())
+    found = chosen_of(stored, top["arm"], seed)
+    return Best(
+        arm=top["arm"],
+        seed=seed,
+        run_seeds=len(own),
+        framework=top["framework"],
+        candidate=int(found["candidate"]),
+        program_id=str(found["program_id"]),
+        source=str(found["source"]),
+        size=top["size"],
+        gain=float(own[seed]),
+        arm_gain=float(top["measured"]),
+    )
+
+
+def chosen_of(stored: StoredSuite, arm: str, seed: int) -> dict[str, Any]:
+    """The candidate that the search of an arm and run seed chose: candidate, score, program_id, source."""
+    rows = stored.frame(_LOSSES, arm=arm, seed=seed, baseline=BASELINE)
+    budget, sizes = stored.config["budget"], stored.config["sizes"]["measured"]
+    seeds = selection_seeds(seed, budget["seeds"])  # those that every candidate had
+    losses = _losses(rows, sizes, seeds)
+    laws = stored.frame("SELECT * FROM attention_law WHERE suite = $suite AND seed = $seed", seed=seed).to_dict(
+        "records"
+    )
+    law = None
+    if laws:
+        own = laws[0]
+        law = Law(own["floor"], own["floor_se"], own["bend"], tuple(own["programs"].split(",")))
+    score = predict_gain(losses, "chosen", BASELINE, star(losses, BASELINE), law).value
+    candidates = rows_of(stored.frame(_CANDIDATES, arm=arm, seed=seed))
+    found = min(candidates, key=lambda own: abs(own["score"] - score), default=None)
+    if found is None or not abs(found["score"] - score) <= ALIKE:
+        raise PackError(f"{stored.suite}: {arm} s{seed} chose a program that is none of its candidates; run it again")
+    return found
+
+
+def program_file(stored: StoredSuite) -> str:
+    """The text of `best_program.py`; empty where nothing was searched."""
+    best = best_of(stored)
+    return "" if best is None else f"{_header(stored, best)}\n{best.source.rstrip(chr(10))}\n{TRAINING}"
+
+
+def _header(stored: StoredSuite, best: Best) -> str:
+    """What a reader of the file must know, as comments."""
+    many = best.run_seeds > 1
+    parts = [
+        f"The best attention mechanism that the searches of the suite {stored.suite} found.",
+        "",
+        f"Arm {best.arm}, run seed {best.seed}{', its best by the gain below' if many else ''}: "
+        f"candidate {best.candidate} of its search ({best.program_id}), framework {best.framework}.",
+        f"Gain over softmax attention at size {best.size}: {best.gain:+.4f} nats of a held-out token, on texts and "
+        "training seeds that the search never saw."
+        + (f" The mean of the arm over its {best.run_seeds} run seeds is {best.arm_gain:+.4f}." if many else ""),
+        "What it changes of softmax attention:",
+        *(f"- {name}: {says}" for name, says in best.changes or [("nothing", "it is softmax attention")]),
+        "",
+        f"It needs torch alone. `python {FILE} FILE.txt` trains a small model with it and prints the loss.",
+    ]
+    lines = [
+        line
+        for part in parts
+        for line in textwrap.wrap(part, WIDTH, subsequent_indent="  " * part.startswith("-")) or [""]
+    ]
+    return "".join(f"# {line}".rstrip() + "\n" for line in lines)
+
+
+def _classes(source: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    return ((own.name, own) for own in ast.parse(block_of(source)).body if isinstance(own, ast.ClassDef))
+
+
+def _losses(rows: pd.DataFrame, sizes: list[str], seeds: list[int]) -> Losses:
+    """Rows of the chosen program and of the baseline as arrays, in this order: arm, then baseline."""
+    n, values = np.full((2, len(sizes)), np.nan), np.full((2, len(sizes), len(seeds)), np.nan)
+    for row in rows.to_dict("records"):
+        if row["size"] in sizes and row["seed"] in seeds:
+            place = int(row["stage"] == "measure"), sizes.index(row["size"])
+            n[place] = row["parameters"]
+            values[(*place, seeds.index(row["seed"]))] = row["loss"]
+    return Losses(["chosen", BASELINE], sizes, seeds, n, values)

@@ -1,0 +1,185 @@
+"""Stages `table-SIZE-K`: every program of the small grammar, measured once at a size with every seed, in shards.
+
+It is an instrument, not an arm. Sizes are stages of their own, so that small ones are whole first, and a suite that
+asks for one size more trains that one alone.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.searches.attention.settings import Budget, Training
+
+if TYPE_CHECKING:
+    from evolora_core.engine.meter import Meter
+    from evolora_core.searches.attention.experiment import AttentionExperiment
+    from evolora_core.searches.attention.judging.measure import Measured
+    from evolora_core.searches.attention.panel import Panel
+
+CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
+ROWS = "attention_table_programs"
+TOGETHER = 6  # programs between two commits
+
+
+class Shard(Strict):
+    """A stretch of the programs at one size. checked: the sizes for which they climb the ladder first; none: not."""
+
+    shard: int
+    shards: int
+    size: str
+    seeds: list[int]
+    checked: list[str]
+    training: Training
+    minutes: float
+    megabytes: int
+
+
+class Measurements(BaseModel):
+    """How many programs were measured, and how many of them were refused."""
+
+    programs: int
+    refused: int
+
+
+def request(
+    suite: "Suite[AttentionExperiment]", size: str, shard: int, seed: int, *, corpus: StageResult, rates: StageResult
+) -> StageRequest:
+    """A shard of the table of a run seed at a size."""
+    from evolora_core.searches.attention.seeds import selection_seeds
+
+    config = suite.config
+    assert config.table is not None
+    own = Shard(
+        shard=shard,
+        shards=config.table.shards,
+        size=size,
+        seeds=selection_seeds(seed, config.table.seeds),
+        checked=config.sizes.measured if size == config.table.sizes[0] else [],
+        training=config.training,
+        minutes=config.budget.minutes,
+        megabytes=config.budget.megabytes,
+    )
+    return stage_request(
+        suite,
+        f"table-{size}-{shard}",
+        SHARED,
+        seed,
+        entry=__name__,
+        also=[CHILD],
+        config=own,
+        inputs={"corpus": corpus, "rates": rates},
+    )
+
+
+def make(work: Work[Shard]) -> Made[Measurements]:
+    """Leaves the tables `attention_table_programs` and `compute`. A killed shard goes on from its last commit."""
+    import shutil
+
+    from evolora_core.engine.commits import commit, latest
+    from evolora_core.engine.meter import Meter
+    from evolora_core.engine.probes import reached
+    from evolora_core.engine.tables import read_table, write_table
+    from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.exhaustive import stretch
+    from evolora_core.searches.attention.panel import Panel, select
+    from evolora_core.searches.attention.stages.rates import read_rates
+
+    own, meter = work.config, Meter()
+    corpus, rates = select(load(work.inputs["corpus"]), "selection"), read_rates(work.inputs["rates"])
+    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
+    numbers = stretch(own.shard, own.shards)
+    checkpoints = work.folder / "checkpoints"
+    rows: list[dict[str, Any]] = []
+    commits = 0
+    if last := latest(checkpoints):
+        commits = last.number
+        meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text(encoding="utf-8"))))
+        rows = [row for segment in last.segments for row in read_table(segment, ROWS)]
+    with Panel(corpus, own.training, rates, budget, trusted=True) as panel:
+        plain = _plain(panel, own)
+        for start in range(len(rows) // len(own.seeds), len(numbers), TOGETHER):
+            part = numbers[start : start + TOGETHER]
+            added = [row for number in part for row in _measured(panel, number, own, plain, meter)]
+            rows += added
+            commits += 1
+            commit(checkpoints, commits, partial(_write_meter, meter), partial(_write_rows, added))
+            reached("committed", generation=commits, folder=checkpoints)
+            work.report(start + len(part), len(numbers), f"programs at size {own.size}")
+    write_table(work.folder, ROWS, rows)
+    write_table(work.folder, "compute", meter.rows())
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    refused = {row["program"] for row in rows if row["loss"] is None}
+    return Made(meter.total(), Measurements(programs=len(numbers), refused=len(refused)))
+
+
+def _measured(
+    panel: "Panel", number: int, own: Shard, plain: Mapping[str, int], meter: "Meter"
+) -> list[dict[str, Any]]:
+    """The rows of a program, one a seed."""
+    from evolora_core.searches.attention.exhaustive import genomes
+    from evolora_core.searches.attention.grammar.genes import genome_json
+    from evolora_core.searches.attention.grammar.table import TABLE
+    from evolora_core.searches.attention.panel import Task
+
+    source = TABLE.program(genomes()[number])
+    key = {"program": number, "genome": genome_json(genomes()[number]), "size": own.size}
+    if own.checked and (rejection := panel.check(source, TABLE.framework, own.checked)):
+        why = f"{rejection.stage}: {rejection.reason} {rejection.place}".strip()
+        return [key | {"train_seed": seed} | _refused(why, 0.0) for seed in own.seeds]
+    rows = []
+    for seed in own.seeds:
+        found = panel.measure(Task(source, own.size, seed))
+        meter.add("selection", panel.flops(found, own.size, plain), 0, found.cpu_seconds)
+        rows.append(key | {"train_seed": seed} | _facts(found))
+    return rows
+
+
+def _facts(found: "Measured") -> dict[str, Any]:
+    """What is kept of a measurement."""
+    if found.losses is None:
+        assert found.rejection is not None
+        why = f"{found.rejection.stage}: {found.rejection.reason} {found.rejection.place}".strip()
+        return _refused(why, found.cpu_seconds)
+    return {
+        "loss": float(found.losses.mean()),
+        "flops": found.flops,
+        "parameters": found.parameters,
+        "seconds": found.cpu_seconds,
+        "reason": "",
+    }
+
+
+def _refused(why: str, seconds: float) -> dict[str, Any]:
+    return {"loss": None, "flops": None, "parameters": None, "seconds": seconds, "reason": why}
+
+
+def _plain(panel: "Panel", own: Shard) -> dict[str, int]:
+    """Operations of the baseline's training step, which a program is charged of which no count came back."""
+    from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
+    from evolora_core.searches.attention.grammar.table import TABLE
+    from evolora_core.searches.attention.host.flops import cost_of_step
+    from evolora_core.searches.attention.host.sizes import SIZES
+    from evolora_core.searches.attention.judging.loading import load_program
+
+    program, corpus = load_program(FRAMEWORKS[TABLE.framework].source), panel.corpus
+    cost = cost_of_step(program, SIZES[own.size], corpus.vocab, own.training.batch, corpus.context)
+    return {own.size: cost.flops}
+
+
+def _write_meter(meter: "Meter", into: Path) -> None:
+    (into / "meter.json").write_text(json.dumps(meter.state()), encoding="utf-8")
+
+
+def _write_rows(added: Sequence[dict[str, Any]], into: Path) -> None:
+    from evolora_core.engine.tables import write_table
+
+    write_table(into, ROWS, added)
+
+
+TABLE_SHARD = Stage("table", request, make)

@@ -1,0 +1,187 @@
+"""`evolora attention …`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter, validators
+
+from flows.cli._app import AtLeastOne, FromZero, Json, say, show
+
+if TYPE_CHECKING:
+    from evolora_core.searches.attention.commands.asked import Asked
+
+UNUSED = 9000  # run seed of `validate`, which no kept suite has
+
+Words = Annotated[str, Parameter(help="Program files, and mechanisms of `evolora attention list`.")]
+Word = Annotated[str, Parameter(help="A program file, or a mechanism of `evolora attention list`.")]
+Sizes = Annotated[
+    list[str], Parameter(consume_multiple=True, help="Sizes of the model: xs, s, m, l, xl or xxl, one or more.")
+]
+Steps = Annotated[int, Parameter(help="Training steps, each of 16 rows."), AtLeastOne]
+Rates = Annotated[
+    list[float],
+    Parameter(
+        consume_multiple=True,
+        validator=validators.Number(gt=0, lte=1000),
+        help="Learning rates of which each size takes the best.",
+    ),
+]
+Seed = Annotated[int, Parameter(help="Run seed: draws the corpus and the training seeds."), FromZero]
+Train = Annotated[int, Parameter(help="Rows of 64 tokens to train on."), AtLeastOne]
+Texts = Annotated[
+    int,
+    Parameter(help="Held-out texts; half of them are used here.", validator=validators.Number(gte=16, lte=1_000_000)),
+]
+Parallel = Annotated[
+    int, Parameter(help="Models to train at a time; changes no result.", validator=validators.Number(gte=1, lte=256))
+]
+Minutes = Annotated[
+    float, Parameter(help="Longest time of one training.", validator=validators.Number(gt=0, lte=100_000))
+]
+
+
+def register(app: App) -> None:
+    """Add the commands."""
+    attention = App(name="attention", help="Examine and measure attention mechanisms.", help_epilogue="")
+    app.command(attention)
+    attention.command(
+        check, help_epilogue="Example: `evolora attention check mine.py --framework coefficient-dynamics`"
+    )
+    attention.command(measure, help_epilogue="Example: `evolora attention measure mine.py --beside rope composite`")
+    attention.command(
+        validate, help_epilogue="Example: `evolora attention validate mine.py --against composite --seeds 10`"
+    )
+    attention.command(list_all, name="list", help_epilogue="Example: `evolora attention list`")
+    attention.command(
+        show_one, name="show", help_epilogue="Example: `evolora attention show coefficient-dynamics > mine.py`"
+    )
+
+
+def check(
+    program: Word,
+    /,
+    *,
+    framework: Annotated[
+        str | None, Parameter(help="Framework that it has to belong to; by default the whole file is free.")
+    ] = None,
+    sizes: Sizes = ["xs", "s", "m", "l"],  # noqa: B006
+    json: Json = False,
+) -> None:
+    """Say whether a program may be trained: does it do what it must, and see nothing that comes later? Ends with 1 and
+    the reason where it is refused.
+    """
+    from evolora_core.errors import ConfigError
+    from evolora_core.searches.attention.commands.programs import named, sizes_named
+    from evolora_core.searches.attention.frameworks.registry import get_framework
+
+    chosen = None if framework is None else get_framework(framework).name
+    own, at = named(program), sizes_named(sizes)
+    from evolora_core.searches.attention.commands.check import climb_ladder
+
+    found = climb_ladder(own, chosen, at)
+    show(found.rows, json)
+    if found.refused:
+        raise ConfigError(f"{program}: {found.refused}")
+
+
+def measure(
+    *programs: Words,
+    beside: Annotated[
+        list[str] | None, Parameter(consume_multiple=True, help="Further mechanisms or files to compare with.")
+    ] = None,
+    sizes: Sizes = ["xs", "s", "m"],  # noqa: B006
+    steps: Steps = 300,
+    seeds: Annotated[int, Parameter(help="Training seeds; intervals need two."), AtLeastOne] = 1,
+    rates: Rates = [0.004, 0.008, 0.016],  # noqa: B006
+    seed: Seed = 0,
+    train: Train = 20_000,
+    texts: Texts = 4096,
+    parallel: Parallel = 1,
+    minutes: Minutes = 30.0,
+    json: Json = False,
+) -> None:
+    """Train programs at several sizes, beside softmax attention (mha), with the learning rates that suit mha. Gains
+    over mha are in nats of a held-out token, with 95 % intervals; FLOPs and seconds are multiples of mha's. Three sizes
+    also predict the gain at three times the largest.
+    """
+    from evolora_core.errors import ConfigError
+    from evolora_core.searches.attention.commands.programs import named_once
+    from evolora_core.searches.attention.known.registry import BASELINE
+
+    if not programs:
+        raise ConfigError("attention measure: name a program file, or a mechanism of `evolora attention list`")
+    chosen = named_once([BASELINE, *(beside or []), *programs])
+    asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
+    from evolora_core.searches.attention.commands.measure import measure_programs
+    from tasks._progress import progress
+
+    with progress("measure") as report:
+        rows = measure_programs(chosen, asked, report)
+    show(rows, json)
+
+
+def validate(
+    program: Word,
+    /,
+    *,
+    against: Annotated[str, Parameter(help="The other side: a program file or a mechanism.")] = "mha",
+    sizes: Sizes = ["xs", "s", "m"],  # noqa: B006
+    steps: Steps = 300,
+    seeds: Annotated[
+        int, Parameter(help="Training seeds; a verdict needs five, and more for many sizes."), AtLeastOne
+    ] = 10,
+    rates: Rates = [0.004, 0.008, 0.016],  # noqa: B006
+    seed: Seed = UNUSED,
+    train: Train = 20_000,
+    texts: Texts = 4096,
+    parallel: Parallel = 1,
+    minutes: Minutes = 30.0,
+    json: Json = False,
+) -> None:
+    """Compare a program with another on texts and training seeds that `measure` does not use, each with the learning
+    rates that suit it. For each size the gain (nats of a held-out token), the p of a sign-flip test over seeds, Holm's
+    over the sizes, Cohen's d and the verdict; with three sizes the gain that the fitted law predicts.
+    """
+    from evolora_core.searches.attention.commands.programs import named
+
+    own, other = named(program), named(against)
+    asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
+    from evolora_core.searches.attention.commands.validate import validate_program
+    from tasks._progress import progress
+
+    with progress("validate") as report:
+        rows = validate_program(own, other, asked, report)
+    show(rows, json)
+
+
+def list_all(*, json: Json = False) -> None:
+    """Show the known mechanisms and the frameworks."""
+    from evolora_core.searches.attention.commands.listing import list_programs
+
+    show(list_programs(), json)
+
+
+def show_one(name: Annotated[str, Parameter(help="A mechanism or a framework.")], /) -> None:
+    """Print the program of a mechanism or the template of a framework, to begin a file of your own with."""
+    from evolora_core.searches.attention.commands.listing import source_named
+
+    say(source_named(name).rstrip("\n"))
+
+
+def _asked(
+    sizes: list[str],
+    steps: int,
+    seeds: int,
+    rates: list[float],
+    seed: int,
+    train: int,
+    texts: int,
+    parallel: int,
+    minutes: float,
+) -> "Asked":
+    """What `measure` and `validate` are told alike. ConfigError for a size that there is not."""
+    from evolora_core.searches.attention.commands.programs import sizes_named
+
+    chosen = tuple(sizes_named(sizes))
+    from evolora_core.searches.attention.commands.asked import Asked
+
+    return Asked(chosen, steps, seeds, seed, tuple(rates), train, texts, parallel, minutes)

@@ -1,0 +1,136 @@
+"""`evolora attention`: what it prints and how it ends, with programs in the real sandbox."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.test_light_check import imported
+from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
+
+from evolora_core.searches.attention.programs.rejection import STAGES
+from evolora_core.searches.attention.sandbox.run import refusal
+from flows.cli import main
+
+confining = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
+TINY = ["--steps", "2", "--train", "60", "--texts", "16", "--json"]
+
+
+def ended(*arguments: str) -> int:
+    """The exit code of a command line."""
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    return int(end.value.code or 0)
+
+
+@pytest.fixture
+def honest(tmp_path: Path) -> str:
+    """Softmax attention in a file."""
+    (tmp_path / "honest.py").write_text(HONEST)
+    return str(tmp_path / "honest.py")
+
+
+def read(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """The rows that a command printed, and nothing beside them."""
+    printed = capsys.readouterr()
+    assert not printed.err
+    rows: list[dict[str, Any]] = json.loads(printed.out)
+    return rows
+
+
+@confining
+def test_the_template_of_a_framework_passes_every_stage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert ended("attention", "show", "matrix-mixer") == 0
+    file = tmp_path / "mine.py"
+    file.write_text(capsys.readouterr().out)
+    assert ended("attention", "check", str(file), "--framework", "matrix-mixer", "--sizes", "xs", "--json") == 0
+    rows = read(capsys)
+    assert [row["stage"] for row in rows] == list(STAGES[: STAGES.index("smoke") + 1])
+    assert {row["result"] for row in rows} == {"passed"} and all(row["seconds"] >= 0 for row in rows)
+
+
+@confining
+def test_a_leak_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "leak.py"
+    file.write_text(program(before=BLOCKS_OF_64))
+    assert ended("attention", "check", str(file), "--sizes", "xs") == 1
+    printed = capsys.readouterr()
+    assert len(printed.err.splitlines()) == 1 and "position 0 depends on position 1" in printed.err
+    assert printed.err.startswith(f"error: {file}: refused at stage causality: ")
+    results = {line.split()[0]: line.split()[1] for line in printed.out.splitlines()[1:]}
+    assert (results["shapes"], results["causality"], results["gradients"]) == ("passed", "failed", "not")
+    assert ended("attention", "measure", str(file), "--sizes", "xs", *TINY) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"error: {file}: refused at stage causality: ") and not printed.out
+
+
+@confining
+def test_a_program_is_measured_beside_the_baseline(capsys: pytest.CaptureFixture[str], honest: str) -> None:
+    assert ended("attention", "measure", honest, "--beside", "window-1", "--rates", "0.01", *TINY) == 0
+    rows = read(capsys)
+    assert [(row["program"], row["size"]) for row in rows] == [
+        (name, size) for name in ("mha", "window-1", honest) for size in ("xs", "s", "m", "3 N, predicted")
+    ]
+    same = [row for row in rows if row["program"] == honest]
+    assert [row["gain"] for row in same] == [0, 0, 0, 0]  # the same attention, seeds and batches
+    assert [row["FLOPs"] for row in same[:3]] == [1, 1, 1] and all(row["seconds"] > 0 for row in same[:3])
+    other = [row for row in rows if row["program"] == "window-1"]
+    assert other[0]["gain"] == pytest.approx(rows[0]["loss"] - other[0]["loss"], abs=1e-6) and other[0]["gain"] != 0
+    assert other[3]["lo"] < other[3]["gain"] < other[3]["hi"] and other[3]["parameters"] == 3 * rows[2]["parameters"]
+
+
+@confining
+def test_a_program_is_validated(capsys: pytest.CaptureFixture[str], honest: str) -> None:
+    rates = ["--rates", "0.001", "0.01"]
+    assert ended("attention", "validate", honest, "--seeds", "2", "--sizes", "s", "xs", *rates, *TINY) == 0
+    rows = read(capsys)
+    assert [row["size"] for row in rows] == ["xs", "s"]
+    for row in rows:
+        assert row["rate"] == row["rate against"] and row["rate"] in (0.001, 0.01)
+        assert (row["gain"], row["p"], row["verdict"], row["note"]) == (0, 1, "undecided", "these runs only")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["check", "no-such-file.py"], "no-such-file.py: there is no such file"),
+        (["check", "."], ".: this is no file"),
+        (["check", "ropes"], "mechanism 'ropes' is unknown; did you mean 'rope'?"),
+        (["check", "rope", "--framework", "matrix-mixr"], "did you mean 'matrix-mixer'?"),
+        (["check", "rope", "--sizes", "xy"], "--sizes xy: there are xs, s"),
+        (["check", "{binary}"], "cannot be read as text"),
+        (["measure"], "name a program file"),
+        (["measure", "rope", "--beside", "nothing.py"], "nothing.py: there is no such file"),
+        (["validate", "rope", "--against", "rope"], "that is the program itself"),
+        (["show", "matrix"], "mechanism 'matrix' is unknown"),
+    ],
+)
+def test_faults_are_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], reason: str
+) -> None:
+    (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
+    words = [word.replace("{binary}", str(tmp_path / "binary.py")) for word in arguments]
+    assert ended("attention", *words) == 1
+    printed = capsys.readouterr()
+    assert reason in printed.err and len(printed.err.splitlines()) == 1 and not printed.out
+
+
+def test_foreign_programs_are_not_run_where_they_cannot_be_confined(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, honest: str
+) -> None:
+    monkeypatch.setattr("evolora_core.searches.attention.sandbox.landlock.abi", lambda: 0)
+    for command in ("check", "measure", "validate"):
+        assert ended("attention", command, honest) == 1
+        printed = capsys.readouterr().err
+        assert printed.startswith(f"error: {honest}: not run here: ") and len(printed.splitlines()) == 1
+
+
+def test_the_list_has_mechanisms_and_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended("attention", "list", "--json") == 0
+    kinds = {row["name"]: row["kind"] for row in read(capsys)}
+    assert kinds["mha"] == "mechanism" and kinds["test-time-regression"] == "framework"
+
+
+def test_what_computes_nothing_is_light() -> None:
+    assert imported("attention", "list") == imported("attention", "check", "--help") == (0, [])
+    assert imported("attention", "measure", "no-such-file.py") == (1, [])

@@ -1,0 +1,242 @@
+"""The loop of the attention search with real sandboxes: how many work at a time and where it is killed changes nothing,
+known programs cost nothing, those that fail never win, budgets are kept.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.probes import probe
+from evolora_core.searches.attention.candidates import ranked
+from evolora_core.searches.attention.chosen import leave
+from evolora_core.searches.attention.corpus.registry import make_corpus
+from evolora_core.searches.attention.corpus.settings import CorpusSettings
+from evolora_core.searches.attention.curves import Curve
+from evolora_core.searches.attention.evolution import Run, evolve, rows_of
+from evolora_core.searches.attention.finalists import choose
+from evolora_core.searches.attention.frameworks.registry import get_framework
+from evolora_core.searches.attention.grammar.registry import get_grammar
+from evolora_core.searches.attention.measuring import loss_rows, measure_all
+from evolora_core.searches.attention.names import STRATEGIES
+from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, select
+from evolora_core.searches.attention.programs.rejection import Rejected
+from evolora_core.searches.attention.proposers.base import Proposal, Proposer, Request
+from evolora_core.searches.attention.proposers.grammar import GrammarProposer
+from evolora_core.searches.attention.sandbox.run import refusal
+from evolora_core.searches.attention.settings import Budget, Training
+
+pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
+
+FRAMEWORK, SIZES, SEED, FURTHER = "coefficient-dynamics", ("xs", "s", "m"), 3, 4
+TEMPLATE = get_framework(FRAMEWORK).source
+BUDGET = Budget(together=3, parallel=3, finalists=2, failures=4)
+RATE = 0.004
+MOST = 5  # baseline measurements that a run may spend: four programs in two generations
+
+
+def make_panel(parallel: int) -> Panel:
+    """Sandboxes, a corpus of 24 texts and training of 6 steps."""
+    settings = CorpusSettings(shares={"markov": 1.0}, train=64, held_out=48, context=32)
+    corpus = select(make_corpus(settings, 1), "selection")
+    budget = BUDGET.model_copy(update={"parallel": parallel})
+    return Panel(corpus, Training(steps=6, batch=4, warmup=1), dict.fromkeys(SIZES, RATE), budget, trusted=False)
+
+
+@pytest.fixture(scope="module")
+def panel() -> Iterator[Panel]:
+    """Three sandboxes."""
+    with make_panel(3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def baseline(panel: Panel) -> Curve:
+    """What was measured of softmax attention."""
+    args = (Meter(), "selection", lambda *_: None)
+    return measure_all(panel, "mha", TEMPLATE, SIZES, (SEED, FURTHER), *args)
+
+
+def new_run(baseline: Curve, **budget: Any) -> Run:
+    """A run in which nothing was tried."""
+    own = BUDGET.model_copy(update=budget)
+    return Run(FRAMEWORK, TEMPLATE, baseline, None, SIZES, (SEED,), own, 7, Meter())
+
+
+def go(
+    run: Run, panel: Panel, folder: Path, programs: float, proposer: Proposer | None = None, strategy: str = "evolution"
+) -> Run:
+    """Spend what so many baseline measurements cost."""
+    own = proposer or GrammarProposer(get_grammar(FRAMEWORK))
+    limit = int(programs * panel.plain(run.baseline, SIZES))
+    evolve(strategy, own, panel, run, limit=limit, checkpoints=folder, report=lambda *_: None)
+    return run
+
+
+def left(run: Run, panel: Panel, folder: Path) -> dict[str, Any]:
+    """All that the stage writes of a run: tables and files, apart from seconds."""
+    best = choose(run, panel, [FURTHER])
+    folder.mkdir()
+    leave(folder, best.source, best.curve, FRAMEWORK, best.genome)
+    losses = [row | {"seconds": 0} for row in loss_rows("chosen", best.curve, "selection")]
+    files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "curve.json"}
+    facts = json.loads((folder / "curve.json").read_text())
+    spent = [(row["purpose"], row["flops"], row["tokens"]) for row in run.meter.rows()]
+    return rows_of(run.past) | {
+        "attention_losses": losses, "files": files, "flops": facts["flops"], "n": facts["n"], "compute": spent
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole(panel: Panel, baseline: Curve, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, Any]]:
+    """A run of some generations that nothing disturbed, and what it left."""
+    folder = tmp_path_factory.mktemp("whole")
+    run = go(new_run(baseline), panel, folder / "checkpoints", MOST)
+    return run, left(run, panel, folder / "left")
+
+
+def test_three_at_a_time_are_as_good_as_one(whole: tuple[Run, dict[str, Any]], baseline: Curve, tmp_path: Path) -> None:
+    with make_panel(1) as narrow:
+        run = go(new_run(baseline, parallel=1), narrow, tmp_path / "checkpoints", MOST)
+        assert left(run, narrow, tmp_path / "left") == whole[1]
+
+
+class Killed(BaseException):
+    """Like a signal: nothing catches it."""
+
+
+def test_a_killed_run_ends_as_if_nothing_had_been(
+    whole: tuple[Run, dict[str, Any]], panel: Panel, baseline: Curve, tmp_path: Path
+) -> None:
+    kills: list[int] = []
+
+    def die(generation: int, **_: Any) -> None:
+        kills.append(generation)
+        raise Killed
+
+    with probe("committed", die):
+        while True:
+            try:
+                run = go(new_run(baseline), panel, tmp_path / "checkpoints", MOST)
+                break
+            except Killed:
+                continue
+    assert kills == [*range(1, 1 + max(own.generation for own in run.past) + 1)] and len(kills) > 1
+    assert left(run, panel, tmp_path / "left") == whole[1]
+
+
+def test_the_budget_is_kept_to_one_program(whole: tuple[Run, dict[str, Any]], panel: Panel, baseline: Curve) -> None:
+    run, limit = whole[0], MOST * panel.plain(baseline, SIZES)
+    spent = [own.flops for own in run.past]
+    assert sum(spent) >= limit > sum(spent[:-1])
+    ids = [own.program_id for own in run.past if own.twin is None]
+    assert len(set(ids)) == len(ids) > 2 and len({own.generation for own in run.past}) > 1
+    assert any(own.parents for own in run.past if own.generation)
+
+
+class Scripted:
+    """Gives the same texts in the same order, then the last one for ever; an exception is raised."""
+
+    def __init__(self, *texts: str | Exception) -> None:
+        self.texts, self.asked = list(texts), 0
+
+    def propose(self, request: Request) -> Proposal:
+        text = self.texts[min(self.asked, len(self.texts) - 1)]
+        self.asked += 1
+        if isinstance(text, Exception):
+            raise text
+        return Proposal(text, None, "scripted", tuple(own.program_id for own in request.parents))
+
+
+def changed(before: str, after: str) -> str:
+    """The template with one thing in its block changed."""
+    assert TEMPLATE.count(before) == 1
+    return TEMPLATE.replace(before, after)
+
+
+FINISHED = '-> y [B, H, T, d]."""\n        return y'
+GOOD = changed("/ math.sqrt(q.shape[-1])", "/ (1.5 * math.sqrt(q.shape[-1]))")
+TWIN = GOOD.replace("scores", "products").replace("        future = ", "        # what comes later\n        future = ")
+TWIN = TWIN.replace('"""alpha = softmax(q k / sqrt(d)) over the past."""', '"""Another text."""')
+RAISES = changed(FINISHED, FINISHED.replace("return y", "return y.view(7, 7, 7)"))
+LEAKS = changed("        return q, k, v", "        return q, k + k.mean(dim=2, keepdim=True), v")
+# The ladder looks at longer texts at the smallest size alone, which has 16 channels.
+NANS = changed(
+    FINISHED,
+    FINISHED.replace("return y", "return y * math.nan if y.shape[1] * y.shape[3] > 16 and y.shape[2] > 20 else y"),
+)
+
+
+def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
+    panel: Panel, baseline: Curve, tmp_path: Path
+) -> None:
+    assert TWIN != GOOD
+    proposer = Scripted(RAISES, GOOD, LEAKS, NANS, TWIN)
+    run = go(new_run(baseline, together=4, failures=3), panel, tmp_path / "checkpoints", 20, proposer)
+    raises, good, leaks, nans, *twins = run.past
+    assert [own.rejection.stage for own in (raises, leaks, nans) if own.rejection] == ["shapes", "causality", "train"]
+    assert "depends on position" in str(leaks.rejection) and "finite" in str(nans.rejection)
+    assert all(own.score is None and own.status == "rejected" for own in (raises, leaks, nans))
+    assert good.status == "ok" and good.score is not None
+    ladder = LADDER_STEPS * baseline.flops["xs"]
+    assert raises.flops == leaks.flops == ladder < nans.flops < good.flops
+    assert run.meter.total() == sum(own.flops for own in (raises, good, leaks, nans))
+    # The rest is one program over and over, in other words: it is known, and ends the run.
+    assert [(own.status, own.twin, own.flops, own.score) for own in twins] == 4 * [("twin", 1, 0, good.score)]
+    assert {own.program_id for own in twins} == {good.program_id} and {own.source for own in twins} == {TWIN}
+    assert [own.number for own in ranked(run.past)] == [1]
+    assert choose(run, panel, [FURTHER]).source == GOOD
+    rows = rows_of(run.past)["candidates"]
+    assert [(row["status"], row["reject_stage"], row["score"]) for row in rows[:4]] == [
+        ("failed", "shapes", None), ("ok", "", good.score), ("failed", "causality", None), ("failed", "train", None),
+    ]  # fmt: skip
+    assert all(row["reason"] for row in rows if row["status"] == "failed")
+    assert [row["fresh"] for row in rows] == 4 * [True] + 4 * [False]
+
+
+def test_a_run_of_refused_programs_ends(panel: Panel, baseline: Curve, tmp_path: Path) -> None:
+    refused = Scripted("def (", Rejected("syntax", "there is no code in the answer"), TEMPLATE + "\nimport os\n")
+    run = go(new_run(baseline, together=2, failures=5), panel, tmp_path / "checkpoints", 50, refused)
+    assert len(run.past) == 6 and not ranked(run.past)  # the generation in which the fifth failed
+    assert [own.source for own in run.past[:3]] == ["def (", "", TEMPLATE + "\nimport os\n"]
+    assert [own.status for own in run.past] == 3 * ["rejected"] + 3 * ["twin"]  # known to be refused
+    assert all(own.score is None and own.rejection and own.rejection.stage == "syntax" for own in run.past)
+    assert run.meter.total() == sum(own.flops for own in run.past) == LADDER_STEPS * baseline.flops["xs"]
+
+
+def test_patience_ends_a_run_in_which_nothing_gets_better(panel: Panel, baseline: Curve, tmp_path: Path) -> None:
+    proposer = Scripted(GOOD)
+    run = go(new_run(baseline, together=2, failures=1000, patience=3), panel, tmp_path / "checkpoints", 50, proposer)
+    assert [own.twin for own in run.past] == [None, 0, 0, 0]
+    again = go(new_run(baseline, together=2, failures=1000, patience=3), panel, tmp_path / "checkpoints", 50, proposer)
+    assert rows_of(again.past) == rows_of(run.past)  # a run that has ended stays so
+
+
+class Recording:
+    """The offline proposer, until a generation is whole."""
+
+    def __init__(self, together: int) -> None:
+        self.inner, self.together = GrammarProposer(get_grammar(FRAMEWORK)), together
+        self.made: list[Proposal] = []
+
+    def propose(self, request: Request) -> Proposal:
+        if len(self.made) == self.together:
+            raise Killed
+        assert not request.parents
+        self.made.append(self.inner.propose(request))
+        return self.made[-1]
+
+
+def test_all_strategies_of_a_seed_begin_alike(panel: Panel, baseline: Curve, tmp_path: Path) -> None:
+    first = {}
+    for strategy, seed in [*((name, 7) for name in STRATEGIES), ("evolution", 8)]:
+        proposer, run = Recording(3), replace(new_run(baseline, together=4), seed=seed)
+        with pytest.raises(Killed):
+            go(run, panel, tmp_path / strategy / str(seed), 9, proposer, strategy)
+        first[strategy, seed] = tuple(own.source for own in proposer.made)
+    assert len({first[name, 7] for name in STRATEGIES}) == 1
+    assert len(set(first["random", 7])) == 3 and first["evolution", 7] != first["evolution", 8]

@@ -1,0 +1,126 @@
+"""What is wrong with an attention suite is said in one line before anything is computed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evolora_core.errors import ConfigError
+from evolora_core.searches.attention.experiment import AttentionExperiment
+from evolora_core.searches.attention.known.registry import KNOWN
+from evolora_core.searches.attention.names import STRATEGIES
+from evolora_core.searches.attention.sandbox.run import refusal
+from evolora_core.searches.registry import load_experiment
+
+PLAIN: dict[str, Any] = {
+    "search": "attention",
+    "name": "a",
+    "conditions": ["mha", "rope", "evolution"],
+    "sizes": {"measured": ["xs", "s", "m"], "predicted": ["l"]},
+    "evaluation": {"contrasts": [{"a": "rope", "b": "mha"}]},
+}
+MINE = ["mha", "rope", "evolution", "mine"]
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"budgt": {}}, "unknown key 'budgt'; did you mean 'budget'"),
+    ({"training": {"step": 3}}, "unknown key 'training.step'; did you mean 'steps'"),
+    ({"framework": "matrix-mixr"}, "'framework'"),
+    ({"conditions": ["mha", "rpoe", "rope"]}, "conditions: 'rpoe' is none of "),
+    ({"conditions": ["rope", "evolution"], "evaluation": {}}, "conditions: mha, the baseline, has to be among them"),
+    ({"conditions": ["mha", "rope", "mha"]}, "conditions: 'mha' stands twice"),
+    ({"conditions": MINE, "arms": {"mine": {"like": "rope"}}}, "arms.mine.like: 'rope' is none of "),
+    ({"conditions": MINE, "arms": {"mine": {"like": "random", "framework": "none"}}}, "arms.mine.framework"),
+    ({"arms": {"rope": {"like": "random"}}}, "arms: 'rope' is taken"),
+    ({"arms": {"greedy": {"like": "random"}}}, "arms: 'greedy' is taken"),
+    ({"conditions": MINE, "arms": {"mine": {"like": "random"}}, "programs": {"mine": "x"}}, "arms: 'mine' is taken"),
+    ({"arms": {"mine": {"like": "random"}}}, "mine: not among the conditions"),
+    ({"programs": {"mine": "mine.py"}}, "mine: not among the conditions"),
+    ({"programs": {"rope": "mine.py"}}, "programs: 'rope' is taken"),
+    ({"programs": {"greedy": "mine.py"}}, "programs: 'greedy' is taken"),
+    ({"conditions": MINE, "programs": {"mine": "no-such-file.py"}}, "programs.mine: no-such-file.py is no file"),
+    ({"sizes": {"measured": ["s", "xs", "m"]}}, "measured: name each size once, from small to large"),
+    ({"sizes": {"measured": ["xs", "s", "s"]}}, "measured: name each size once"),
+    ({"sizes": {"measured": ["xs", "huge", "m"]}}, "'huge' is none of xs, s, m"),
+    ({"sizes": {"measured": ["xs", "s", "m"], "predicted": ["xl", "l"]}}, "predicted: name each size once"),
+    ({"sizes": {"measured": ["xs", "s", "m"], "predicted": ["m"]}}, "predicted: m is not larger than m"),
+    ({"sizes": {"measured": ["xs", "s"], "predicted": []}}, "a search needs three sizes or more"),
+    ({"ablation": {"sizes": ["xl"]}}, "ablation.sizes: 'xl' is not among the measured ones"),
+    ({"ablation": {"sizes": ["m", "m"]}}, "name each size once"),
+    ({"evaluation": {"contrasts": [{"a": "alibi", "b": "mha"}]}}, "alibi is not among the conditions"),
+    ({"evaluation": {"contrasts": [{"a": "mha", "b": "mha"}]}}, "mha with mha; compare two conditions, once"),
+    ({"evaluation": {"contrasts": 2 * [{"a": "rope", "b": "mha"}]}}, "rope with mha; compare two conditions, once"),
+    (
+        {"evaluation": {"contrasts": [{"a": "rope", "b": "mha"}, {"a": "mha", "b": "rope"}]}},
+        "mha with rope; compare two conditions, once",
+    ),
+    ({"training": {"steps": 10, "warmup": 11}}, "warmup: 11 steps of 10"),
+    ({"training": {"rates": [0.1, 0.0]}}, "learning rates are positive"),
+    ({"training": {"rates": [0.1, 0.1]}}, "name each learning rate once"),
+    ({"training": {"rates": []}}, "rates"),
+    ({"budget": {"programs": 3, "finalists": 3, "finalist_seeds": 1}}, "programs: 3 with 1 seeds leave nothing"),
+    ({"budget": {"minutes": 0}}, "minutes"),
+    ({"corpus": {"held_out": 3}}, "corpus.held_out: 4 texts or more"),
+    ({"corpus": {"shares": {"text": 0.5}}}, "they make 0.5 together"),
+    ({"seeds": [2**60]}, "seeds: 1152921504606846976 is too large"),
+]
+
+
+def loaded(change: dict[str, Any], folder: Path) -> AttentionExperiment:
+    """What is read from a file with these settings."""
+    path = folder / "suite.yaml"
+    path.write_text(yaml.safe_dump(PLAIN | change))
+    found = load_experiment(path)
+    assert isinstance(found, AttentionExperiment)
+    return found
+
+
+@pytest.mark.parametrize(("change", "fault"), FAULTS, ids=[fault for _, fault in FAULTS])
+def test_faults_are_named_in_one_line(
+    change: dict[str, Any], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        loaded(change, tmp_path)
+    assert fault in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_plain_suite_has_no_fault(tmp_path: Path) -> None:
+    found = loaded({}, tmp_path)
+    assert found.mechanisms == ["mha", "rope"] and found.framework_of("rope") == ""
+    assert (found.strategy("evolution"), found.framework_of("evolution")) == ("evolution", "coefficient-dynamics")
+
+
+def test_two_sizes_are_enough_where_nothing_is_searched(tmp_path: Path) -> None:
+    few = {"conditions": ["rope", "mha"], "sizes": {"measured": ["xs", "m"], "predicted": []}}
+    assert loaded(few, tmp_path).mechanisms == ["mha", "rope"]  # the baseline comes first
+
+
+def test_an_arm_has_a_framework_of_its_own(tmp_path: Path) -> None:
+    arms = {"mixed": {"like": "greedy", "framework": "matrix-mixer"}, "plain": {"like": "random"}}
+    found = loaded({"conditions": ["mha", "rope", "mixed", "plain"], "arms": arms}, tmp_path)
+    assert (found.strategy("mixed"), found.framework_of("mixed")) == ("greedy", "matrix-mixer")
+    assert (found.strategy("plain"), found.framework_of("plain")) == ("random", "coefficient-dynamics")
+
+
+@pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
+def test_a_program_of_your_own_is_a_mechanism(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(KNOWN["rope"].source)
+    found = loaded({"conditions": MINE, "programs": {"mine": str(tmp_path / "mine.py")}}, tmp_path)
+    assert found.mechanisms == ["mha", "rope", "mine"]
+
+
+def test_no_mechanism_is_called_like_a_strategy() -> None:
+    assert not set(KNOWN) & set(STRATEGIES)
+
+
+SHIPPED = sorted((Path(__file__).parents[3] / "configs" / "suites").glob("attention-*.yaml"))
+
+
+def test_a_quickstart_is_shipped() -> None:
+    assert "attention-quickstart.yaml" in {file.name for file in SHIPPED}
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=[file.stem for file in SHIPPED])
+def test_shipped_suites_load(file: Path) -> None:
+    found = load_experiment(file)
+    assert isinstance(found, AttentionExperiment) and found.name == file.stem

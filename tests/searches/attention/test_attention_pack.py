@@ -1,0 +1,319 @@
+"""A pack of an attention suite: what is in it, that it verifies, and that its best program runs without Evolora.
+
+The suite is small and made up: real tables with losses of a known law. Nothing here is a result.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from example_suite import part, suite_id, write_stage
+
+from evolora_core.engine.run_index import write_suite
+from evolora_core.report import StoredSuite, build, export, verify
+from evolora_core.searches.attention.experiment import AttentionExperiment
+from evolora_core.searches.attention.grammar.registry import get_grammar
+from evolora_core.searches.attention.pack import best, facts, looks, plots, plotted, tables
+from evolora_core.searches.attention.pack.sections import SECTIONS
+from evolora_core.searches.attention.programs.block import block_of
+from evolora_core.searches.attention.programs.normal import program_id
+from evolora_core.searches.attention.scaling.law import Law
+from evolora_core.searches.attention.scaling.losses import Losses, star
+from evolora_core.searches.attention.scaling.predict import predict_gain
+from evolora_core.searches.attention.seeds import fresh_seeds, selection_seeds
+from evolora_core.store import rebuild
+
+SUITE = "attentions-0a1b2c3d"
+SIZES = {"xs": 6592, "s": 25472, "m": 84912, "l": 200064}
+MEASURED, LARGEST = ("xs", "s", "m"), "l"
+SEEDS = (0, 1, 2)
+FLOOR = 1.2
+LEVEL = {"mha": 1.0, "rope": 0.9, "uniform": 1.6, "evolution": 0.8, "random": 0.95}  # of what lies above the floor
+SEARCHES = ("evolution", "random")
+CHOSEN = 1  # the candidate that a search takes: not the one with the best first score
+GRAMMAR = get_grammar("coefficient-dynamics")
+GENOMES = [{"kernel": "relu2"}, {"normaliser": "count", "gate": "silu"}, {"position": "rope", "local": "shift-kv"}]
+
+
+def loss(arm: str, size: str, seed: int, factor: float = 1.0) -> float:
+    """A loss of the law, with a little that its seed adds."""
+    noise = 0.004 * np.sin(7.0 * seed + SIZES[size])
+    return float(FLOOR + factor * LEVEL[arm] * (SIZES[size] / 6592) ** -0.2 + noise)
+
+
+def source(number: int) -> str:
+    return GRAMMAR.program(GRAMMAR.baseline() | GENOMES[number])
+
+
+def score(arm: str, seed: int, factor: float) -> float:
+    """What a search says of a candidate, from its first training seed."""
+    (first,) = selection_seeds(seed, 1)
+    n = np.array([[SIZES[size] for size in MEASURED]] * 2, dtype=float)
+    values = [
+        [[loss(arm, size, first, factor)] for size in MEASURED],
+        [[loss("mha", size, first)] for size in MEASURED],
+    ]
+    losses = Losses(["own", "mha"], list(MEASURED), [first], n, np.array(values))
+    return predict_gain(losses, "own", "mha", star(losses, "mha"), Law(FLOOR, 0.01, 0.0, ("mha", "rope"))).value
+
+
+def rows(program: str, arm: str, split: str, seeds: list[int], sizes: tuple[str, ...], factor: float = 1.0) -> Any:
+    return [
+        {
+            "program": program, "size": size, "train_seed": seed, "split": split, "parameters": SIZES[size],
+            "flops": 10 * SIZES[size], "texts": 64, "loss": loss(arm, size, seed, factor), "seconds": 1.0,
+        }
+        for size in sizes
+        for seed in seeds
+    ]  # fmt: skip
+
+
+def write(home: Path, seeds: tuple[int, ...] = SEEDS, conditions: tuple[str, ...] = tuple(LEVEL)) -> Path:
+    """A finished suite with two finalists, of which the second in the first seed's scores is chosen."""
+    searches = [name for name in SEARCHES if name in conditions]
+    config = {
+        "name": suite_id(SUITE).name, "search": "attention", "seeds": list(seeds), "conditions": list(conditions),
+        "sizes": {"measured": list(MEASURED), "predicted": [LARGEST]}, "budget": {"finalists": 2, "finalist_seeds": 1},
+        "evaluation": {"seeds": 2, "contrasts": [{"a": name, "b": "mha"} for name in searches]},
+    }  # fmt: skip
+    write_suite(home, suite_id(SUITE), AttentionExperiment.model_validate(config).model_dump(mode="json"))
+    for seed in seeds:
+        law = {"floor": FLOOR, "floor_se": 0.01, "bend": 0.0, "programs": "mha,rope"}
+        write_stage(home, part(SUITE, "shared", seed, "law"), {"attention_laws": [law]})
+        rates = [
+            {"size": size, "rate": rate, "loss": 2.0 + rate, "chosen": rate == 0.004}
+            for size in SIZES
+            for rate in (0.004, 0.008)
+        ]
+        write_stage(home, part(SUITE, "shared", seed, "rates"), {"attention_rates": rates})
+        for arm in conditions:
+            own = selection_seeds(seed, 2)
+            if arm in searches:
+                write_stage(home, part(SUITE, arm, seed, "search"), _searched(arm, seed))
+                genes = [
+                    {"gene": gene, "choice": choice, "size": "m", "seeds": 2, "loss": 0.01, "lo": 0.0, "hi": 0.02}
+                    for gene, choice in GENOMES[CHOSEN].items()
+                ]
+                write_stage(home, part(SUITE, arm, seed, "ablate"), {"attention_ablations": genes})
+            else:
+                measured = {"attention_losses": rows(arm, arm, "selection", own, MEASURED)}
+                write_stage(home, part(SUITE, arm, seed, "measure"), measured)
+            gain = loss("mha", LARGEST, 0) - loss(arm, LARGEST, 0)
+            told: Any = {"size": LARGEST, "parameters": SIZES[LARGEST], "loss": loss(arm, LARGEST, 0), "gain": gain}
+            told |= {"loss_lo": told["loss"] - 0.02, "loss_hi": told["loss"] + 0.02}
+            told |= {"gain_lo": gain - 0.02, "gain_hi": gain + 0.02}
+            judged = {
+                "attention_predictions": [told],
+                "attention_losses": rows(arm, arm, "test", fresh_seeds(seed, 2), tuple(SIZES)),
+                "compute": [
+                    {"purpose": "evaluation", "flops": 10**9, "executed_flops": 10**9, "tokens": 0, "seconds": 1.0}
+                ],
+            }
+            made = {"summary": {"comparable": {"sizes": list(SIZES)}}, "identity_document": {"code": "c" * 16}}
+            write_stage(home, part(SUITE, arm, seed, "evaluate"), judged, **made)
+    fits = [
+        {
+            "arm": arm, "run_seed": seed, "at_parameters": 254736.0, "form": "power", "gain": 0.1, "lo": 0.0, "hi": 0.2,
+            "line_gain": 0.1, "largest": 0.1, "slope": -0.1, "slope_se": 0.01, "r2": 0.98, "guards": "",
+        }
+        for arm in conditions
+        for seed in seeds
+    ]  # fmt: skip
+    contrasts = [
+        {
+            "a": name, "b": "mha", "size": LARGEST, "seeds": len(seeds), "gain": 0.1, "lo": 0.05, "hi": 0.15, "p": 0.25,
+            "p_holm": 0.5, "cohens_d": 2.0, "verdict": "undecided", "note": "these runs only",
+        }
+        for name in searches
+    ]  # fmt: skip
+    compared = {"attention_fits": fits} | ({"attention_contrasts": contrasts} if contrasts else {})
+    write_stage(home, part(SUITE, "suite", 0, "compare"), compared)
+    rebuild(home)
+    return home
+
+
+def _searched(arm: str, seed: int) -> dict[str, list[dict[Any, Any]]]:
+    factors = (0.98, 1.0, 1.3)
+    candidates, programs = [], []
+    for number, factor in enumerate(factors):
+        text = source(number)
+        found = score(arm, seed, factor) if number < 2 else None
+        candidates.append(
+            {
+                "candidate": number, "generation": 0, "slot": number, "operator": "draw", "genome": None,
+                "genome_id": program_id(text), "status": "ok" if number < 2 else "failed",
+                "reject_stage": "" if number < 2 else "train", "reason": "" if number < 2 else "guard: smallest",
+                "score": found, "fresh": True, "flops": 10**9,
+            }
+        )  # fmt: skip
+        programs.append(
+            {"candidate": number, "program_id": program_id(text), "source": text, "score_lo": None, "score_hi": None}
+        )
+    chosen = rows("chosen", arm, "selection", selection_seeds(seed, 2), MEASURED, factors[CHOSEN])
+    return {"candidates": candidates, "attention_programs": programs, "attention_losses": chosen}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("attentions"))
+
+
+@pytest.fixture(scope="module")
+def pack(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(home, SUITE, tmp_path_factory.mktemp("packs") / "attentions", SECTIONS)
+
+
+def test_it_has_every_table_and_plot_and_verifies_with_and_without_the_store(
+    home: Path, pack: Path, tmp_path: Path
+) -> None:
+    names = {path.relative_to(pack).as_posix() for path in pack.rglob("*") if path.is_file()}
+    expected = {f"{table}.csv" for table in SECTIONS.tables} | {best.FILE, "README.md", "summary.json"}
+    expected |= {f"plots/{plot}.{form}" for plot in SECTIONS.plots for form in ("png", "csv")}
+    assert names - expected - {"provenance.json"} == {name for name in names if name.startswith("data/")}
+    assert expected <= names
+    assert verify(home, pack, SECTIONS) == verify(tmp_path, pack, SECTIONS) == []
+    text = (pack / "README.md").read_text()
+    for plot in SECTIONS.plots:
+        assert text.count(f"plots/{plot}.png") == 1
+    assert "\n\n\n" not in text.partition("## Arms")[2]
+    assert "**evolution against mha, loss at size l: undecided.** +0.100 [+0.050, +0.150] nats" in text
+
+
+def test_a_best_program_that_was_changed_or_removed_is_found(pack: Path, tmp_path: Path) -> None:
+    file = pack / best.FILE
+    text = file.read_text()
+    try:
+        file.write_text(text.replace("nn.Linear(dim, dim)", "nn.Linear(dim, 2 * dim)", 1))
+        assert [line for line in verify(tmp_path, pack, SECTIONS) if line.startswith(f"{best.FILE}: line")]
+        file.unlink()
+        assert f"{best.FILE}: is missing" in verify(tmp_path, pack, SECTIONS)
+    finally:
+        file.write_text(text)
+    assert best.FILE in SECTIONS.files  # so that another build replaces it
+
+
+def test_the_best_program_is_the_chosen_one_of_the_best_arm(home: Path) -> None:
+    stored = StoredSuite(home, SUITE)
+    found = best.best_of(stored)
+    assert found is not None
+    assert (found.arm, found.candidate, found.run_seeds) == ("evolution", CHOSEN, len(SEEDS))
+    gains = plotted.paired(stored)
+    own = gains[(gains["arm"] == "evolution") & (gains["size"] == LARGEST)].groupby("run_seed")["gain"].mean()
+    assert found.seed == own.idxmax() and found.gain == pytest.approx(own.max())
+    assert found.arm_gain == pytest.approx(own.mean()) and found.source == source(CHOSEN)
+    says = dict(found.changes)
+    assert set(says) == {"Coefficients", "Finish"}
+    genes = {gene.name: gene for gene in GRAMMAR.genes}
+    for name, slot in (("normaliser", "Coefficients"), ("gate", "Finish")):
+        assert genes[name].says[GENOMES[CHOSEN][name]].lower() in says[slot].lower()
+
+
+def test_it_runs_with_torch_alone_and_learns(pack: Path, tmp_path: Path) -> None:
+    text = (pack / best.FILE).read_text()
+    assert block_of(text) == block_of(source(CHOSEN)) and source(CHOSEN).rstrip() in text
+    main = ast.parse(text).body[-1]
+    assert isinstance(main, ast.If) and main.end_lineno is not None and main.end_lineno - main.lineno <= 10
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(ast.parse(text))
+        for name in (
+            [a.name for a in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported == {"math", "torch", "sys"}
+    (tmp_path / best.FILE).write_text(text)
+    (tmp_path / "text.txt").write_text("to be or not to be, that is the question; " * 40)
+    done = subprocess.run(
+        [sys.executable, "-I", best.FILE, "text.txt"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    match = re.fullmatch(r"(\d+\.\d+) nats a byte after 300 steps\n", done.stdout)
+    assert match and float(match[1]) < 2.0  # a uniform guess costs 5.5
+
+
+def test_a_suite_without_searches_has_no_program(tmp_path: Path) -> None:
+    home = write(tmp_path / "home", seeds=(0,), conditions=("mha", "rope", "uniform"))
+    made = build(home, SUITE, tmp_path / "pack", SECTIONS)
+    assert not (made / best.FILE).exists() and not (made / "candidates.csv").exists()
+    assert verify(tmp_path / "none", made, SECTIONS) == []
+    (made / best.FILE).write_text("print()\n")
+    assert verify(tmp_path / "none", made, SECTIONS) == [f"{best.FILE}: does not follow from its data"]
+
+
+def test_intervals_are_over_run_seeds_or_the_training_seeds_of_one(home: Path, tmp_path: Path) -> None:
+    stored = StoredSuite(home, SUITE)
+    found: Any = plotted.gains(stored).set_index(["arm", "size"]).loc[("rope", "m")]
+    own = plotted.paired(stored).query("arm == 'rope' and size == 'm'")
+    runs = own.groupby("run_seed")["gain"].mean()
+    half = 4.302653 * runs.std(ddof=1) / np.sqrt(3)
+    assert found["gain"] == pytest.approx(runs.mean()) and found["hi"] - found["gain"] == pytest.approx(half)
+    assert (found["run_seeds"], found["trained"]) == (3, 6)
+    single = StoredSuite(write(tmp_path / "single", seeds=(0,), conditions=("mha", "rope")), SUITE)
+    values = plotted.paired(single).query("size == 'm'")["gain"]
+    found = plotted.gains(single).set_index("size").loc["m"]
+    assert found["hi"] - found["lo"] == pytest.approx(2 * 12.7062 * values.std(ddof=1) / np.sqrt(2), rel=1e-5)
+
+
+def test_what_must_lose_does_not_stretch_an_axis() -> None:
+    points = pd.DataFrame({"arm": ["mha", "rope", "uniform"], "loss": [2.0, 1.0, 9.0]})
+    low, high = looks.limits(points, "loss", zero=False)
+    assert low < 1.0 and 2.0 < high < 3.0
+    near = pd.DataFrame({"arm": ["mha", "rope", "uniform"], "loss": [2.0, 1.0, 2.2]})
+    assert looks.limits(near, "loss", zero=False)[1] > 2.2
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap(home: Path) -> None:
+    points = plotted.losses(StoredSuite(home, SUITE))
+    far = points.assign(loss=points["loss"].where(points["arm"] != "uniform", points["loss"] + 5))
+    figure = plots.scaling(far)
+    figure.draw_without_rendering()
+    names = [text for text in figure.axes[0].texts if text.get_text()]
+    assert sorted(text.get_text().split()[0] for text in names) == sorted(LEVEL)
+    assert [text.get_text() for text in names if "↑" in text.get_text()] != []
+    boxes = sorted((text.get_window_extent() for text in names), key=lambda box: box.y0)
+    assert all(below.y1 <= above.y0 + 1 for below, above in zip(boxes, boxes[1:], strict=False))
+
+
+def test_predictions_are_counted_and_ranked(home: Path) -> None:
+    stored = StoredSuite(home, SUITE)
+    context = facts.context(stored)
+    assert context["predictions"] == len(LEVEL) * len(SEEDS)
+    rows_ = tables.prediction_rows(stored)
+    assert context["inside"] == int(((rows_["lo"] <= rows_["measured"]) & (rows_["measured"] <= rows_["hi"])).sum())
+    predicted, selected = context["ranks"]
+    assert predicted.programs == len(LEVEL) - 1 and predicted.value == pytest.approx(1) == selected.value
+    shown = tables.prediction_table(SUITE, rows_).cells()
+    assert len(shown) == len(LEVEL)  # one row for all run seeds
+    assert facts.checks(stored)["times_that_one_of_them_is_ahead_of_another_arm"] == 0
+
+
+def test_it_is_exported_from_its_csv_alone(pack: Path, tmp_path: Path) -> None:
+    files = {path.name for path in export(pack, ("latex", "md", "svg"), tmp_path / "out", SECTIONS)}
+    assert {"attention_table.tex", "ablations.md", "prediction.svg", "rates.md"} <= files
+    shown = (tmp_path / "out" / "ablations.md").read_text()
+    assert shown.count("normaliser") == 1  # of the best program alone; the CSV has all
+    assert pd.read_csv(pack / "ablations.csv")["gene"].eq("normaliser").sum() == len(SEARCHES) * len(SEEDS)
+
+
+def test_a_takeaway_is_no_stronger_than_its_verdict() -> None:
+    row = {"a": "evolution", "b": "random", "size": "xl", "seeds": 8, "gain": 0.02, "lo": 0.01, "hi": 0.03}
+    row |= {"p_holm": 0.0156, "verdict": "evolution", "note": ""}
+    assert tables.takeaway(row) == (
+        "**evolution has a lower loss than random at size xl.** +0.020 [+0.010, +0.030] nats (random − evolution), "
+        "8 run seeds, Holm p = 0.016."
+    )
+    assert "undecided" in tables.takeaway(row | {"verdict": "undecided"})
