@@ -1,5 +1,5 @@
--- Held-out losses. Key: run_id, stage, program, size, train_seed, split. program: the condition, or CONDITION-GENE without
--- one of its genes. split: `selection` or `test` texts. loss: mean nats of a text's target. parameters: without the
+-- Held-out losses. Key: run_id, stage, program, size, train_seed, split. program: the condition; `chosen` in a search; `whole`
+-- and `without-GENE` in an ablation. split: `selection` or `test` texts. loss: mean nats of a text's target. parameters: without the
 -- embedding. flops: of a training step. seconds: processor time of the whole evaluation.
 CREATE TABLE data.attention_losses (
     suite VARCHAR, run_id VARCHAR, condition VARCHAR, seed BIGINT, stage VARCHAR,
