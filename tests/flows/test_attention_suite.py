@@ -28,6 +28,7 @@ sizes: {measured: [xs, s, m], predicted: [l]}
 training: {steps: 6, batch: 4, warmup: 1, rates: [0.004, 0.008]}
 budget: {programs: 8, together: 2, parallel: 2, finalists: 2, finalist_seeds: 1}
 ablation: {sizes: [xs], seeds: 1}
+ensemble: {models: 2, sizes: [xs]}
 evaluation: {seeds: 1, contrasts: [{a: evolution, b: mha}]}
 """
 
@@ -69,7 +70,7 @@ def rows(finished: SimpleNamespace, sql: str) -> list[Any]:
 def test_a_retry_runs_what_failed_and_nothing_else(finished: SimpleNamespace) -> None:
     after = {own.file_name: own for own in entries(finished.home, find_suite(finished.home, finished.suite))}
     again = [name for name in after if name.startswith("evolution")]
-    assert {after[name].stage for name in again} == {"search", "ablate", "evaluate"}
+    assert {after[name].stage for name in again} == {"search", "ablate", "ensemble", "evaluate"}
     assert all(after[name].state == "done" for name in again)
     assert not [name for name in again if name in finished.before and finished.before[name][0] == "done"]
     kept = [name for name in finished.before if name.startswith(("mha", "mine", "shared"))]
@@ -134,6 +135,25 @@ def test_candidates_and_where_they_come_from(finished: SimpleNamespace) -> None:
     assert rows(finished, orphans) == [(0,)]
     programs = rows(finished, "SELECT arm, count(*), count(candidate) FROM attention_program GROUP BY ALL ORDER BY arm")
     assert programs == [("evolution", len(found), len(found)), ("mha", 1, 0), ("mine", 1, 0)]
+
+
+def test_every_candidate_keeps_its_losses_and_one_is_chosen(finished: SimpleNamespace) -> None:
+    sql = """SELECT p.candidate, count(DISTINCT size), count(*) FROM attention_program AS p
+        JOIN candidate AS c USING (run_id, candidate)
+        JOIN attention_losses AS l ON l.run_id = p.run_id AND l.program = p.program_id
+        WHERE c.fresh AND c.status = 'ok' GROUP BY ALL ORDER BY ALL"""
+    found = rows(finished, sql)
+    alive = rows(finished, "SELECT candidate FROM candidate WHERE fresh AND status = 'ok' ORDER BY ALL")
+    assert [row[0] for row in found] == [row[0] for row in alive] and {row[1] for row in found} == {3}
+    again = [row[0] for row in found if row[2] == 6]  # the two finalists have a further seed
+    ((chosen,),) = rows(finished, "SELECT candidate FROM attention_program WHERE chosen")
+    assert len(again) == 2 and chosen in again
+
+
+def test_models_together_are_no_worse_than_alone(finished: SimpleNamespace) -> None:
+    found = rows(finished, "SELECT members, models, size, loss, alone FROM attention_ensemble ORDER BY members")
+    assert [row[:3] for row in found] == [("programs", 2, "xs"), ("seeds", 2, "xs")]
+    assert all(loss <= alone for _, _, _, loss, alone in found)  # Jensen
 
 
 def test_the_budget_is_charged_and_kept(finished: SimpleNamespace) -> None:

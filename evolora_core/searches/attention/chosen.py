@@ -1,13 +1,13 @@
 """What a condition chose: its program, what the selection measured of it, and how it came about. Kept as files."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evolora_core.searches.attention.curves import Curve, load_curve, save_curve
 
-PROGRAM, FACTS, CURVE = "program.py", "chosen.json", "curve"
+PROGRAM, FACTS, CURVE, FINALISTS = "program.py", "chosen.json", "curve", "finalists.json"
 
 
 @dataclass(frozen=True)
@@ -33,3 +33,14 @@ def read_chosen(folder: Path) -> Chosen:
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     source = (folder / PROGRAM).read_text(encoding="utf-8")
     return Chosen(source, load_curve(folder / CURVE), facts["framework"], facts["genome"])
+
+
+def leave_finalists(folder: Path, sources: Sequence[str]) -> None:
+    """Write the programs of the finalists, the chosen one first."""
+    (folder / FINALISTS).write_text(json.dumps(list(sources)), encoding="utf-8")
+
+
+def read_finalists(folder: Path) -> list[str]:
+    """What `leave_finalists` wrote."""
+    found: list[str] = json.loads((folder / FINALISTS).read_text(encoding="utf-8"))
+    return found

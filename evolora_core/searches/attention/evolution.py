@@ -271,8 +271,8 @@ def restore(run: Run, checkpoints: Path) -> int:
     return last.number
 
 
-def rows_of(past: Sequence[Candidate]) -> dict[str, list[dict[str, Any]]]:
-    """The tables `candidates`, `candidate_parents` and `attention_programs` of a run."""
+def rows_of(past: Sequence[Candidate], chosen: int) -> dict[str, list[dict[str, Any]]]:
+    """The tables `candidates`, `candidate_parents` and `attention_programs` of a run. chosen: number of a candidate."""
     candidates, lineage, programs = [], [], []
     for own in past:
         rejection = own.rejection
@@ -305,6 +305,7 @@ def rows_of(past: Sequence[Candidate]) -> dict[str, list[dict[str, Any]]]:
                 "source": own.source,
                 "score_lo": own.lo,
                 "score_hi": own.hi,
+                "chosen": own.number == chosen,
             }
         )
     return {"candidates": candidates, "candidate_parents": lineage, "attention_programs": programs}

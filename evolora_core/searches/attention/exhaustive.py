@@ -51,6 +51,11 @@ def genomes() -> tuple[dict[str, str], ...]:
 
 
 @cache
+def _source(number: int) -> str:
+    return TABLE.program(genomes()[number])
+
+
+@cache
 def _numbers() -> dict[tuple[str, ...], int]:
     return {tuple(genome.values()): number for number, genome in enumerate(genomes())}
 
@@ -109,8 +114,8 @@ def _worth(number: int, curve: Curve, run: Run, seeds: Sequence[int], reason: st
 def candidate(
     place: int, generation: int, slot: int, number: int, parents: tuple[int, ...], *, curve: Curve | None = None
 ) -> Candidate:
-    """A program of the table as a candidate: its number stands for its text."""
+    """A program of the table as a candidate: its number stands for its identity."""
     return Candidate(
-        place, generation, slot, str(number), "", genomes()[number], "", parents, "proposed", None, None, None, None,
-        curve or Curve(), None, 0,
+        place, generation, slot, str(number), _source(number), genomes()[number], "", parents, "proposed", None,
+        None, None, None, curve or Curve(), None, 0,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.names import OPENEVOLVE, SEARCHES
 from evolora_core.searches.attention.proposers.settings import ProposerSettings
 from evolora_core.searches.attention.sandbox.run import refusal
-from evolora_core.searches.attention.settings import Ablation, Budget, Framework, Sizes, Table, Training
+from evolora_core.searches.attention.settings import Ablation, Budget, Ensemble, Framework, Sizes, Table, Training
 from evolora_core.searches.base import Experiment
 
 LARGEST_SEED = 2**53  # with the stride of training seeds it still fits into the store
@@ -62,6 +62,9 @@ class AttentionExperiment(Experiment):
         ProposerSettings(), json_schema_extra=LATER, description="who proposes the programs of the strategies"
     )
     ablation: Ablation = Field(Ablation(), description="the best programs without each of their parts")
+    ensemble: Ensemble = Field(
+        Ensemble(), json_schema_extra=LATER, description="the best programs together, beside one of them as often"
+    )
     table: Table | None = Field(
         None,
         json_schema_extra=LATER,
@@ -137,8 +140,14 @@ class AttentionExperiment(Experiment):
             raise ValueError(f"corpus.held_out: {FEWEST_TEXTS} texts or more, half for selection and half for the end")
         if self.table and (stranger := set(self.table.sizes) - set(self.sizes.measured)):
             raise ValueError(f"table.sizes: {min(stranger)!r} is not among the measured ones")
-        if stranger := set(self.ablation.sizes) - set(self.sizes.measured):
-            raise ValueError(f"ablation.sizes: {min(stranger)!r} is not among the measured ones")
+        together = self.ensemble.sizes if self.ensemble.models else []
+        for key, sizes in (("ablation", self.ablation.sizes), ("ensemble", together)):
+            if stranger := set(sizes) - set(self.sizes.measured):
+                raise ValueError(f"{key}.sizes: {min(stranger)!r} is not among the measured ones")
+        if self.ensemble.models > self.budget.finalists:
+            raise ValueError(
+                f"ensemble.models: {self.ensemble.models} of {self.budget.finalists} finalists; raise budget.finalists"
+            )
         declared: set[tuple[str, str]] = set()
         for pair in self.evaluation.contrasts:
             for name in (pair.a, pair.b):

@@ -8,11 +8,13 @@ from evolora_core.searches.attention.evolution import Run, scored
 from evolora_core.searches.attention.panel import Panel, Task, add
 
 
-def choose(run: Run, panel: Panel, further: list[int]) -> Candidate:
-    """The finalist with the best score over all its seeds. One that fails now drops out; if all do, the best so far."""
-    finalists = ranked(run.past)[: run.budget.finalists if further else 1]
+def choose(run: Run, panel: Panel, further: list[int]) -> list[Candidate]:
+    """The finalists by their scores over all their seeds, the best first, which is the chosen one. One that fails now
+    drops out; if all do, those so far.
+    """
+    finalists = ranked(run.past)[: run.budget.finalists]
     if not further:
-        return finalists[0]
+        return finalists
     again = list(panel.map(lambda own: _again(own, run, panel, further), finalists))
     for own in again:
         run.meter.add("selection", own.flops, 0, sum(own.curve.seconds.values()))
@@ -21,7 +23,7 @@ def choose(run: Run, panel: Panel, further: list[int]) -> Candidate:
         if own.rejection is None:
             both = replace(first, curve=joined([first.curve, own.curve]))
             found.append(scored(both, run, [*run.seeds, *further]))
-    return (ranked(found) or finalists)[0]
+    return ranked(found) or finalists
 
 
 def _again(own: Candidate, run: Run, panel: Panel, seeds: list[int]) -> Candidate:

@@ -7,6 +7,7 @@ from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import BASELINE
 from evolora_core.searches.attention.stages.ablate import ABLATE
 from evolora_core.searches.attention.stages.corpus import CORPUS
+from evolora_core.searches.attention.stages.ensemble import ENSEMBLE
 from evolora_core.searches.attention.stages.evaluate import EVALUATE
 from evolora_core.searches.attention.stages.law import FIT
 from evolora_core.searches.attention.stages.mechanism import MEASURE
@@ -44,6 +45,8 @@ def plan(suite: Suite[AttentionExperiment]) -> list[Step]:
                 searches.append(chosen)
                 if config.ablation.sizes and not config.proposer_of(name):  # what a model writes has no genes
                     judged.append(Step(step_name(name, seed, "ablate"), ABLATE, own, {**on, "chosen": chosen}))
+                if config.ensemble.models:
+                    judged.append(Step(step_name(name, seed, "ensemble"), ENSEMBLE, own, {**on, "chosen": chosen}))
             judged.append(Step(step_name(name, seed, JUDGED), EVALUATE, own, {**before, "chosen": chosen}))
         if config.table:
             tables += table(suite, seed, on, law)

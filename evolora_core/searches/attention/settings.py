@@ -94,6 +94,13 @@ class Budget(Strict):
         return self
 
 
+def named_once(sizes: list[str]) -> list[str]:
+    """The sizes. ValueError where one is named twice."""
+    if len(set(sizes)) < len(sizes):
+        raise ValueError("name each size once")
+    return sizes
+
+
 class Ablation(Strict):
     """The best program of each strategy without each of its parts, one at a time."""
 
@@ -105,9 +112,28 @@ class Ablation(Strict):
     @field_validator("sizes")
     @classmethod
     def _once(cls, sizes: list[str]) -> list[str]:
-        if len(set(sizes)) < len(sizes):
-            raise ValueError("name each size once")
-        return sizes
+        return named_once(sizes)
+
+
+class Ensemble(Strict):
+    """The best programs of each strategy answer together, beside as many models of the chosen one."""
+
+    models: int = Field(0, ge=0, le=100, description="models that answer together, finalists at most; 0: not done")
+    sizes: list[str] = Field(
+        ["m"], min_length=1, max_length=10, description="sizes of the models, of the measured ones"
+    )
+
+    @field_validator("models")
+    @classmethod
+    def _several(cls, models: int) -> int:
+        if models == 1:
+            raise ValueError("one model is no ensemble; 0 leaves it out")
+        return models
+
+    @field_validator("sizes")
+    @classmethod
+    def _once(cls, sizes: list[str]) -> list[str]:
+        return named_once(sizes)
 
 
 class Table(Strict):

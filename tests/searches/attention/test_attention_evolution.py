@@ -79,14 +79,14 @@ def go(
 
 def left(run: Run, panel: Panel, folder: Path) -> dict[str, Any]:
     """All that the stage writes of a run: tables and files, apart from seconds."""
-    best = choose(run, panel, [FURTHER])
+    best, *_ = choose(run, panel, [FURTHER])
     folder.mkdir()
     leave(folder, best.source, best.curve, FRAMEWORK, best.genome)
-    losses = [row | {"seconds": 0} for row in loss_rows("chosen", best.curve, "selection")]
+    losses = [row | {"seconds": 0} for row in loss_rows(best.program_id, best.curve, "selection")]
     files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "curve.json"}
     facts = json.loads((folder / "curve.json").read_text())
     spent = [(row["purpose"], row["flops"], row["tokens"]) for row in run.meter.rows()]
-    return rows_of(run.past) | {
+    return rows_of(run.past, best.number) | {
         "attention_losses": losses, "files": files, "flops": facts["flops"], "n": facts["n"], "compute": spent
     }  # fmt: skip
 
@@ -189,8 +189,10 @@ def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
     assert [(own.status, own.twin, own.flops, own.score) for own in twins] == 4 * [("twin", 1, 0, good.score)]
     assert {own.program_id for own in twins} == {good.program_id} and {own.source for own in twins} == {TWIN}
     assert [own.number for own in ranked(run.past)] == [1]
-    assert choose(run, panel, [FURTHER]).source == GOOD
-    rows = rows_of(run.past)["candidates"]
+    assert [own.source for own in choose(run, panel, [FURTHER])] == [GOOD]
+    tables = rows_of(run.past, good.number)
+    assert [row["candidate"] for row in tables["attention_programs"] if row["chosen"]] == [good.number]
+    rows = tables["candidates"]
     assert [(row["status"], row["reject_stage"], row["score"]) for row in rows[:4]] == [
         ("failed", "shapes", None), ("ok", "", good.score), ("failed", "causality", None), ("failed", "train", None),
     ]  # fmt: skip
@@ -213,7 +215,7 @@ def test_patience_ends_a_run_in_which_nothing_gets_better(panel: Panel, baseline
     run = go(new_run(baseline, together=2, failures=1000, patience=3), panel, tmp_path / "checkpoints", 50, proposer)
     assert [own.twin for own in run.past] == [None, 0, 0, 0]
     again = go(new_run(baseline, together=2, failures=1000, patience=3), panel, tmp_path / "checkpoints", 50, proposer)
-    assert rows_of(again.past) == rows_of(run.past)  # a run that has ended stays so
+    assert rows_of(again.past, 0) == rows_of(run.past, 0)  # a run that has ended stays so
 
 
 class Recording:

@@ -19,7 +19,7 @@ from evolora_core.engine.run_index import write_suite
 from evolora_core.report import StoredSuite, build, export, verify
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.grammar.registry import get_grammar
-from evolora_core.searches.attention.pack import best, facts, looks, plots, plotted, tables
+from evolora_core.searches.attention.pack import best, facts, fidelities, looks, plots, plotted, searched, tables
 from evolora_core.searches.attention.pack.sections import SECTIONS
 from evolora_core.searches.attention.programs.block import block_of
 from evolora_core.searches.attention.programs.normal import program_id
@@ -101,6 +101,11 @@ def write(home: Path, seeds: tuple[int, ...] = SEEDS, conditions: tuple[str, ...
                     for gene, choice in GENOMES[CHOSEN].items()
                 ]
                 write_stage(home, part(SUITE, arm, seed, "ablate"), {"attention_ablations": genes})
+                together = [
+                    {"size": "m", "members": name, "models": 2, "loss": 2.0 + lower, "alone": 2.1}
+                    for name, lower in (("programs", -0.05 - 0.01 * seed), ("seeds", -0.02))
+                ]
+                write_stage(home, part(SUITE, arm, seed, "ensemble"), {"attention_ensembles": together})
             else:
                 measured = {"attention_losses": rows(arm, arm, "selection", own, MEASURED)}
                 write_stage(home, part(SUITE, arm, seed, "measure"), measured)
@@ -146,17 +151,29 @@ def _searched(arm: str, seed: int) -> dict[str, list[dict[Any, Any]]]:
         found = score(arm, seed, factor) if number < 2 else None
         candidates.append(
             {
-                "candidate": number, "generation": 0, "slot": number, "operator": "draw", "genome": None,
+                "candidate": number, "generation": 0, "slot": number, "operator": ("draw", "draw", "gate=silu")[number],
+                "genome": None,
                 "genome_id": program_id(text), "status": "ok" if number < 2 else "failed",
                 "reject_stage": "" if number < 2 else "train", "reason": "" if number < 2 else "guard: smallest",
                 "score": found, "fresh": True, "flops": 10**9,
             }
         )  # fmt: skip
         programs.append(
-            {"candidate": number, "program_id": program_id(text), "source": text, "score_lo": None, "score_hi": None}
-        )
-    chosen = rows("chosen", arm, "selection", selection_seeds(seed, 2), MEASURED, factors[CHOSEN])
-    return {"candidates": candidates, "attention_programs": programs, "attention_losses": chosen}
+            {
+                "candidate": number, "program_id": program_id(text), "source": text, "score_lo": None, "score_hi": None,
+                "chosen": number == CHOSEN,
+            }
+        )  # fmt: skip
+    own = selection_seeds(seed, 2)
+    losses = [
+        row
+        for number, factor in enumerate(factors)
+        for row in rows(program_id(source(number)), arm, "selection", own[: 2 if number < 2 else 1], MEASURED, factor)
+    ]
+    made = [{"child": 2, "parent": 0, "role": "parent"}]
+    return {
+        "candidates": candidates, "candidate_parents": made, "attention_programs": programs, "attention_losses": losses
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +323,31 @@ def test_predictions_are_counted_and_ranked(home: Path) -> None:
     shown = tables.prediction_table(SUITE, rows_).cells()
     assert len(shown) == len(LEVEL)  # one row for all run seeds
     assert facts.checks(stored)["times_that_one_of_them_is_ahead_of_another_arm"] == 0
+
+
+def test_cheap_measurements_are_ranked_within_a_run_seed(home: Path) -> None:
+    found: Any = fidelities.rank_rows(StoredSuite(home, SUITE)).set_index(["what", "cheap"])
+    own = found.loc[("mechanisms", "gain at xs")]
+    assert (own["run_seeds"], own["programs"], own["rank"]) == (3, 2, pytest.approx(1))  # rope, and uniform
+    assert ("those that need not lose", "gain at xs") not in found.index  # one program has no rank
+    assert found.loc[("mechanisms", "predicted gain"), "rank"] == pytest.approx(1)
+    own = found.loc[("candidates of evolution", "gain at s")]
+    assert (own["programs"], own["rank"], own["dear"]) == (3, pytest.approx(1), "at m, selection")
+    assert ("candidates of evolution", "gain at m") not in found.index  # it would be held against itself
+
+
+def test_operators_are_held_against_what_they_were_given(home: Path) -> None:
+    found: Any = searched.operator_rows(StoredSuite(home, SUITE)).set_index(["arm", "operator"])
+    own, changed = found.loc[("evolution", "draw")], found.loc[("evolution", "change")]
+    assert (own["proposed"], own["scored"], own["better"]) == (6, 6, 6)  # all are better than the baseline
+    assert (changed["proposed"], changed["scored"], changed["better"]) == (3, 0, 0)
+    assert own["step"] == pytest.approx(np.mean([score("evolution", s, f) for s in SEEDS for f in (0.98, 1.0)]))
+
+
+def test_programs_together_are_held_against_one_as_often(home: Path) -> None:
+    found: Any = searched.ensemble_rows(StoredSuite(home, SUITE)).set_index("arm").loc["random"]
+    assert found["ahead"] == pytest.approx(0.04) and found["run_seeds"] == len(SEEDS)
+    assert found["hi"] - 0.04 == pytest.approx(4.302653 * 0.01 / np.sqrt(3))
 
 
 def test_it_is_exported_from_its_csv_alone(pack: Path, tmp_path: Path) -> None:

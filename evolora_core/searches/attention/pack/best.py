@@ -1,8 +1,4 @@
-"""The best program that a suite's searches found, as a file that runs without Evolora.
-
-The store does not say which candidate a search chose, but what the chosen one lost at every size: its score is computed
-from that as the search did, and the candidate with this score is the one.
-"""
+"""The best program that a suite's searches found, as a file that runs without Evolora."""
 
 import ast
 import textwrap
@@ -10,23 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from evolora_core.errors import PackError
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import rows_of
 from evolora_core.searches.attention.frameworks.registry import get_framework
-from evolora_core.searches.attention.known.registry import BASELINE
 from evolora_core.searches.attention.pack.plotted import paired
 from evolora_core.searches.attention.programs.block import block_of
-from evolora_core.searches.attention.scaling.law import Law
-from evolora_core.searches.attention.scaling.losses import Losses, star
-from evolora_core.searches.attention.scaling.predict import predict_gain
-from evolora_core.searches.attention.seeds import selection_seeds
 
 FILE = "best_program.py"
-ALIKE = 1e-6  # nats by which a score that is computed anew may differ: another machine rounds in another way
 WIDTH = 118  # of a line of the header
 
 # What stands below a program: at most ten lines.
@@ -49,17 +36,11 @@ _ARMS = """
     SELECT arm, framework, size, measured FROM attention_table WHERE suite = $suite AND programs > 0
     ORDER BY measured DESC NULLS LAST, score DESC NULLS LAST, arm
 """
-_LOSSES = """
-    SELECT stage, size, seed, parameters, loss FROM attention_losses
-    WHERE suite = $suite AND run_seed = $seed AND split = 'selection' AND (
-        (stage = 'search' AND condition = $arm AND program = 'chosen') OR (stage = 'measure' AND condition = $baseline))
-"""
-_CANDIDATES = """
+_CHOSEN = """
     SELECT c.candidate, c.score, p.program_id, p.source
     FROM candidate AS c JOIN attention_program AS p
         ON p.run_id = c.run_id AND p.candidate = c.candidate
-    WHERE c.suite = $suite AND c.condition = $arm AND c.seed = $seed AND c.fresh AND c.score IS NOT NULL
-    ORDER BY c.candidate
+    WHERE c.suite = $suite AND c.condition = $arm AND c.seed = $seed AND p.chosen
 """
 
 
@@ -114,23 +95,10 @@ def best_of(stored: StoredSuite) -> Best | None:
 
 def chosen_of(stored: StoredSuite, arm: str, seed: int) -> dict[str, Any]:
     """The candidate that the search of an arm and run seed chose: candidate, score, program_id, source."""
-    rows = stored.frame(_LOSSES, arm=arm, seed=seed, baseline=BASELINE)
-    budget, sizes = stored.config["budget"], stored.config["sizes"]["measured"]
-    seeds = selection_seeds(seed, budget["seeds"])  # those that every candidate had
-    losses = _losses(rows, sizes, seeds)
-    laws = stored.frame("SELECT * FROM attention_law WHERE suite = $suite AND seed = $seed", seed=seed).to_dict(
-        "records"
-    )
-    law = None
-    if laws:
-        own = laws[0]
-        law = Law(own["floor"], own["floor_se"], own["bend"], tuple(own["programs"].split(",")))
-    score = predict_gain(losses, "chosen", BASELINE, star(losses, BASELINE), law).value
-    candidates = rows_of(stored.frame(_CANDIDATES, arm=arm, seed=seed))
-    found = min(candidates, key=lambda own: abs(own["score"] - score), default=None)
-    if found is None or not abs(found["score"] - score) <= ALIKE:
-        raise PackError(f"{stored.suite}: {arm} s{seed} chose a program that is none of its candidates; run it again")
-    return found
+    rows = rows_of(stored.frame(_CHOSEN, arm=arm, seed=seed))
+    if len(rows) != 1:
+        raise PackError(f"{stored.suite}: {arm} s{seed} has {len(rows)} chosen programs instead of one; run it again")
+    return rows[0]
 
 
 def program_file(stored: StoredSuite) -> str:
@@ -165,14 +133,3 @@ def _header(stored: StoredSuite, best: Best) -> str:
 
 def _classes(source: str) -> Iterator[tuple[str, ast.ClassDef]]:
     return ((own.name, own) for own in ast.parse(block_of(source)).body if isinstance(own, ast.ClassDef))
-
-
-def _losses(rows: pd.DataFrame, sizes: list[str], seeds: list[int]) -> Losses:
-    """Rows of the chosen program and of the baseline as arrays, in this order: arm, then baseline."""
-    n, values = np.full((2, len(sizes)), np.nan), np.full((2, len(sizes), len(seeds)), np.nan)
-    for row in rows.to_dict("records"):
-        if row["size"] in sizes and row["seed"] in seeds:
-            place = int(row["stage"] == "measure"), sizes.index(row["size"])
-            n[place] = row["parameters"]
-            values[(*place, seeds.index(row["seed"]))] = row["loss"]
-    return Losses(["chosen", BASELINE], sizes, seeds, n, values)

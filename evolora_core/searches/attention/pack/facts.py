@@ -23,7 +23,8 @@ _SELECTED = """
     WITH own AS (
         SELECT condition AS arm, run_seed, l.seed, loss
         FROM attention_losses AS l JOIN complete_seeds AS done ON done.suite = l.suite AND done.seed = l.run_seed
-        WHERE l.suite = $suite AND split = 'selection' AND size = $size AND (stage = 'measure' OR program = 'chosen')
+        LEFT JOIN attention_program AS p ON p.run_id = l.run_id AND p.program_id = l.program AND p.chosen
+        WHERE l.suite = $suite AND split = 'selection' AND size = $size AND (stage = 'measure' OR p.chosen)
     )
     SELECT own.arm, avg(plain.loss - own.loss) AS selected FROM own JOIN own AS plain USING (run_seed, seed)
     WHERE plain.arm = $baseline AND own.arm <> $baseline GROUP BY own.arm

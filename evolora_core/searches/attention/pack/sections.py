@@ -4,7 +4,17 @@ from pathlib import Path
 
 from evolora_core.report.compute import COMPUTE
 from evolora_core.report.sections import PackPlot, PackTable, Sections
-from evolora_core.searches.attention.pack import best, exhaustive, exhaustive_plots, facts, plots, plotted, tables
+from evolora_core.searches.attention.pack import (
+    best,
+    exhaustive,
+    exhaustive_plots,
+    facts,
+    fidelities,
+    plots,
+    plotted,
+    searched,
+    tables,
+)
 
 SECTIONS = Sections(
     tables={
@@ -13,9 +23,14 @@ SECTIONS = Sections(
         ),
         "comparisons": PackTable(tables.contrast_rows, (tables.contrast_table,), texts=("note", "size"), optional=True),
         "predictions": PackTable(tables.prediction_rows, (tables.prediction_table,), texts=("size",), optional=True),
-        "candidates": PackTable(
-            tables.candidate_rows, (tables.candidate_table,), texts=("first_reason",), optional=True
+        "fidelities": PackTable(
+            fidelities.rank_rows, (fidelities.rank_table,), texts=("what", "cheap", "dear"), optional=True
         ),
+        "candidates": PackTable(
+            searched.candidate_rows, (searched.candidate_table,), texts=("first_reason",), optional=True
+        ),
+        "operators": PackTable(searched.operator_rows, (searched.operator_table,), texts=("operator",), optional=True),
+        "ensembles": PackTable(searched.ensemble_rows, (searched.ensemble_table,), texts=("size",), optional=True),
         "ablations": PackTable(
             tables.ablation_rows, (tables.ablation_table,), texts=("gene", "choice", "size"), optional=True
         ),

@@ -3,7 +3,6 @@
 CSV has every row; what people see is drawn together where a suite with many run seeds would fill pages.
 """
 
-import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,18 +39,6 @@ _ABLATIONS = """
     SELECT arm, seed, gene, choice, size, seeds, loss, lo, hi
     FROM attention_ablation JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
     ORDER BY arm, seed, size, loss DESC, gene
-"""
-_CANDIDATES = """
-    WITH runs AS (
-        SELECT condition AS arm, seed, count(*) AS proposed, count(*) FILTER (fresh) AS measured,
-            count(*) FILTER (fresh AND score IS NULL) AS failed, max(score) AS best,
-            first(reason ORDER BY candidate) FILTER (fresh AND score IS NULL) AS first_reason
-        FROM candidate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
-    )
-    SELECT arm, count(*) AS seeds, avg(proposed) AS proposed, avg(measured) AS measured, avg(failed) AS failed,
-        avg(best) AS best,
-        coalesce(first(first_reason ORDER BY seed) FILTER (first_reason IS NOT NULL), '') AS first_reason
-    FROM runs GROUP BY arm ORDER BY arm
 """
 _RATES = """
     SELECT size, rate, avg(loss) AS loss, count(*) AS seeds, count(*) FILTER (chosen) AS chosen
@@ -158,25 +145,6 @@ def prediction_table(suite: str, data: pd.DataFrame) -> Table:
     ]
     caption = f"{suite}: losses, predicted before they were measured (nats, means over run seeds, 95 % intervals)"
     return Table("predictions", caption, data, columns, key=("arm", "size"))
-
-
-def candidate_rows(stored: StoredSuite) -> pd.DataFrame:
-    """How many programs each search tried."""
-    return stored.frame(_CANDIDATES)
-
-
-def candidate_table(suite: str, data: pd.DataFrame) -> Table:
-    """One row per search."""
-    columns = [
-        Column("arm", lambda r: r["arm"], left=True),
-        Column("seeds", number("seeds", "{:.0f}")),
-        Column("proposed", number("proposed", "{:.1f}")),
-        Column("new", number("measured", "{:.1f}")),
-        Column("without score", number("failed", "{:.1f}")),
-        Column("best score", number("best", "{:+.3f}")),
-        Column("for example", lambda r: textwrap.shorten(r["first_reason"], 60, placeholder=" …") or NONE, left=True),
-    ]
-    return Table("candidates", f"{suite}: programs that were tried, means over run seeds", data, columns)
 
 
 def ablation_rows(stored: StoredSuite) -> pd.DataFrame:

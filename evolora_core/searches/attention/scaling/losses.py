@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from evolora_core.errors import StageError
 
@@ -71,3 +72,9 @@ def cells_of(losses: Losses, program: str, where: np.ndarray | None = None) -> C
 def star(losses: Losses, baseline: str, factor: float = 3.0) -> float:
     """N*, the size that predictions are for: `factor` times the largest measured one of the baseline."""
     return factor * float(np.exp(cells_of(losses, baseline).x.max()))
+
+
+def together(losses: np.ndarray) -> np.ndarray:
+    """The loss of each text where the probabilities of models with the losses `[models, texts]` (nats) are averaged."""
+    found: np.ndarray = np.log(len(losses)) - special.logsumexp(-losses.astype(np.float64), axis=0)
+    return found

@@ -27,7 +27,11 @@ CREATE OR REPLACE VIEW attention_ablation AS
 SELECT suite, condition AS arm, seed, gene, choice, size, seeds, loss, lo, hi FROM data.attention_ablations;
 
 CREATE OR REPLACE VIEW attention_program AS
-SELECT suite, run_id, condition AS arm, seed, candidate, program_id, source, score_lo, score_hi FROM data.attention_programs;
+SELECT suite, run_id, condition AS arm, seed, candidate, program_id, source, score_lo, score_hi, chosen
+FROM data.attention_programs;
+
+CREATE OR REPLACE VIEW attention_ensemble AS
+SELECT suite, condition AS arm, seed, size, members, models, loss, alone FROM data.attention_ensembles;
 
 -- One row per arm, over the complete run seeds. score, lo, hi: the gain that fresh seeds predict at three times the largest
 -- size of the search, with the t interval over run seeds, or that of the one fit there is. predicted: the gain at the largest

@@ -82,7 +82,7 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     leave(work.folder, own.source, curve, "", None)
     write_table(work.folder, "attention_losses", loss_rows(own.condition, curve, "selection"))
     program = {"candidate": None, "program_id": program_id(own.source), "source": own.source}
-    write_table(work.folder, "attention_programs", [program | {"score_lo": None, "score_hi": None}])
+    write_table(work.folder, "attention_programs", [program | dict.fromkeys(("score_lo", "score_hi", "chosen"))])
     write_table(work.folder, "compute", meter.rows())
     return Made(meter.total(), NoFacts())
 

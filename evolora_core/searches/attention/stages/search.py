@@ -86,8 +86,9 @@ def request(
 
 
 def make(work: Work[Searching]) -> Made[Searched]:
-    """Leaves program.py, its curve, and the tables of its candidates, `attention_losses` and `compute`; where a model
-    is asked calls.jsonl and the table `proposer_calls`. StageError if nothing that was tried has a score.
+    """Leaves program.py, its curve, finalists.json, and the tables of its candidates, their `attention_losses` and
+    `compute`; where a model is asked calls.jsonl and the table `proposer_calls`. StageError if nothing that was tried
+    has a score.
     """
     import shutil
     from functools import partial
@@ -98,7 +99,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
     from evolora_core.errors import StageError
     from evolora_core.searches.attention.asked import call_rows
     from evolora_core.searches.attention.candidates import ranked
-    from evolora_core.searches.attention.chosen import leave, read_chosen
+    from evolora_core.searches.attention.chosen import leave, leave_finalists, read_chosen
     from evolora_core.searches.attention.corpus.base import load
     from evolora_core.searches.attention.evolution import Run, evolve, rows_of
     from evolora_core.searches.attention.finalists import choose
@@ -143,13 +144,18 @@ def make(work: Work[Searching]) -> Made[Searched]:
         )
         if not ranked(run.past):
             raise StageError(f"{len(run.past)} programs were tried and none has a score; see the table `candidates`")
-        best = choose(run, panel, own.further)
+        finalists = choose(run, panel, own.further)
+    best = finalists[0]
     leave(work.folder, best.source, best.curve, own.framework, best.genome)
-    tables = rows_of(run.past) | {"proposer_calls": call_rows(run.calls, len(run.past))}
+    leave_finalists(work.folder, [one.source for one in finalists])
+    tables = rows_of(run.past, best.number) | {"proposer_calls": call_rows(run.calls, len(run.past))}
     for name, rows in tables.items():
         if rows:  # those that are drawn have no parents, and a grammar is not called
             write_table(work.folder, name, rows)
-    write_table(work.folder, "attention_losses", loss_rows("chosen", best.curve, "selection"))
+    curves = {one.program_id: one.curve for one in (*run.past, *finalists) if one.curve.texts}
+    losses = [row for program, curve in curves.items() for row in loss_rows(program, curve, "selection")]
+    if losses:
+        write_table(work.folder, "attention_losses", losses)
     write_table(work.folder, "compute", meter.rows())
     shutil.rmtree(checkpoints, ignore_errors=True)
     alive = ranked(run.past)

@@ -1,0 +1,113 @@
+"""How well cheap measurements rank programs as dear ones do.
+
+Of mechanisms, what a search would see of them (its sizes, seeds and texts) is held against their gain at the largest
+size with fresh seeds and texts. Of the candidates of a search, the gain at a small size is held against that at the
+largest size of the search, with the same seed. Correlations are taken within a run seed.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import NONE, Column, Table, number
+from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
+from evolora_core.searches.attention.pack.plotted import paired
+from evolora_core.searches.attention.scaling.intervals import of_crossed
+from evolora_core.searches.attention.scaling.ranks import RankCorrelation, spearman
+
+_CHEAP = """
+    WITH own AS (
+        SELECT condition AS arm, run_seed, l.seed, size, loss
+        FROM attention_losses AS l JOIN complete_seeds AS done ON done.suite = l.suite AND done.seed = l.run_seed
+        WHERE l.suite = $suite AND split = 'selection' AND stage = 'measure'
+    )
+    SELECT own.arm, run_seed, size, avg(plain.loss - own.loss) AS gain
+    FROM own JOIN own AS plain USING (run_seed, seed, size)
+    WHERE plain.arm = $baseline AND own.arm <> $baseline GROUP BY ALL
+    UNION ALL
+    SELECT arm, seed, 'predicted', arg_max(gain, parameters) FROM attention_prediction
+    JOIN complete_seeds USING (suite, seed)
+    WHERE suite = $suite AND arm IN (SELECT arm FROM own) AND arm <> $baseline GROUP BY arm, seed
+    ORDER BY ALL
+"""
+_CANDIDATES = """
+    WITH own AS (
+        SELECT l.* FROM attention_losses AS l
+        JOIN complete_seeds AS done ON done.suite = l.suite AND done.seed = l.run_seed
+        WHERE l.suite = $suite AND split = 'selection'
+        QUALIFY l.seed = min(l.seed) OVER (PARTITION BY l.run_seed)
+    )
+    SELECT own.condition AS arm, run_seed, own.program, size, plain.loss - own.loss AS gain
+    FROM own JOIN own AS plain USING (run_seed, seed, size)
+    WHERE own.stage = 'search' AND plain.stage = 'measure' AND plain.condition = $baseline ORDER BY ALL
+"""
+
+
+def rank_rows(stored: StoredSuite) -> pd.DataFrame:
+    """One row per group of programs and cheap measurement: run_seeds, programs (mean), rank correlation, lo, hi."""
+    order = [*stored.config["sizes"]["measured"], "predicted"]
+    rows = [*_mechanisms(stored, order), *_searched(stored, order)]
+    return pd.DataFrame(rows, columns=["what", "cheap", "dear", "run_seeds", "programs", "rank", "lo", "hi"])
+
+
+def _mechanisms(stored: StoredSuite, order: list[str]) -> Iterator[dict[str, Any]]:
+    cheap, gains = stored.frame(_CHEAP, baseline=BASELINE), paired(stored)
+    if cheap.empty or gains.empty:
+        return
+    largest = gains.sort_values("parameters")["size"].iloc[-1]
+    dear = gains[gains["size"] == largest].groupby(["arm", "run_seed"])["gain"].mean().rename("dear")
+    both = cheap.join(dear, on=["arm", "run_seed"])
+    losers = [name for name, known in KNOWN.items() if known.negative]
+    groups = {"mechanisms": both, "those that need not lose": both[~both["arm"].isin(losers)]}
+    for what, own in groups.items():
+        for name in order:
+            yield from _row(what, name, f"at {largest}, fresh", own[own["size"] == name])
+
+
+def _searched(stored: StoredSuite, order: list[str]) -> Iterator[dict[str, Any]]:
+    rows = stored.frame(_CANDIDATES, baseline=BASELINE)
+    largest = stored.config["sizes"]["measured"][-1]
+    dear = rows[rows["size"] == largest].set_index(["arm", "run_seed", "program"])["gain"].rename("dear")
+    both = rows.join(dear, on=["arm", "run_seed", "program"])
+    for arm, own in both.groupby("arm"):
+        for name in order:
+            if name != largest:
+                yield from _row(f"candidates of {arm}", name, f"at {largest}, selection", own[own["size"] == name])
+
+
+def _row(what: str, cheap: str, dear: str, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The mean over run seeds with a t interval, or the one that there is with Fisher's; nothing without programs."""
+    found: list[RankCorrelation] = []
+    for _, own in rows.groupby("run_seed"):
+        ranks = spearman(own["gain"].to_numpy(float), own["dear"].to_numpy(float))
+        if np.isfinite(ranks.value):
+            found.append(ranks)
+    if not found:
+        return
+    mean = of_crossed(np.array([own.value for own in found]))
+    lo, hi = (max(-1.0, mean.lo), min(1.0, mean.hi)) if len(found) > 1 else (found[0].lo, found[0].hi)
+    programs = float(np.mean([own.programs for own in found]))
+    says = "predicted gain" if cheap == "predicted" else f"gain at {cheap}"
+    yield {
+        "what": what, "cheap": says, "dear": dear, "run_seeds": len(found), "programs": programs, "rank": mean.value,
+        "lo": lo, "hi": hi,
+    }  # fmt: skip
+
+
+def rank_table(suite: str, data: pd.DataFrame) -> Table:
+    """What a cheap measurement is worth."""
+    columns = [
+        Column("programs", lambda r: r["what"], left=True),
+        Column("cheap", lambda r: r["cheap"], left=True),
+        Column("dear: gain", lambda r: r["dear"], left=True),
+        Column("run seeds", number("run_seeds", "{:.0f}")),
+        Column("how many", number("programs", "{:.1f}")),
+        Column(
+            "rank correlation",
+            lambda r: NONE if r["rank"] is None else f"{r['rank']:.2f} [{r['lo']:.2f}, {r['hi']:.2f}]",
+        ),
+    ]
+    return Table("fidelities", f"{suite}: what cheap measurements say of dear ones, 95 % intervals", data, columns)

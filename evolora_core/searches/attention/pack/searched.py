@@ -1,0 +1,134 @@
+"""The tables of the searches of a pack: programs that were tried, what made them, and the best ones together."""
+
+import textwrap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import NONE, Column, Table, number, percent
+from evolora_core.searches.attention.scaling.intervals import of_crossed
+
+_CANDIDATES = """
+    WITH runs AS (
+        SELECT condition AS arm, seed, count(*) AS proposed, count(*) FILTER (fresh) AS measured,
+            count(*) FILTER (fresh AND score IS NULL) AS failed, max(score) AS best,
+            first(reason ORDER BY candidate) FILTER (fresh AND score IS NULL) AS first_reason
+        FROM candidate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
+    )
+    SELECT arm, count(*) AS seeds, avg(proposed) AS proposed, avg(measured) AS measured, avg(failed) AS failed,
+        avg(best) AS best,
+        coalesce(first(first_reason ORDER BY seed) FILTER (first_reason IS NOT NULL), '') AS first_reason
+    FROM runs GROUP BY arm ORDER BY arm
+"""
+# What a program is held against: its better parent, or the baseline, whose score is 0, where it has no other.
+_OPERATORS = """
+    WITH parents AS (
+        SELECT l.run_id, child, max(score) AS score
+        FROM candidate_lineage AS l JOIN candidate AS p ON p.run_id = l.run_id AND p.candidate = l.parent GROUP BY ALL
+    ), made AS (
+        SELECT c.condition AS arm, c.fresh, c.score, coalesce(p.score, 0) AS given,
+            CASE WHEN c.operator LIKE 'draw%' THEN 'draw' WHEN c.operator LIKE 'cross%' THEN 'cross'
+                WHEN c.operator LIKE '%=%' THEN 'change' ELSE c.operator END AS operator
+        FROM candidate AS c JOIN complete_seeds USING (suite, seed)
+        LEFT JOIN parents AS p ON p.run_id = c.run_id AND p.child = c.candidate
+        WHERE c.suite = $suite
+    )
+    SELECT arm, operator, count(*) AS proposed, count(*) FILTER (fresh) AS fresh,
+        count(*) FILTER (fresh AND score IS NOT NULL) AS scored,
+        count(*) FILTER (fresh AND score > given) AS better,
+        avg(score - given) FILTER (fresh) AS step, max(score) AS best
+    FROM made GROUP BY ALL ORDER BY arm, operator
+"""
+_ENSEMBLES = """
+    SELECT arm, seed, size, members, models, loss, alone FROM attention_ensemble
+    JOIN complete_seeds USING (suite, seed) WHERE suite = $suite ORDER BY arm, seed, size, members
+"""
+
+
+def candidate_rows(stored: StoredSuite) -> pd.DataFrame:
+    """How many programs each search tried."""
+    return stored.frame(_CANDIDATES)
+
+
+def candidate_table(suite: str, data: pd.DataFrame) -> Table:
+    """One row per search."""
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("seeds", number("seeds", "{:.0f}")),
+        Column("proposed", number("proposed", "{:.1f}")),
+        Column("new", number("measured", "{:.1f}")),
+        Column("without score", number("failed", "{:.1f}")),
+        Column("best score", number("best", "{:+.3f}")),
+        Column("for example", lambda r: textwrap.shorten(r["first_reason"], 60, placeholder=" …") or NONE, left=True),
+    ]
+    return Table("candidates", f"{suite}: programs that were tried, means over run seeds", data, columns)
+
+
+def operator_rows(stored: StoredSuite) -> pd.DataFrame:
+    """What each operator made, over all run seeds: proposed, fresh (not known before), scored, better than what it
+    was made from, the mean difference to that (nats) and the best score.
+    """
+    return stored.frame(_OPERATORS)
+
+
+def operator_table(suite: str, data: pd.DataFrame) -> Table:
+    """One row per search and operator."""
+
+    def of(part: str, whole: str) -> Any:
+        return lambda r: percent(r[part] / r[whole] if r[whole] else None)
+
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("operator", lambda r: r["operator"], left=True),
+        Column("proposed", number("proposed", "{:.0f}")),
+        Column("new %", of("fresh", "proposed")),
+        Column("of these with a score %", of("scored", "fresh")),
+        Column("better than the parent %", of("better", "fresh")),
+        Column("mean step, nats", number("step", "{:+.3f}")),
+        Column("best score", number("best", "{:+.3f}")),
+    ]
+    return Table("operators", f"{suite}: what each operator made, over all run seeds", data, columns)
+
+
+def ensemble_rows(stored: StoredSuite) -> pd.DataFrame:
+    """One row per search and size: models, mean loss of the chosen program's models alone, of the best programs
+    together and of the chosen program's models together (nats), and by how much the programs are ahead, with its
+    interval.
+    """
+    rows = stored.frame(_ENSEMBLES)
+    found = []
+    for (arm, size), own in rows.groupby(["arm", "size"], sort=False):
+        sides = {name: part.set_index("seed") for name, part in own.groupby("members")}
+        ahead = of_crossed((sides["seeds"]["loss"] - sides["programs"]["loss"]).to_numpy(dtype=np.float64))
+        found.append(
+            {
+                "arm": arm, "size": size, "run_seeds": len(sides["programs"]), "models": own["models"].mean(),
+                "alone": sides["seeds"]["alone"].mean(), "programs": sides["programs"]["loss"].mean(),
+                "seeds": sides["seeds"]["loss"].mean(), "ahead": ahead.value, "lo": ahead.lo, "hi": ahead.hi,
+            }
+        )  # fmt: skip
+    names = ["arm", "size", "run_seeds", "models", "alone", "programs", "seeds", "ahead", "lo", "hi"]
+    return pd.DataFrame(found, columns=names)
+
+
+def ensemble_table(suite: str, data: pd.DataFrame) -> Table:
+    """Whether several programs together are more than one program several times."""
+
+    def ahead(row: dict[str, Any]) -> str:
+        bounds = "" if row["lo"] is None else f" [{row['lo']:+.3f}, {row['hi']:+.3f}]"
+        return f"{row['ahead']:+.3f}{bounds}"
+
+    columns = [
+        Column("arm", lambda r: r["arm"], left=True),
+        Column("size", lambda r: r["size"], left=True),
+        Column("run seeds", number("run_seeds", "{:.0f}")),
+        Column("models", number("models", "{:.1f}")),
+        Column("the chosen one alone", number("alone", "{:.3f}")),
+        Column("the best programs together", number("programs", "{:.3f}")),
+        Column("the chosen one as often", number("seeds", "{:.3f}")),
+        Column("programs ahead by", ahead),
+    ]
+    caption = f"{suite}: losses of models whose probabilities are averaged, nats, 95 % intervals"
+    return Table("ensembles", caption, data, columns)
