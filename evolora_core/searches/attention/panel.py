@@ -3,6 +3,7 @@
 Results come back in the order in which they were asked for, so that how many sandboxes there are changes nothing.
 """
 
+import math
 import queue
 import shutil
 import tempfile
@@ -10,8 +11,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Self, TypeVar
 
 import numpy as np
@@ -20,11 +22,18 @@ from evolora_core.searches.attention.corpus.base import Corpus
 from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.host.training import TrainSpec
+from evolora_core.searches.attention.judging.kept import (
+    keep_measured,
+    keep_verdict,
+    kept_measured,
+    kept_verdict,
+    key_of,
+)
 from evolora_core.searches.attention.judging.measure import CHILD, Contract, Measured, baseline_costs, check, measure
 from evolora_core.searches.attention.programs.rejection import Rejection
 from evolora_core.searches.attention.sandbox.limits import Limits
 from evolora_core.searches.attention.sandbox.run import Sandbox, refusal
-from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.settings import Bounds, Training
 
 LADDER_STEPS = 60  # baseline steps at the smallest size that the ladder is charged as; its own training has 50
 FILE_BYTES = 1 << 28
@@ -52,8 +61,12 @@ def select(corpus: Corpus, split: str) -> Corpus:
 class Panel:
     """Measures programs. A context manager, which starts and ends the sandboxes.
 
-    Where the machine cannot confine programs, only those of this project are run, unconfined: `trusted` says that all
-    that will be measured are.
+    bounds    what one evaluation may use
+    parallel  evaluations at a time
+    trusted   all that will be measured are programs of this project: where the machine cannot confine programs, these
+              alone are run, unconfined
+    keep      folder of a stage: its measurements stand there until the panel is closed without an exception, so that a
+              stage that was killed goes on; none: nothing is kept
     """
 
     def __init__(
@@ -61,32 +74,43 @@ class Panel:
         corpus: Corpus,
         training: Training,
         rates: Mapping[str, float],
-        budget: Budget,
+        bounds: Bounds,
         *,
         trusted: bool,
+        parallel: int = 1,
+        keep: Path | None = None,
     ) -> None:
         self.corpus, self.training, self.rates = corpus, training, rates
-        self._limits = Limits(seconds=60 * budget.minutes, memory=budget.megabytes << 20, file_bytes=FILE_BYTES)
+        self._limits = Limits(seconds=60 * bounds.minutes, memory=bounds.megabytes << 20, file_bytes=FILE_BYTES)
         confined = not (trusted and refusal())
-        self._sandboxes = [Sandbox((CHILD,), confined=confined) for _ in range(budget.parallel)]
+        self._sandboxes = [Sandbox((CHILD,), confined=confined) for _ in range(parallel)]
         self._free: queue.SimpleQueue[Sandbox] = queue.SimpleQueue()
-        self._folder = Path(tempfile.mkdtemp(prefix="evolora-panel-"))
+        self._temporary = keep is None
+        self._folder = keep / "measured" if keep else Path(tempfile.mkdtemp(prefix="evolora-panel-"))
+        self._folder.mkdir(parents=True, exist_ok=True)
         self._contracts: dict[tuple[str, ...], Contract] = {}
+        self._asked: dict[Path, threading.Lock] = {}  # equal questions at the same time have one answer
         self._counting = threading.Lock()  # operations are counted by hooks that all threads of the process share
 
     def __enter__(self) -> Self:
         try:
             for sandbox in self._sandboxes:
                 self._free.put(sandbox.__enter__())
-        except BaseException:
-            self.__exit__()  # those that did start
+        except BaseException as error:
+            self.__exit__(type(error), error)  # those that did start
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
         for sandbox in self._sandboxes:
             sandbox.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._temporary or error is None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def spec(self, task: Task) -> TrainSpec:
         """How a program is trained."""
@@ -96,14 +120,28 @@ class Panel:
     def check(self, source: str, framework: str, sizes: Sequence[str]) -> Rejection | None:
         """Why a program is refused before it is trained; None if it is not. `framework` "": the whole file is free."""
         contract = self._contract(tuple(sizes))
-        with self._sandbox() as (sandbox, folder):
-            return check(sandbox, source, framework or None, contract, folder, self._limits).rejection
+        place = self._folder / key_of("check", source, framework, *sizes)
+        with self._asked.setdefault(place, threading.Lock()):
+            if (verdict := kept_verdict(place)) is not None:
+                return verdict[0]
+            with self._sandbox(place) as sandbox:
+                found = check(sandbox, source, framework or None, contract, place, self._limits)
+            if math.isfinite(found.cpu_seconds):  # else the sandbox was lost, which says nothing of the program
+                keep_verdict(place, found.rejection)
+            return found.rejection
 
     def measure(self, task: Task) -> Measured:
         """Train and score one program at one size."""
-        with self._sandbox() as (sandbox, folder):
-            spec, size = self.spec(task), SIZES[task.size]
-            return measure(sandbox, task.source, size, spec, self.corpus, task.seed, folder, self._limits)
+        spec, size = self.spec(task), SIZES[task.size]
+        place = self._folder / key_of("measure", task.source, task.size, task.seed, asdict(spec))
+        with self._asked.setdefault(place, threading.Lock()):
+            if (kept := kept_measured(place)) is not None:
+                return kept
+            with self._sandbox(place) as sandbox:
+                found = measure(sandbox, task.source, size, spec, self.corpus, task.seed, place, self._limits)
+            if math.isfinite(found.cpu_seconds):
+                keep_measured(place, found)
+            return found
 
     def flops(self, measured: Measured, size: str, plain: Mapping[str, int]) -> int:
         """What a measurement is charged: its training, and its answers to the held-out prefixes.
@@ -134,13 +172,13 @@ class Panel:
             return self._contracts[sizes]
 
     @contextmanager
-    def _sandbox(self) -> Iterator[tuple[Sandbox, Path]]:
+    def _sandbox(self, folder: Path) -> Iterator[Sandbox]:
+        """A free sandbox. The folder in which it works is removed afterwards, and stays if it is interrupted."""
         sandbox = self._free.get()
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            yield sandbox, folder
-        finally:
+            yield sandbox
             shutil.rmtree(folder, ignore_errors=True)
+        finally:
             self._free.put(sandbox)
 
 

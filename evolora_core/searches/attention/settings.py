@@ -65,7 +65,14 @@ class Sizes(Strict):
         return self
 
 
-class Budget(Strict):
+class Bounds(Strict):
+    """What one evaluation may use."""
+
+    minutes: float = Field(30, gt=0, le=100_000, description="wall clock of one evaluation, after which it is killed")
+    megabytes: int = Field(2048, ge=64, le=1_000_000, description="memory of one evaluation")
+
+
+class Budget(Bounds):
     """What a strategy may spend, in FLOPs: so many times what the baseline costs at all measured sizes."""
 
     programs: int = Field(35, ge=1, le=1_000_000, description="baseline measurements that a strategy may spend")
@@ -80,8 +87,11 @@ class Budget(Strict):
     failures: int = Field(
         20, ge=1, le=1_000_000, description="stop after so many programs in a row that were refused or known"
     )
-    minutes: float = Field(30, gt=0, le=100_000, description="wall clock of one evaluation, after which it is killed")
-    megabytes: int = Field(2048, ge=64, le=1_000_000, description="memory of one evaluation")
+
+    @property
+    def bounds(self) -> Bounds:
+        """Those of one evaluation."""
+        return Bounds(minutes=self.minutes, megabytes=self.megabytes)
 
     @model_validator(mode="after")
     def _enough(self) -> "Budget":

@@ -1,6 +1,7 @@
 """The host model: the same for every mechanism, trained on the same batches, counted and not timed."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from searches.attention.attention_programs import known, loaded
 from torch import Tensor, nn
 
 from evolora_core.engine.rng import stream
+from evolora_core.searches.attention.host import training
 from evolora_core.searches.attention.host.flops import cost_of_step
 from evolora_core.searches.attention.host.model import build, sinusoids
 from evolora_core.searches.attention.host.sizes import SIZES, non_embedding, total
@@ -233,3 +235,33 @@ def test_work_cannot_be_hidden_from_the_count() -> None:
     solved = changed("@ v", "@ torch.linalg.solve(torch.eye(x.shape[1]) + 0 * scores, v)")
     more = cost_of_step(solved, XS, 20, 2, 16).products - plain.products
     assert more > 2 * 2 * 2 * (2 / 3) * 16**3  # layers, batch, heads: a factorisation of each
+
+
+# A training that is killed
+
+
+@pytest.mark.parametrize("died", [3, 4, 7, 11])
+def test_a_killed_training_ends_as_if_nothing_had_been(
+    died: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program with a buffer and with random numbers of its own."""
+    monkeypatch.setattr(training, "SAVED", 2)
+    attention = loaded(KNOWN["mha"].source)
+
+    def trained(state: Path | None, until: int | None = None) -> tuple[list[float], list[Tensor]]:
+        def report(step: int, _: float) -> None:
+            if step == until:
+                raise KeyboardInterrupt
+
+        torch.manual_seed(0)
+        model = build(lambda dim, heads: nn.Sequential(nn.Dropout(0.1), attention(dim, heads)), XS, 20, seed=1)
+        model.register_buffer("kept", torch.ones(3))
+        found = train(model, rows(), SPEC, 5, report, state)
+        return found.losses, [tensor.detach() for tensor in (*model.parameters(), *model.buffers())]
+
+    whole = trained(None)
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "state.safetensors", until=died)
+    torch.rand(9)
+    losses, tensors = trained(tmp_path / "state.safetensors")
+    assert losses == whole[0] and all(map(torch.equal, tensors, whole[1]))

@@ -11,7 +11,6 @@ import pytest
 from example_suite import part, suite_id, write_stage
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.probes import probe
 from evolora_core.engine.run_index import write_suite as write_suite_file
 from evolora_core.engine.stage import Stage, StageRequest, StageResult, Step, Suite, Work
 from evolora_core.engine.strict import Strict
@@ -34,7 +33,7 @@ from evolora_core.searches.attention.programs.rejection import Rejection
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
 from evolora_core.searches.attention.replaying import replay, walk
 from evolora_core.searches.attention.scaling.law import Law
-from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.settings import Bounds, Budget, Training
 from evolora_core.searches.attention.stages import table as shards
 from evolora_core.searches.attention.stages.law import LAW
 from evolora_core.searches.attention.stages.rates import RATES
@@ -179,32 +178,35 @@ def test_a_table_with_gaps_is_not_scored() -> None:
 
 def test_a_killed_shard_goes_on_to_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four programs, trained for real."""
-    monkeypatch.setattr(shards, "TOGETHER", 2)
     corpus, rates = tmp_path / "corpus", tmp_path / "rates"
     corpus.mkdir()
     rates.mkdir()
     save(make_corpus(CorpusSettings(shares={"markov": 1.0}, train=64, held_out=40, context=16), 1), corpus)
     (rates / RATES).write_text(json.dumps({"xs": 0.01}), encoding="utf-8")
-    training = Training(steps=5, batch=4, warmup=1, rates=[0.01])
-    own = Shard(shard=0, shards=144, size="xs", seeds=[0, 1], checked=[], training=training, minutes=1, megabytes=1024)
+    training, bounds = Training(steps=5, batch=4, warmup=1, rates=[0.01]), Bounds(minutes=1, megabytes=1024)
+    own = Shard(shard=0, shards=144, size="xs", seeds=[0, 1], checked=[], training=training, bounds=bounds)
     inputs = {"corpus": corpus, "rates": rates}
-    whole = body(TABLE_SHARD, own, tmp_path / "whole", **inputs)
+    whole, killed = body(TABLE_SHARD, own, tmp_path / "whole", **inputs), tmp_path / "killed"
+    measured, done = shards._measured, []
 
-    def kill(**_: Any) -> None:
-        raise KeyboardInterrupt
+    def kill(panel: Any, number: int, *rest: Any) -> Any:
+        if number == 2:
+            raise KeyboardInterrupt
+        done.extend(rows := measured(panel, number, *rest))
+        return rows
 
-    with probe("committed", kill), pytest.raises(KeyboardInterrupt):
-        body(TABLE_SHARD, own, tmp_path / "killed", **inputs)
-    assert (tmp_path / "killed" / "checkpoints").is_dir()
-    committed: list[int] = []
-    with probe("committed", lambda generation, **_: committed.append(generation)):
-        body(TABLE_SHARD, own, tmp_path / "killed", **inputs)
-    assert committed == [2] and not (tmp_path / "killed" / "checkpoints").exists()
-    left, right = (read_table(folder, ROWS) for folder in (whole, tmp_path / "killed"))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shards, "_measured", kill)
+        body(TABLE_SHARD, own, killed, **inputs)
+    assert len(list((killed / "measured").glob("*.json"))) == len(done) == 4
+    body(TABLE_SHARD, own, killed, **inputs)
+    assert not (killed / "measured").exists()
+    left, right = (read_table(folder, ROWS) for folder in (whole, killed))
+    assert right[:4] == done  # seconds and all: they were not measured again
     assert [row | {"seconds": 0} for row in left] == [row | {"seconds": 0} for row in right]
     assert [(row["program"], row["train_seed"]) for row in left] == [(p, seed) for p in range(4) for seed in (0, 1)]
     assert all(row["loss"] > 0 and row["flops"] > 0 and row["reason"] == "" for row in left)
-    spent = [read_table(folder, "compute")[0]["flops"] for folder in (whole, tmp_path / "killed")]
+    spent = [read_table(folder, "compute")[0]["flops"] for folder in (whole, killed)]
     assert spent[0] == spent[1] > 0
 
 

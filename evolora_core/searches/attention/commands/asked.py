@@ -13,7 +13,7 @@ from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.judging.measure import baseline_costs
 from evolora_core.searches.attention.panel import Panel
-from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.settings import Bounds, Training
 from evolora_core.searches.attention.tuning import Tuned, trials, tune
 
 _WARMING = 10  # a tenth of the steps is warm-up
@@ -48,18 +48,14 @@ class Asked:
             raise ConfigError(f"--rates {min(self.rates):g}: learning rates are positive")
         return Training(steps=self.steps, warmup=self.steps // _WARMING, rates=sorted(set(self.rates)))
 
-    @property
-    def budget(self) -> Budget:
-        """The same as a suite's section."""
-        return Budget(parallel=self.parallel, minutes=self.minutes)
-
     def corpus(self) -> Corpus:
         """The corpus of the run seed."""
         return make_corpus(CorpusSettings(train=self.train, held_out=self.texts), self.run_seed)
 
     def panel(self, corpus: Corpus, programs: Sequence[Named], rates: dict[str, float]) -> Panel:
         """A panel for these programs. `rates` may be filled in later."""
-        return Panel(corpus, self.training, rates, self.budget, trusted=all(own.trusted for own in programs))
+        bounds, trusted = Bounds(minutes=self.minutes), all(own.trusted for own in programs)
+        return Panel(corpus, self.training, rates, bounds, trusted=trusted, parallel=self.parallel)
 
 
 class Way:

@@ -6,16 +6,19 @@ It knows nothing of sandboxes, programs or scores.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from evolora_core.engine.rng import stream
+from evolora_core.searches.attention.host.state import load_state, save_state
 from evolora_core.searches.attention.programs.rejection import Rejected
 
 CLIP = 1.0  # the largest norm of a gradient
 BETAS = (0.9, 0.95)  # of AdamW; there is no weight decay
+SAVED = 1000  # steps from one saved state to the next
 
 
 @dataclass(frozen=True)
@@ -48,20 +51,26 @@ class Trained:
 
 
 def train(
-    model: nn.Module, rows: Tensor, spec: TrainSpec, seed: int, report: Callable[[int, float], None] | None = None
+    model: nn.Module,
+    rows: Tensor,
+    spec: TrainSpec,
+    seed: int,
+    report: Callable[[int, float], None] | None = None,
+    state: Path | None = None,
 ) -> Trained:
     """Train `model` in place on `rows` [N, context + 1] (integers), which it gets by batches drawn with replacement.
 
     The batch of a step comes from the stream (seed, step) and from nothing else. `report(step, loss)` is called after
-    each step. Rejected at stage `train` when the loss is not finite.
+    each step. `state` is a file that is written every SAVED steps, and from which a training goes on that was killed.
+    Rejected at stage `train` when the loss is not finite.
     """
     if rows.shape[1] != spec.context + 1:
         raise ValueError(f"an example has {rows.shape[1]} tokens; context {spec.context} needs {spec.context + 1}")
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=spec.rate, betas=BETAS, weight_decay=0.0, fused=True)
-    losses: list[float] = []
     model.train()
-    for step in range(spec.steps):
+    losses = load_state(state, model, optimizer) if state else []
+    for step in range(len(losses), spec.steps):
         optimizer.param_groups[0]["lr"] = spec.rate_at(step)  # before the step, so that the first is not at full rate
         batch = batch_of(rows, spec, seed, step)
         loss = loss_of(model, batch)
@@ -73,6 +82,8 @@ def train(
         nn.utils.clip_grad_norm_(parameters, CLIP, foreach=True)
         optimizer.step()
         losses.append(value)
+        if state and len(losses) % SAVED == 0 and len(losses) < spec.steps:
+            save_state(state, model, optimizer, losses)
         if report is not None:
             report(step, value)
     return Trained(losses, len(losses))

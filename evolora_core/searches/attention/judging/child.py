@@ -23,6 +23,7 @@ from evolora_core.searches.attention.judging.job import (
     LOGITS,
     PREFIXES,
     RESULT,
+    STATE,
     TRAIN,
     LadderJob,
     MeasureJob,
@@ -66,7 +67,7 @@ def _measured(folder: Path) -> dict[str, Any]:
     except Exception as error:
         raise failed("build", error, f"at size {job.size.name}") from error
     try:
-        trained = train(model, rows, job.spec, job.seed)
+        trained = train(model, rows, job.spec, job.seed, state=folder / STATE)
         check_untouched(before, "train")
         model.eval()
         check_trained(finite(model), rows[:1, :-1].long(), rows[1:2, :-1].long())

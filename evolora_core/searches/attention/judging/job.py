@@ -5,6 +5,7 @@
     train.safetensors     `train` [N, context + 1]                             (parent, to measure)
     prefixes.safetensors  `prefixes` [M, context], `lengths` [M]               (parent, to measure)
     result.json           how it went: `MeasureResult`, or the steps           (child)
+    state.safetensors     a long training so far                               (child)
     logits.safetensors    `logits` [M, vocab] float32                          (child, where it was measured)
 
 Whatever a child wrote may be anything; `measure.py` reads it with that in mind.
@@ -22,6 +23,7 @@ from evolora_core.searches.attention.host.training import TrainSpec
 
 PROGRAM_FILE, JOB, RESULT = "program.py", "job.json", "result.json"
 TRAIN, PREFIXES, LOGITS = "train.safetensors", "prefixes.safetensors", "logits.safetensors"
+STATE = "state.safetensors"
 CURVE = 100  # points of the curve of training losses that a result has at most
 
 

@@ -92,9 +92,12 @@ def measure(
 ) -> Measured:
     """Train a program in a child process and score its answers. A refusal is a result, never an exception.
 
-    The folder is made; the large files in it are deleted afterwards.
+    The folder is made; the large files in it are deleted afterwards. The state of a long training, which a killed
+    process left there, is gone on from.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    for name in (job.RESULT, job.LOGITS):
+        (folder / name).unlink(missing_ok=True)
     job.write(job.MeasureJob(size, spec, corpus.vocab, seed), source, folder)
     save_train(corpus, folder / job.TRAIN)
     shown = {"prefixes": narrow(prefixes(corpus), corpus.vocab), "lengths": corpus.lengths.to(torch.int32)}

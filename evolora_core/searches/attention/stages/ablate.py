@@ -6,7 +6,7 @@ from pydantic import Field
 
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import LATER, Strict
-from evolora_core.searches.attention.settings import Training
+from evolora_core.searches.attention.settings import Bounds, Training
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
@@ -21,8 +21,7 @@ class Ablating(Strict):
     sizes: list[str]
     seeds: list[int]
     training: Training
-    minutes: float
-    megabytes: int
+    bounds: Bounds
     trusted: bool = Field(True, json_schema_extra=LATER)
 
 
@@ -45,8 +44,7 @@ def request(
         sizes=config.ablation.sizes,
         seeds=fresh_seeds(seed, config.ablation.seeds),
         training=config.training,
-        minutes=config.budget.minutes,
-        megabytes=config.budget.megabytes,
+        bounds=config.budget.bounds,
         trusted=config.trusted(condition),
     )
     grammar = f"evolora_core.searches.attention.grammar.{framework.replace('-', '_')}"
@@ -70,16 +68,16 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
     from evolora_core.searches.attention.measuring import loss_rows, measure_all
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.scaling.intervals import of_crossed
-    from evolora_core.searches.attention.settings import Budget
     from evolora_core.searches.attention.stages.rates import read_rates
 
     own, meter = work.config, Meter()
     chosen, grammar = read_chosen(work.inputs["chosen"]), get_grammar(own.framework)
     parts = ablations(grammar, chosen.genome) if chosen.genome is not None else []
     corpus = select(load(work.inputs["corpus"]), "test")
-    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
     rows, losses = [], []
-    with Panel(corpus, own.training, read_rates(work.inputs["rates"]), budget, trusted=own.trusted) as panel:
+    with Panel(
+        corpus, own.training, read_rates(work.inputs["rates"]), own.bounds, trusted=own.trusted, keep=work.folder
+    ) as panel:
         share = 1 / (1 + len(parts))
         whole = measure_all(
             panel, "whole", chosen.source, own.sizes, own.seeds, meter, "evaluation", part_of(work.report, 0, share, 1)

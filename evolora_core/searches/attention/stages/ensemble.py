@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.searches.attention.settings import Training
+from evolora_core.searches.attention.settings import Bounds, Training
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +25,7 @@ class Averaging(Strict):
     sizes: list[str]
     seeds: list[int]
     training: Training
-    minutes: float
-    megabytes: int
+    bounds: Bounds
     trusted: bool
 
 
@@ -48,8 +47,7 @@ def request(
         sizes=config.ensemble.sizes,
         seeds=fresh_seeds(seed, config.ensemble.models),
         training=config.training,
-        minutes=config.budget.minutes,
-        megabytes=config.budget.megabytes,
+        bounds=config.budget.bounds,
         trusted=config.trusted(condition),
     )
     inputs = {"corpus": corpus, "rates": rates, "chosen": chosen}
@@ -67,16 +65,16 @@ def make(work: Work[Averaging]) -> Made[NoFacts]:
     from evolora_core.searches.attention.corpus.base import load
     from evolora_core.searches.attention.measuring import measure_all
     from evolora_core.searches.attention.panel import Panel, select
-    from evolora_core.searches.attention.settings import Budget
     from evolora_core.searches.attention.stages.rates import read_rates
 
     own, meter = work.config, Meter()
     best, *others = read_finalists(work.inputs["chosen"])[: own.models]
     corpus = select(load(work.inputs["corpus"]), "test")
-    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
     seeds = own.seeds[: 1 + len(others)]
     rows = []
-    with Panel(corpus, own.training, read_rates(work.inputs["rates"]), budget, trusted=own.trusted) as panel:
+    with Panel(
+        corpus, own.training, read_rates(work.inputs["rates"]), own.bounds, trusted=own.trusted, keep=work.folder
+    ) as panel:
         share = 1 / (1 + len(others))
         report = part_of(work.report, 0, share, 1)
         chosen = measure_all(panel, "the chosen program", best, own.sizes, seeds, meter, "evaluation", report)

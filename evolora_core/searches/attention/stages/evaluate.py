@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue
 
 from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.settings import Bounds, Training
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.chosen import Chosen
@@ -31,8 +31,7 @@ class Evaluation(Strict):
     selection_seeds: list[int]
     fresh_seeds: list[int]
     training: Training
-    minutes: float
-    megabytes: int
+    bounds: Bounds
 
 
 class Evaluated(BaseModel):
@@ -66,8 +65,7 @@ def request(
         selection_seeds=selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds),
         fresh_seeds=fresh_seeds(seed, config.evaluation.seeds),
         training=config.training,
-        minutes=config.budget.minutes,
-        megabytes=config.budget.megabytes,
+        bounds=config.budget.bounds,
     )
     inputs = {"corpus": corpus, "rates": rates, "law": law, "baseline": baseline, "chosen": chosen}
     return stage_request(suite, JUDGED, condition, seed, entry=__name__, also=[CHILD], config=own, inputs=inputs)
@@ -96,8 +94,7 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
     corpus, rates = load(work.inputs["corpus"]), read_rates(work.inputs["rates"])
     predictions = _predict(work, chosen, corpus.vocab)
     (work.folder / PREDICTIONS).write_text(json.dumps(predictions), encoding="utf-8")
-    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
-    with Panel(select(corpus, "test"), own.training, rates, budget, trusted=own.trusted) as panel:
+    with Panel(select(corpus, "test"), own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
         sizes = [*own.measured, *own.predicted]
         curve = measure_all(
             panel, own.condition, chosen.source, sizes, own.fresh_seeds, meter, "evaluation", work.report

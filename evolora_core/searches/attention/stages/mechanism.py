@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.settings import Bounds, Training
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
@@ -22,8 +22,7 @@ class Mechanism(Strict):
     sizes: list[str]
     seeds: list[int]
     training: Training
-    minutes: float
-    megabytes: int
+    bounds: Bounds
 
 
 def request(
@@ -41,8 +40,7 @@ def request(
         sizes=config.sizes.measured,
         seeds=selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds),
         training=config.training,
-        minutes=config.budget.minutes,
-        megabytes=config.budget.megabytes,
+        bounds=config.budget.bounds,
     )
     return stage_request(
         suite,
@@ -73,8 +71,7 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     own, meter = work.config, Meter()
     corpus = select(load(work.inputs["corpus"]), "selection")
     rates = read_rates(work.inputs["rates"])
-    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
-    with Panel(corpus, own.training, rates, budget, trusted=own.trusted) as panel:
+    with Panel(corpus, own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
         if rejection := panel.check(own.source, "", own.sizes):
             why = f"{rejection.reason} {rejection.place}".strip()
             raise ConfigError(f"{own.condition}: the program is refused at stage {rejection.stage}: {why}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.settings import Bounds, Training
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
@@ -21,8 +21,7 @@ class Tuning(Strict):
 
     sizes: list[str]
     training: Training
-    minutes: float
-    megabytes: int
+    bounds: Bounds
 
 
 class Rates(Strict):
@@ -37,8 +36,7 @@ def request(suite: "Suite[AttentionExperiment]", seed: int, *, corpus: StageResu
     own = Tuning(
         sizes=[*config.sizes.measured, *config.sizes.predicted],
         training=config.training,
-        minutes=config.budget.minutes,
-        megabytes=config.budget.megabytes,
+        bounds=config.budget.bounds,
     )
     return stage_request(
         suite, "rates", SHARED, seed, entry=__name__, also=[CHILD], config=own, inputs={"corpus": corpus}
@@ -56,8 +54,7 @@ def make(work: Work[Tuning]) -> Made[Rates]:
 
     own, meter = work.config, Meter()
     corpus = select(load(work.inputs["corpus"]), "selection")
-    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
-    with Panel(corpus, own.training, {}, budget, trusted=True) as panel:
+    with Panel(corpus, own.training, {}, own.bounds, trusted=True, keep=work.folder) as panel:
         found = tune(panel, "the baseline", KNOWN[BASELINE].source, own.sizes, work.seed, meter, work.report)
     (work.folder / RATES).write_text(json.dumps(found.rates), encoding="utf-8")
     rows = [

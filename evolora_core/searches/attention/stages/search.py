@@ -132,7 +132,10 @@ def make(work: Work[Searching]) -> Made[Searched]:
         proposer, run.asked = import_module(MAKING).make_proposer(own.proposer, work.folder)
     rival = own.strategy == OPENEVOLVE
     search = import_module(RIVAL).evolve if rival else partial(evolve, own.strategy)
-    with Panel(corpus, own.training, rates, own.budget, trusted=not (own.proposer or rival)) as panel:
+    with Panel(
+        corpus, own.training, rates, own.budget.bounds, trusted=not (own.proposer or rival),
+        parallel=own.budget.parallel, keep=work.folder,
+    ) as panel:  # fmt: skip
         plain = panel.plain(run.baseline, own.sizes)
         search(
             proposer,

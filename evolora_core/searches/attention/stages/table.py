@@ -4,17 +4,14 @@ It is an instrument, not an arm. Sizes are stages of their own, so that small on
 asks for one size more trains that one alone.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.settings import Bounds, Training
 
 if TYPE_CHECKING:
     from evolora_core.engine.meter import Meter
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 ROWS = "attention_table_programs"
-TOGETHER = 6  # programs between two commits
 
 
 class Shard(Strict):
@@ -36,8 +32,7 @@ class Shard(Strict):
     seeds: list[int]
     checked: list[str]
     training: Training
-    minutes: float
-    megabytes: int
+    bounds: Bounds
 
 
 class Measurements(BaseModel):
@@ -62,8 +57,7 @@ def request(
         seeds=selection_seeds(seed, config.table.seeds),
         checked=config.sizes.measured if size == config.table.sizes[0] else [],
         training=config.training,
-        minutes=config.budget.minutes,
-        megabytes=config.budget.megabytes,
+        bounds=config.budget.bounds,
     )
     return stage_request(
         suite,
@@ -78,13 +72,9 @@ def request(
 
 
 def make(work: Work[Shard]) -> Made[Measurements]:
-    """Leaves the tables `attention_table_programs` and `compute`. A killed shard goes on from its last commit."""
-    import shutil
-
-    from evolora_core.engine.commits import commit, latest
+    """Leaves the tables `attention_table_programs` and `compute`."""
     from evolora_core.engine.meter import Meter
-    from evolora_core.engine.probes import reached
-    from evolora_core.engine.tables import read_table, write_table
+    from evolora_core.engine.tables import write_table
     from evolora_core.searches.attention.corpus.base import load
     from evolora_core.searches.attention.exhaustive import stretch
     from evolora_core.searches.attention.panel import Panel, select
@@ -92,28 +82,15 @@ def make(work: Work[Shard]) -> Made[Measurements]:
 
     own, meter = work.config, Meter()
     corpus, rates = select(load(work.inputs["corpus"]), "selection"), read_rates(work.inputs["rates"])
-    budget = Budget(minutes=own.minutes, megabytes=own.megabytes)
     numbers = stretch(own.shard, own.shards)
-    checkpoints = work.folder / "checkpoints"
     rows: list[dict[str, Any]] = []
-    commits = 0
-    if last := latest(checkpoints):
-        commits = last.number
-        meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text(encoding="utf-8"))))
-        rows = [row for segment in last.segments for row in read_table(segment, ROWS)]
-    with Panel(corpus, own.training, rates, budget, trusted=True) as panel:
+    with Panel(corpus, own.training, rates, own.bounds, trusted=True, keep=work.folder) as panel:
         plain = _plain(panel, own)
-        for start in range(len(rows) // len(own.seeds), len(numbers), TOGETHER):
-            part = numbers[start : start + TOGETHER]
-            added = [row for number in part for row in _measured(panel, number, own, plain, meter)]
-            rows += added
-            commits += 1
-            commit(checkpoints, commits, partial(_write_meter, meter), partial(_write_rows, added))
-            reached("committed", generation=commits, folder=checkpoints)
-            work.report(start + len(part), len(numbers), f"programs at size {own.size}")
+        for done, number in enumerate(numbers, start=1):
+            rows += _measured(panel, number, own, plain, meter)
+            work.report(done, len(numbers), f"programs at size {own.size}")
     write_table(work.folder, ROWS, rows)
     write_table(work.folder, "compute", meter.rows())
-    shutil.rmtree(checkpoints, ignore_errors=True)
     refused = {row["program"] for row in rows if row["loss"] is None}
     return Made(meter.total(), Measurements(programs=len(numbers), refused=len(refused)))
 
@@ -170,16 +147,6 @@ def _plain(panel: "Panel", own: Shard) -> dict[str, int]:
     program, corpus = load_program(FRAMEWORKS[TABLE.framework].source), panel.corpus
     cost = cost_of_step(program, SIZES[own.size], corpus.vocab, own.training.batch, corpus.context)
     return {own.size: cost.flops}
-
-
-def _write_meter(meter: "Meter", into: Path) -> None:
-    (into / "meter.json").write_text(json.dumps(meter.state()), encoding="utf-8")
-
-
-def _write_rows(added: Sequence[dict[str, Any]], into: Path) -> None:
-    from evolora_core.engine.tables import write_table
-
-    write_table(into, ROWS, added)
 
 
 TABLE_SHARD = Stage("table", request, make)

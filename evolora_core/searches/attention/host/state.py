@@ -1,0 +1,51 @@
+"""The state of a training under way, as a file: one that was killed goes on as if nothing had been.
+
+Batches and rates follow from the step, so that parameters, buffers, AdamW's moments and torch's generator are all that
+there is. Tensors go by their place: a program may share one under two names.
+"""
+
+import os
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of AdamW
+
+
+def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, losses: list[float]) -> None:
+    """Write the state after as many steps as there are losses. The file is whole or the former one."""
+    tensors = {name: tensor.detach().contiguous() for name, tensor in _held(model).items()}
+    for place, parameter in enumerate(_trained(model)):
+        for name in _MOMENTS:
+            tensors[f"{name} {place}"] = optimizer.state[parameter][name]
+    tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
+    tensors["generator"] = torch.get_rng_state()
+    new = path.with_suffix(".new")
+    save_file({name: tensor.clone() for name, tensor in tensors.items()}, new)
+    os.replace(new, path)
+
+
+def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> list[float]:
+    """Take over what `save_state` left; returns the losses so far, none where there is no file."""
+    if not path.exists():
+        return []
+    tensors = load_file(path)
+    with torch.no_grad():
+        for name, tensor in _held(model).items():
+            tensor.copy_(tensors[name])
+    for place, parameter in enumerate(_trained(model)):
+        optimizer.state[parameter] = {name: tensors[f"{name} {place}"] for name in _MOMENTS}
+    torch.set_rng_state(tensors["generator"])
+    return [float(loss) for loss in tensors["losses"]]
+
+
+def _held(model: nn.Module) -> dict[str, Tensor]:
+    """Each parameter and buffer once."""
+    parts = {"parameter": model.parameters(), "buffer": model.buffers()}
+    return {f"{kind} {place}": own for kind, all_of in parts.items() for place, own in enumerate(all_of)}
+
+
+def _trained(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -1,0 +1,74 @@
+"""Measurements that are kept until a panel is closed, so that one that was killed does not train again what it had.
+
+A refusal is kept as well: a program that took too long is not asked again by the run that goes on. Of a training under
+way the child's folder is kept, in which it leaves its state from time to time.
+
+    KEY/            where the child works
+    KEY.json        what came of it: facts
+    KEY.losses      and the losses of the texts, where there are any (safetensors)
+"""
+
+import json
+import os
+from dataclasses import asdict
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from evolora_core.searches.attention.judging.measure import Measured
+from evolora_core.searches.attention.programs.rejection import Rejection
+
+
+def key_of(*asked: Any) -> str:
+    """The name of a question, from what it is about."""
+    return blake2b(json.dumps(asked).encode(), digest_size=16).hexdigest()
+
+
+def keep_measured(place: Path, found: Measured) -> None:
+    """Write a measurement to PLACE.losses and PLACE.json, the facts last: they say that it is whole."""
+    facts = asdict(found) | {"losses": found.losses is not None}
+    if found.losses is not None:
+        save_file({"losses": found.losses}, place.with_suffix(".losses"))
+    _write(place, facts)
+
+
+def kept_measured(place: Path) -> Measured | None:
+    """What `keep_measured` left there; None: nothing."""
+    facts = _read(place)
+    if facts is None:
+        return None
+    losses: np.ndarray | None = load_file(place.with_suffix(".losses"))["losses"] if facts["losses"] else None
+    given = facts | {"losses": losses, "curve": tuple(facts["curve"]), "rejection": _rejection(facts["rejection"])}
+    return Measured(**given)
+
+
+def keep_verdict(place: Path, rejection: Rejection | None) -> None:
+    """Write what the ladder said."""
+    _write(place, {"rejection": asdict(rejection) if rejection else None})
+
+
+def kept_verdict(place: Path) -> tuple[Rejection | None] | None:
+    """What `keep_verdict` left there, in a tuple; None: nothing."""
+    facts = _read(place)
+    return None if facts is None else (_rejection(facts["rejection"]),)
+
+
+def _write(place: Path, facts: dict[str, Any]) -> None:
+    new = place.with_suffix(".new")
+    new.write_text(json.dumps(facts), encoding="utf-8")
+    os.replace(new, place.with_suffix(".json"))
+
+
+def _read(place: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _rejection(facts: dict[str, str] | None) -> Rejection | None:
+    return Rejection(**facts) if facts else None
