@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
-TRACKING := .venv/.tracking
+TESTED := .venv/.tested
 
 .PHONY: paper-suite test test-hostile test-distributed check install clean
 .DEFAULT_GOAL := paper-suite
@@ -20,7 +20,7 @@ TRACKING := .venv/.tracking
 paper-suite: $(STAMP)
 	@$(BIN)/evolora run $(SUITE)
 
-test: $(TRACKING)
+test: $(TESTED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-hostile: $(STAMP)
@@ -44,9 +44,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf]'
 	@touch $@
 
-# wandb is for whoever tracks runs, and for its tests; TRL imports it in every process wherever it is installed.
-$(TRACKING): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tracking]'
+# Extras that have tests. They are not part of an installation: TRL imports wandb in every process wherever it is.
+$(TESTED): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tracking,openevolve]'
 	@touch $@
 
 clean:
