@@ -1,12 +1,12 @@
 """The splits of a suite: which items each one draws, that no prompt is in two, and how they are written.
 
-Items of `train` come from the unreserved nine tenths of each family, all others from the reserved tenth
-(`families.canonical`), so that they are disjoint from train, and from what the nano host was pretrained on, by
-construction.
+Rows of a user's task are cut as `tasks/cutting.py` says. Of every other family, items of `train` come from the
+unreserved nine tenths, all others from the reserved tenth (`families.canonical`), so that they are disjoint from train,
+and from what the nano host was pretrained on, by construction.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
@@ -14,10 +14,13 @@ from typing import Any, Protocol
 
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError, DataError
-from evolora_core.language.families.base import Item
+from evolora_core.language.families.base import DEPTHS, Item
 from evolora_core.language.families.canonical import canonical, reserved
 from evolora_core.language.families.registry import get
 from evolora_core.language.splits import SPLITS
+from evolora_core.language.tasks.cutting import take
+from evolora_core.language.tasks.own import enter_beside
+from evolora_core.language.tasks.pools import Pool
 
 _DRAWS_PER_ITEM = 60  # a reserved prompt takes ten draws on average; a cell that needs six times that is nearly used up
 
@@ -43,22 +46,51 @@ class SplitSettings(Protocol):
     def holdout_items(self) -> int: ...
 
 
-def build_splits(config: SplitSettings, seed: int) -> dict[str, list[Item]]:
+def build_splits(config: SplitSettings, seed: int, pools: Mapping[str, Pool] | None = None) -> dict[str, list[Item]]:
     """All splits that have items, each balanced over its (family, depth) cells and free of repeated prompts.
 
-    ConfigError as in `check_families`; DataError names a cell that has too few items.
+    `pools` are the rows of a user's tasks by name. ConfigError as in `check_families`; DataError names a cell that has
+    too few items.
     """
-    cells = check_families(config)
-    cells["selection"] = cells["holdout_id"] = cells["train"]
-    cells["reselection"] = cells["holdout_ood"]
+    cells = cells_of_splits(config)
+    wanted = wanted_items(config, cells)
+    seen: set[str] = set()
+    found: dict[str, list[Item]] = {}
+    for split in SPLITS:
+        for cell, count in wanted.get(split, {}).items():
+            pool = (pools or {}).get(cell[0])
+            if pool is None:
+                items = _draw(split, *cell, count, seed, seen)
+            else:
+                held_out = sum(own.get(cell, 0) for other, own in wanted.items() if other != "train")
+                train = wanted["train"].get(cell, 0)
+                items = take(pool, split, *cell, count, seed, seen, train, held_out)
+            found.setdefault(split, []).extend(items)
+    return found
+
+
+def wanted_items(
+    config: SplitSettings, cells: Mapping[str, Sequence[tuple[str, str]]]
+) -> dict[str, dict[tuple[str, str], int]]:
+    """How many items of each cell every split that has items asks for; the first cells take the remainder."""
     sizes = dict.fromkeys(SPLITS, config.holdout_items) | {
         "train": config.train_items,
         "selection": config.selection_items,
         "reselection": config.reselection_items,
     }
-    seen: set[str] = set()
-    drawn = [split for split in SPLITS if sizes[split]]
-    return {split: _draw_split(split, cells[split], sizes[split], seed, seen) for split in drawn}
+    return {
+        split: {cell: size // len(own) + (place < size % len(own)) for place, cell in enumerate(own)}
+        for split, own in cells.items()
+        if (size := sizes[split])
+    }
+
+
+def cells_of_splits(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
+    """The (family, depth) cells of every split. ConfigError as in `check_families`."""
+    cells = check_families(config)
+    cells["selection"] = cells["holdout_id"] = cells["train"]
+    cells["reselection"] = cells["holdout_ood"]
+    return cells
 
 
 def check_families(config: SplitSettings) -> dict[str, list[tuple[str, str]]]:
@@ -123,8 +155,11 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
 
 
 def read_items(path: Path) -> list[Item]:
-    """Read what `write_items` wrote. DataError names the file and line that is no item."""
+    """Read what `write_items` wrote; tasks of a user that are defined beside it become known. DataError names the file
+    and line that is no item.
+    """
     items = []
+    enter_beside(Path(path).parent)
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
         try:
             items.append(Item(**json.loads(line)))
@@ -141,7 +176,10 @@ def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
             family = get(name)
         except ConfigError as error:
             raise ConfigError(f"data.{key}: {error}") from error
-        found = [(family.name, depth) for depth in config.depths if depth in family.depths]
+        known = [depth for depth in config.depths if depth in family.depths]
+        if not set(family.depths) & set(DEPTHS):
+            known = list(family.depths)  # a user's rows have depths of their own
+        found = [(family.name, depth) for depth in known]
         if any(other == family.name for other, _ in cells):
             raise ConfigError(f"data.{key}: '{family.name}' stands twice; keep one")
         if not found:
@@ -150,23 +188,20 @@ def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
     return cells
 
 
-def _draw_split(split: str, cells: list[tuple[str, str]], size: int, seed: int, seen: set[str]) -> list[Item]:
-    """`size` items over the cells, the first cells taking the remainder; their prompts are added to `seen`."""
-    items = []
-    for index, (name, depth) in enumerate(cells):
-        family, wanted = get(name), size // len(cells) + (index < size % len(cells))
-        rng = stream(seed, 0, 0, f"dataset.{split}", name, depth)
-        drawn = 0
-        for _ in range(1000 + _DRAWS_PER_ITEM * wanted):
-            if drawn == wanted:
-                break
-            item = family.make(rng, depth)
-            prompt = canonical(item.prompt)
-            if prompt not in seen and reserved(prompt) == (split != "train"):
-                seen.add(prompt)
-                items.append(item)
-                drawn += 1
-        if drawn < wanted:
-            key = f"data.{split}_items" if split in ("train", "selection", "reselection") else "data.holdout_items"
-            raise DataError(f"{split}: cell {name}:{depth} has only {drawn} of {wanted} items; lower {key}")
+def _draw(split: str, name: str, depth: str, wanted: int, seed: int, seen: set[str]) -> list[Item]:
+    """`wanted` drawn items of a cell; their prompts are added to `seen`."""
+    family = get(name)
+    items: list[Item] = []
+    rng = stream(seed, 0, 0, f"dataset.{split}", name, depth)
+    for _ in range(1000 + _DRAWS_PER_ITEM * wanted):
+        if len(items) == wanted:
+            break
+        item = family.make(rng, depth)
+        prompt = canonical(item.prompt)
+        if prompt not in seen and reserved(prompt) == (split != "train"):
+            seen.add(prompt)
+            items.append(item)
+    if len(items) < wanted:
+        key = f"data.{split}_items" if split in ("train", "selection", "reselection") else "data.holdout_items"
+        raise DataError(f"{split}: cell {name}:{depth} has only {len(items)} of {wanted} items; lower {key}")
     return items

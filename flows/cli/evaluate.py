@@ -40,8 +40,8 @@ def evaluate(
     from evolora_core.errors import ConfigError
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.language.holdouts import read_holdout
+    from evolora_core.language.tasks.own import enter_beside
 
-    items = read_holdout(holdout)
     if organelle is not None and run is None:
         raise ConfigError("--organelle: name the run that it lives in with --run")
     if routing and run is None:
@@ -49,6 +49,9 @@ def evaluate(
     routing = routing or "family"
     home = prepare_home()
     entry, suite = find(home, run) if run else (None, {})
+    if entry:
+        enter_beside(datasets_of(home, entry))  # the file may ask for a task of the run's suite
+    items = read_holdout(holdout)
     word = host or suite.get("host", "nano")
     if entry:
         check_host(home, entry, word)
@@ -112,13 +115,23 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> "Trained
     if own.exists():
         classifier = read_classifier(folder / FILE) if routing == "learned" else None
         return TrainedRun(entry.run_id, population, slots, read_routes(own), classifier=classifier)
-    datasets = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
-    splits = folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / datasets
     chosen = [read_routes(path).accuracy for path in sorted(folder.glob("routes-*.json"))]
     asked = {int(slot) for accuracy in chosen for given in accuracy.values() for slot in given} - {HOST}
     return TrainedRun(
-        entry.run_id, population, slots, None, read_items(splits / "selection.jsonl"), shortlist=sorted(asked)
+        entry.run_id,
+        population,
+        slots,
+        None,
+        read_items(datasets_of(home, entry) / "selection.jsonl"),
+        shortlist=sorted(asked),
     )
+
+
+def datasets_of(home: Path, entry: "Entry") -> Path:
+    """The folder with the splits of a run."""
+    folder = home / entry.folder
+    identity: str = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
+    return folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / identity
 
 
 def check_host(home: Path, entry: "Entry", word: str) -> None:

@@ -1,32 +1,51 @@
-"""Families by name. A family's module is imported when it is first asked for, and no other is."""
+"""Families by name. A family's module is imported when it is first asked for, and no other is.
 
-from collections.abc import Iterable
+Tasks of a user are families too. They are entered by whoever reads the suite or the items that name them, for the
+thread at hand: two suites may call different tasks by one name.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from contextvars import ContextVar
 from difflib import get_close_matches
 from importlib import import_module
+from types import MappingProxyType
 
 from evolora_core.errors import ConfigError
 from evolora_core.language.families.base import Family, Grade, Item
 from evolora_core.language.families.names import ALIASES, MODULES
 
+TASKS = "evolora_core.language.tasks.verifiers"  # the module that grades tasks of a user
+_entered: ContextVar[Mapping[str, Family]] = ContextVar("_entered", default=MappingProxyType({}))
+
+
+def enter(families: Iterable[Family]) -> None:
+    """Make tasks of a user known by their names."""
+    _entered.set({**_entered.get(), **{family.name: family for family in families}})
+
 
 def full_name(name: str) -> str:
     """The name that items have, of a name or alias. ConfigError names the nearest one."""
     full = ALIASES.get(name, name)
-    if full not in MODULES:
-        near = get_close_matches(name, [*MODULES, *ALIASES], n=1, cutoff=0.5)
-        mend = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join(MODULES)}"
+    own = _entered.get()
+    if full not in MODULES and full not in own:
+        near = get_close_matches(name, [*own, *MODULES, *ALIASES], n=1, cutoff=0.5)
+        mend = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join([*own, *MODULES])}"
         raise ConfigError(f"unknown family '{name}': {mend}")
     return full
 
 
-def modules_of(names: Iterable[str]) -> list[str]:
-    """The modules of families, for the identity of a stage that uses them. ConfigError as in `full_name`."""
-    return sorted({MODULES[full_name(name)] for name in names})
+def modules_of(names: Iterable[str], tasks: Collection[str] = ()) -> list[str]:
+    """The modules of families, for the identity of a stage that uses them; `tasks` are names of tasks of a user.
+    ConfigError as in `full_name`.
+    """
+    return sorted({TASKS if name in tasks else MODULES[full_name(name)] for name in names})
 
 
 def get(name: str) -> Family:
     """The family of that name or alias. ConfigError as in `full_name`."""
-    family: Family = import_module(MODULES[full_name(name)]).FAMILY
+    full = full_name(name)
+    own = _entered.get().get(full)
+    family: Family = own or import_module(MODULES[full]).FAMILY
     return family
 
 

@@ -9,9 +9,13 @@ from pydantic import Field, field_validator, model_validator
 
 from evolora_core.engine.stage import SHARED, WHOLE
 from evolora_core.engine.strict import LATER, load_yaml
+from evolora_core.errors import ConfigError
 from evolora_core.language.data import DataConfig
 from evolora_core.language.datasets import check_families
 from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.families.registry import full_name, modules_of
+from evolora_core.language.tasks.own import enter_tasks
+from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
 from evolora_core.searches.adapters.settings.arms import ArmConfig, changed, leaves
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -61,6 +65,9 @@ class SuiteConfig(Experiment):
         {},
         description="conditions of your own, by name; the name `single` (or another kind's) gives that condition "
         "settings of its own",
+    )
+    tasks: list[TaskConfig] = Field(
+        [], max_length=100, json_schema_extra=LATER, description="families of your own, which `data` may name"
     )
     data: DataConfig = Field(description="families and splits")
     decoding: DecodingConfig = Field(DecodingConfig(), description="decoding, the same for every arm")
@@ -214,6 +221,33 @@ class SuiteConfig(Experiment):
         if own and name != self.budget_of and "generations" in given:
             raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")
 
+    @model_validator(mode="after")
+    def _own_tasks(self) -> "SuiteConfig":
+        names = [task.name for task in self.tasks]
+        used = {*self.data.train_families, *self.data.ood_families, *self.data.retention_families}
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise ValueError(f"tasks: {name!r} stands twice; give one another name")
+            if name not in used:
+                raise ValueError(f"tasks: no list of `data` names {name!r}; add it there, or take it out here")
+        return self
+
+    def modules_of(self, *lists: Sequence[str]) -> list[str]:
+        """The modules of families, tasks of a user among them, for the identity of a stage."""
+        return modules_of([name for own in lists for name in own], [task.name for task in self.tasks])
+
+    def full_names(self, names: Sequence[str]) -> list[str]:
+        """The names that items of these families have."""
+        own = {task.name for task in self.tasks}
+        return [name if name in own else full_name(name) for name in names]
+
+    def learns_from_gold(self, condition: str) -> bool:
+        """Whether a condition needs the right answers that items come with."""
+        if self.kind(condition).sees_gold:
+            return True
+        settings = [self.settings(condition)] if self.kind(condition).section else []
+        return any(isinstance(own, EcologyConfig) and own.plasticity.rule == "gold" for own in settings)
+
     @property
     def trained_routings(self) -> list[str]:
         """The routers that a training stage chooses routes for: all but the one that chooses at the evaluation."""
@@ -262,5 +296,14 @@ def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:
 
 
 def check(suite: SuiteConfig) -> None:
-    """Refuse families that do not exist or have too few items. Raises ConfigError."""
+    """Refuse families that do not exist or have too few items, and tasks of a user in which something is wrong. Raises
+    ConfigError.
+    """
+    unlabelled = enter_tasks(suite.tasks)
     check_families(suite.data)
+    for condition in suite.conditions:
+        if unlabelled & {*suite.data.train_families} and suite.learns_from_gold(condition):
+            raise ConfigError(
+                f"conditions: {condition!r} learns from right answers, and task {min(unlabelled)!r} has rows without "
+                "one; take the condition out, or name a column with answers"
+            )

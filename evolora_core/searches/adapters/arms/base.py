@@ -7,7 +7,6 @@ from pydantic import BaseModel
 from evolora_core.engine.stage import StageRequest, StageResult, Suite, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
-from evolora_core.language.families.registry import full_name, modules_of
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.experiment import SuiteConfig
@@ -38,7 +37,7 @@ def common(config: "SuiteConfig") -> dict[str, Any]:
     return {
         "decoding": config.decoding,
         "routings": config.trained_routings,
-        "arrivals": [full_name(name) for name in data.train_families] if data.arrivals else [],
+        "arrivals": config.full_names(data.train_families) if data.arrivals else [],
     }
 
 
@@ -72,7 +71,7 @@ def training_request(
         arm,
         seed,
         entry=entry,
-        also=modules_of(suite.config.data.train_families),
+        also=suite.config.modules_of(suite.config.data.train_families),
         config=asked,
         inputs={"datasets": datasets, "prices": prices},
     )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 from pydantic import BaseModel
 
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.language.families.registry import modules_of
 from evolora_core.searches.adapters.arms.base import Training, budget_from, chosen_trial, common
 from evolora_core.searches.adapters.ecology.regimes.names import REGIMES
 from evolora_core.searches.adapters.ecology.rules.names import RULES
@@ -140,7 +139,7 @@ def _request(
         arm,
         seed,
         entry=__name__,
-        also=[*modules_of(suite.config.data.train_families), *uses(run)],
+        also=[*suite.config.modules_of(suite.config.data.train_families), *uses(run)],
         config=run,
         inputs=inputs,
         horizon=horizon,

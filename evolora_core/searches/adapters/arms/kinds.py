@@ -15,6 +15,7 @@ class Kind:
     leads             whether it can be the condition whose compute is the budget of the others: it ends of itself
     peopled           whether it needs a founder for each family
     follows_arrivals  whether it can be trained where families come one after another
+    sees_gold         whether it learns from right answers that items come with
     verifier_may_err  whether what it hears is the verifier that errs, or no verifier at all
     mapped_against    kinds with which the map compares it
     """
@@ -25,6 +26,7 @@ class Kind:
     leads: bool = False
     peopled: bool = False
     follows_arrivals: bool = False
+    sees_gold: bool = False
     verifier_may_err: bool = True
     mapped_against: tuple[str, ...] = ()
 
@@ -43,7 +45,7 @@ KINDS: dict[str, Kind] = {
             follows_arrivals=True,
             mapped_against=("sft", "single"),
         ),
-        Kind("sft", "sft", ("#D55E00", "D"), follows_arrivals=True),
+        Kind("sft", "sft", ("#D55E00", "D"), follows_arrivals=True, sees_gold=True),
         Kind("es", "es", verifier_may_err=False),
         Kind("grpo", "grpo", verifier_may_err=False),
     )

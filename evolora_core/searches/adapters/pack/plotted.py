@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from evolora_core.language.families.registry import get
+from evolora_core.language.families.registry import full_name
 from evolora_core.language.splits import TITLES
 from evolora_core.report.sections import Config
 from evolora_core.report.stored import StoredSuite
@@ -122,7 +122,7 @@ def trained_splits(rows: pd.DataFrame, config: Config) -> tuple[pd.DataFrame, st
     """
     if headline(config) not in BY_FAMILY:
         return rows, ""
-    trained = {get(family).name for family in config["data"]["train_families"]}
+    trained = _families(config, "train_families")
     left_out = [str(split) for split, own in rows.groupby("split") if trained.isdisjoint(own["family"])]
     words = " and ".join(words for split, words in TITLES.items() if split in left_out)
     return _without(rows, "split", left_out, f"; {words}: the host's, as no arm has these families")
@@ -130,9 +130,7 @@ def trained_splits(rows: pd.DataFrame, config: Config) -> tuple[pd.DataFrame, st
 
 def informative_routings(rows: pd.DataFrame, config: Config) -> tuple[pd.DataFrame, str]:
     """The rows of routers under which an arm can forget: one by family retains what nobody trained on."""
-    trained, retained = (
-        {get(family).name for family in config["data"][kind]} for kind in ("train_families", "retention_families")
-    )
+    trained, retained = (_families(config, kind) for kind in ("train_families", "retention_families"))
     left_out = BY_FAMILY if trained.isdisjoint(retained) else ()
     return _without(rows, "routing", left_out, "; routed by family, retention is the host's")
 
@@ -141,3 +139,9 @@ def _without(rows: pd.DataFrame, column: str, left_out: Collection[str], note: s
     """The other panels, with the note; all of them if none would be left."""
     kept = rows[~rows[column].isin(list(left_out))]
     return (rows, "") if kept.empty or len(kept) == len(rows) else (kept, note)
+
+
+def _families(config: Mapping[str, Any], key: str) -> set[str]:
+    """The names that items of a list of families have. A task of a user has no other name."""
+    own = {task["name"] for task in config.get("tasks", [])}
+    return {name if name in own else full_name(name) for name in config["data"][key]}

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, Suite, Work, stage_request
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 from evolora_core.engine.tables import write_table
 from evolora_core.language.data import DataConfig
 from evolora_core.language.datasets import build_splits, check_disjoint, write_items
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import modules_of
+from evolora_core.language.tasks.own import Definition, define, enter_beside, pools_of, write_definitions
+from evolora_core.language.tasks.settings import TaskConfig
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.experiment import SuiteConfig
@@ -25,36 +26,38 @@ class Splits(Strict):
     """What the splits depend on."""
 
     data: DataConfig
+    tasks: list[TaskConfig] = Field([], json_schema_extra=LATER)
+    definitions: list[Definition] = Field([], json_schema_extra=LATER)  # of the tasks
 
 
 class Sizes(RootModel[dict[str, int]]):
     """Items by split."""
 
 
-def families(data: DataConfig) -> list[str]:
-    """The modules of all families of a suite."""
-    return modules_of([*data.train_families, *data.ood_families, *data.retention_families])
-
-
 def request(suite: "Suite[SuiteConfig]", seed: int) -> StageRequest:
     """Build the splits of `seed`."""
-    data = suite.config.data
+    data, tasks = suite.config.data, suite.config.tasks
     return stage_request(
         suite,
         "datasets",
         SHARED,
         seed,
         entry=__name__,
-        also=families(data),
-        config=Splits(data=data),
+        also=suite.config.modules_of(data.train_families, data.ood_families, data.retention_families),
+        config=Splits(data=data, tasks=tasks, definitions=[define(task) for task in tasks]),
         inputs={},
         uses_host=False,
     )
 
 
 def make(work: Work[Splits]) -> Made[Sizes]:
-    """Leaves SPLIT.jsonl and the tables `splits` and `leaks`. DataError if anything leaks."""
-    splits = build_splits(work.config.data, work.seed)
+    """Leaves SPLIT.jsonl, what grades tasks of a user, and the tables `splits` and `leaks`. DataError if anything
+    leaks.
+    """
+    own = work.config
+    write_definitions(work.folder, own.definitions)
+    enter_beside(work.folder)
+    splits = build_splits(own.data, work.seed, pools_of(own.tasks, own.definitions))
     write_table(work.folder, "leaks", check_disjoint(splits))
     write_table(work.folder, "splits", split_rows(splits))
     for name, items in splits.items():

@@ -10,7 +10,6 @@ from pydantic import BaseModel, JsonValue
 from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
-from evolora_core.searches.adapters.stages.datasets import families
 
 if TYPE_CHECKING:
     from evolora_core.language.hosts.host import Host
@@ -46,7 +45,7 @@ def request(
     suite: "Suite[SuiteConfig]", condition: str, seed: int, *, datasets: StageResult, trained: StageResult | None = None
 ) -> StageRequest:
     """Evaluate `condition`, whose adapters are in `trained` (None: the bare host)."""
-    asked = suite.config.evaluation
+    asked, data = suite.config.evaluation, suite.config.data
     strengths = sorted({1.0, *asked.strengths}) if trained else [0.0]
     return stage_request(
         suite,
@@ -54,7 +53,7 @@ def request(
         condition,
         seed,
         entry=__name__,
-        also=families(suite.config.data),
+        also=suite.config.modules_of(data.train_families, data.ood_families, data.retention_families),
         config=Evaluation(
             condition=condition,
             routings=list(asked.routings) if trained else [],

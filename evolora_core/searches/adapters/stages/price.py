@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
-from evolora_core.language.families.registry import modules_of
 from evolora_core.lora.answering.practice import Practice
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def request(suite: "Suite[SuiteConfig]", arm: str, seed: int, *, datasets: Stage
         SHARED,
         seed,
         entry=__name__,
-        also=modules_of(suite.config.data.train_families),
+        also=suite.config.modules_of(suite.config.data.train_families),
         config=Pricing(decoding=suite.config.decoding, practice=settings.practice),
         inputs={"datasets": datasets},
     )

@@ -14,7 +14,6 @@ from pydantic import BaseModel, SerializeAsAny
 
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Changes, Strict
-from evolora_core.language.families.registry import modules_of
 from evolora_core.searches.adapters.arms.base import Choice, Training
 from evolora_core.searches.adapters.trials import Spent, best_trials, trial_budget
 
@@ -73,7 +72,7 @@ def request_trial(
         "tuning",
         seed,
         entry=__name__,
-        also=[by.module, *by.uses(training), *modules_of(suite.config.data.train_families)],
+        also=[by.module, *by.uses(training), *suite.config.modules_of(suite.config.data.train_families)],
         config=Trial(
             arm=arm,
             trial=trial,

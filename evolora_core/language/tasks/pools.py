@@ -1,0 +1,154 @@
+"""The rows of a task's data set as items, read with `datasets` and checked before anything is computed."""
+
+import json
+import math
+import string
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from evolora_core.errors import ConfigError, DataError
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.canonical import canonical
+from evolora_core.language.tasks.settings import TaskConfig
+from evolora_core.language.tasks.verifiers import Verifier
+
+ALIKE = "all"  # the depth of rows of which nothing says how hard they are
+MOST_DEPTHS = 20  # a column of more values is none that says how hard a row is
+LONGEST_PROMPT = 100_000  # characters
+_READERS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The items of a task. parts: by part, where the data set is split; under "" where it is not."""
+
+    parts: Mapping[str, tuple[Item, ...]]
+    digest: str
+
+    @property
+    def depths(self) -> tuple[str, ...]:
+        """The depths that occur, sorted."""
+        return tuple(sorted({item.depth for items in self.parts.values() for item in items}))
+
+
+def read_pool(task: TaskConfig) -> Pool:
+    """Read and check the rows of a task. ConfigError names the task, the column or row, and the mend.
+
+    What was read is kept as long as its file is the same.
+    """
+    return _read(task.model_dump_json(), _stamp(task.local))
+
+
+def _stamp(path: Path | None) -> tuple[tuple[str, int, int], ...]:
+    """What changes when local files change: names, sizes, times."""
+    files = (
+        [] if path is None else [path] if path.is_file() else sorted(own for own in path.rglob("*") if own.is_file())
+    )
+    return tuple((str(own), own.stat().st_size, own.stat().st_mtime_ns) for own in files)
+
+
+@lru_cache(maxsize=32)
+def _read(document: str, _: tuple[tuple[str, int, int], ...]) -> Pool:
+    task = TaskConfig.model_validate_json(document)
+    assert task.verifier is not None
+    parts: dict[str, tuple[Item, ...]] = {}
+    known: dict[str, str] = {}  # canonical prompt -> where it stands
+    asked: list[tuple[str, str | None]] = [*task.splits.items()] if task.splits else [("", None)]
+    for part, split in asked:
+        rows = _rows(task, split)
+        parts[part] = tuple(_items(task, task.verifier, rows, split or "", known))
+    if len({item.depth for items in parts.values() for item in items}) > MOST_DEPTHS:
+        raise ConfigError(
+            f"tasks.{task.name}.depth: column {task.depth!r} has more than {MOST_DEPTHS} values; name one that says "
+            "how hard a row is, or leave it out"
+        )
+    lines = [[part, asdict(item)] for part, items in parts.items() for item in items]
+    text = json.dumps(lines, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return Pool(parts, blake2b(text.encode(), digest_size=8).hexdigest())
+
+
+def _rows(task: TaskConfig, split: str | None) -> Any:
+    """The rows of a split; all of them where none is named."""
+    import datasets
+
+    assert task.data is not None
+    path = task.local
+    reader = _READERS.get(path.suffix.lower()) if path and path.is_file() else None
+    if path is None and (task.data.startswith(("/", ".", "~")) or Path(task.data).suffix.lower() in _READERS):
+        raise ConfigError(f"tasks.{task.name}.data: {task.data}: no such file; name one that exists")
+    if path is not None and path.is_file() and reader is None:
+        raise ConfigError(
+            f"tasks.{task.name}.data: {path.name} is none of {', '.join(_READERS)}; save the rows in one of these"
+        )
+    datasets.disable_progress_bars()
+    try:
+        if reader is not None:
+            found = datasets.load_dataset(reader, data_files=str(path))
+        else:
+            found = datasets.load_dataset(str(path or task.data), task.subset)
+    except Exception as error:  # offline, no such set, a damaged file: one line says it, whichever class it has
+        reason = " ".join(str(error.__cause__ or error).split())[:200]
+        raise ConfigError(
+            f"tasks.{task.name}.data: {task.data}: cannot be read ({type(error).__name__}: {reason})"
+        ) from error
+    if split is None:
+        return datasets.concatenate_datasets([found[name] for name in found])
+    if split not in found:
+        raise ConfigError(f"tasks.{task.name}.splits: {task.data} has no split {split!r} but {', '.join(found)}")
+    return found[split]
+
+
+def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: dict[str, str]) -> list[Item]:
+    columns = {"prompt": _columns(task.prompt), "answer": [task.answer] if task.answer else []}
+    columns["depth"] = [task.depth] if task.depth else []
+    for key, names in columns.items():
+        for name in names:
+            if name not in rows.column_names:
+                raise ConfigError(
+                    f"tasks.{task.name}.{key}: {task.data} has no column {name!r} but {', '.join(rows.column_names)}"
+                )
+    found = []
+    for number, row in enumerate(rows, start=1):
+        where = f"tasks.{task.name}: {task.data}: row {number}{f' of {split}' if split else ''}"
+        prompt = task.prompt.format_map(row) if "{" in task.prompt else row[task.prompt]
+        if not isinstance(prompt, str) or not prompt.strip():
+            raise ConfigError(f"{where}: the prompt is empty; take the row out")
+        if len(prompt) > LONGEST_PROMPT:
+            raise ConfigError(f"{where}: the prompt has more than {LONGEST_PROMPT} characters; shorten it")
+        text = canonical(prompt)
+        if text in known:
+            raise ConfigError(f"{where}: has the prompt of {known[text]}; keep one of them")
+        known[text] = f"row {number}{f' of {split}' if split else ''}"
+        target = _plain(row[task.answer]) if task.answer else None
+        if target is None and verifier.labelled:
+            raise ConfigError(f"{where}: has no answer, and the verifier {verifier.kind} needs one")
+        if complaint := verifier.complaint(target):
+            raise ConfigError(f"{where}: the answer {str(target)[:60]!r} {complaint}")
+        if verifier.has_gold(target) and not verifier.verify(target, verifier.gold(target)).correct:
+            raise ConfigError(f"{where}: the verifier refuses the row's own answer {str(target)[:60]!r}")
+        depth = str(row[task.depth]) if task.depth else ALIKE
+        digest = blake2b(text.encode(), digest_size=6).hexdigest()
+        found.append(Item(prompt, target, task.name, depth, f"{task.name}:{depth}:{digest}"))
+    if not found:
+        raise DataError(f"tasks.{task.name}: {task.data} has no rows{f' in {split}' if split else ''}")
+    return found
+
+
+def _columns(prompt: str) -> list[str]:
+    """The columns of a prompt: one, or those of a template."""
+    if "{" not in prompt:
+        return [prompt]
+    return [name for _, name, _, _ in string.Formatter().parse(prompt) if name]
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON: a number of a table that has gaps is a float, and a gap is None."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return int(value) if value.is_integer() else value
+    return value if isinstance(value, str | int | bool | list | dict) or value is None else str(value)

@@ -1,0 +1,67 @@
+"""The section of a suite that brings tasks of a user."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evolora_core.engine.strict import Strict
+from evolora_core.language.families.names import ALIASES, MODULES
+from evolora_core.language.tasks.verifiers import AnyVerifier
+
+Part = Literal["train", "selection", "holdout"]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*([.-][a-z0-9_]+)*$", max_length=60)]
+Column = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class TaskConfig(Strict):
+    """A family of your own: rows of a data set with a verifier, or a Python file with a FAMILY."""
+
+    name: Name = Field(description="how the family is called, in `data` and in every table")
+    file: str | None = Field(
+        None, min_length=1, max_length=1000, description="Python file with a FAMILY, as docs/extending.md shows"
+    )
+    data: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="what `datasets` reads: a file (.jsonl, .csv, .parquet), a folder, or the id of a set of the hub",
+    )
+    subset: str | None = Field(None, max_length=200, description="configuration of the data set, where it has several")
+    splits: dict[Part, str] | None = Field(
+        None,
+        min_length=1,
+        description="which split of the data set each part is made of; none: all rows are one pool, cut by prompt",
+    )
+    prompt: Column = Field(
+        "prompt", description="column of the prompt, or a template of columns: `{title}: {question}`"
+    )
+    answer: Column | None = Field(
+        "answer", description="column of the right answer; null: there is none, and the verifier needs none"
+    )
+    depth: Column | None = Field(None, description="column that says how hard a row is; none: all rows are alike")
+    verifier: AnyVerifier | None = Field(None, description="how an answer is graded, with its settings")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.name in MODULES or self.name in ALIASES:
+            raise ValueError(f"name: {self.name} is a family of this project; choose another name")
+        if (self.file is None) == (self.data is None):
+            raise ValueError(f"{self.name}: give either `data` with a `verifier`, or a `file`")
+        if self.file is not None:
+            fields = type(self).model_fields
+            given = [key for key in fields if key not in ("name", "file") and getattr(self, key) != fields[key].default]
+            if given:
+                raise ValueError(f"{self.name}: {given[0]} says something of rows, and the task is a file")
+            return self
+        if self.verifier is None:
+            raise ValueError(f"{self.name}: how are answers graded? add `verifier: {{kind: exact}}`, or another kind")
+        if self.answer is None and self.verifier.labelled:
+            raise ValueError(f"{self.name}: the verifier {self.verifier.kind} needs answers; name their column")
+        return self
+
+    @property
+    def local(self) -> Path | None:
+        """The file or folder of the data, where it is one."""
+        path = Path(self.data or "")
+        return path if self.data and path.exists() else None

@@ -1,0 +1,96 @@
+"""Tasks of a user as families: Python files that are examined, definitions that are kept beside items."""
+
+from pathlib import Path
+
+import pytest
+
+from evolora_core.errors import ConfigError, DataError
+from evolora_core.language.datasets import read_items, write_items
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import enter, get, gold, grade
+from evolora_core.language.tasks.own import define, enter_tasks, family_of, pools_of, write_definitions
+from evolora_core.language.tasks.settings import TaskConfig
+
+EXAMPLE = Path(__file__).parents[3] / "configs" / "tasks" / "rotate.py"
+SOURCE = EXAMPLE.read_text()
+
+
+def python(path: Path, source: str = SOURCE, name: str = "string.rotate") -> TaskConfig:
+    path.write_text(source)
+    return TaskConfig(name=name, file=str(path))
+
+
+def rows(path: Path, count: int = 12) -> TaskConfig:
+    path.write_text("prompt,answer\n" + "".join(f"{n} plus one?,{n + 1}\n" for n in range(count)))
+    return TaskConfig.model_validate({"name": "plus", "data": str(path), "verifier": {"kind": "number"}})
+
+
+def test_a_python_family_is_one_like_ours(tmp_path: Path) -> None:
+    enter_tasks([python(tmp_path / "rotate.py")])
+    item = Item("Move the first letter to the end: a b c d", "abcd", "string.rotate", "short", "1")
+    assert gold(item) == "bcda" and grade(item, "b c d a").correct and not grade(item, "abcd").correct
+    assert get("string.rotate").depths == ("short", "medium", "long")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("import re\n", "import re\nimport nothing_of_that_name\n", "fails to load (ModuleNotFoundError"),
+        ("FAMILY = ", "OTHER = ", "has no FAMILY"),
+        ('Family("string.rotate"', 'Family("string.other"', "its FAMILY is called 'string.other'"),
+        ("return text[1:] + text[0]", "return text", "`solve` says"),
+        ("if found else NO_ANSWER", "if not found else NO_ANSWER", "`verify` refuses the right answer"),
+        (
+            "    found = extract_letters(answer)",
+            "    return Grade(1.0, True, '')\n    found = extract_letters(answer)",
+            "answers to other items",
+        ),
+        ('rng.integers(26, size=LENGTHS[depth])', "rng.integers(1, size=LENGTHS[depth])", "hardly any different items"),
+        ("    text = str(target)\n", "    text = str(target) + 1\n", "`solution` fails (TypeError"),
+        ("target.isalpha() else", "target.isdigit() else", "`complaint` refuses the target"),
+    ],
+)  # fmt: skip
+def test_a_faulty_python_family_is_refused_in_one_line(before: str, after: str, words: str, tmp_path: Path) -> None:
+    assert SOURCE.count(before) == 1
+    with pytest.raises(ConfigError) as error:
+        enter_tasks([python(tmp_path / "rotate.py", SOURCE.replace(before, after))])
+    assert words in str(error.value) and "\n" not in str(error.value)
+    assert str(error.value).startswith("tasks.string.rotate.file")
+
+
+def test_its_text_is_what_it_is(tmp_path: Path) -> None:
+    one = define(python(tmp_path / "one.py"))
+    two = define(python(tmp_path / "two.py"))
+    other = define(python(tmp_path / "one.py", SOURCE.replace('"long": 9', '"long": 10')))
+    assert one == two != other  # a place is no part of an identity, a text is
+
+
+def test_definitions_travel_with_the_items(tmp_path: Path) -> None:
+    tasks = [rows(tmp_path / "rows.csv"), python(tmp_path / "rotate.py")]
+    definitions = [define(task) for task in tasks]
+    folder = tmp_path / "datasets"
+    folder.mkdir()
+    write_definitions(folder, definitions)
+    write_items(folder / "train.jsonl", [Item("3 plus one?", 4, "plus", "all", "1")])
+    enter([])  # what another suite of this process calls `plus` is replaced
+    (item,) = read_items(folder / "train.jsonl")
+    assert grade(item, "It is 4.").correct and not grade(item, "5").correct and gold(item) == "4"
+    assert get("string.rotate").solve("Move the first letter to the end: a b") == "ba"
+
+
+def test_rows_that_changed_meanwhile_are_not_taken(tmp_path: Path) -> None:
+    task = rows(tmp_path / "rows.csv")
+    definition = define(task)
+    assert [*pools_of([task], [definition])] == ["plus"]
+    rows(tmp_path / "rows.csv", 13)
+    with pytest.raises(DataError, match="its rows have changed since the suite was started"):
+        pools_of([task], [definition])
+
+
+def test_items_without_an_answer_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "a code"}\n{"prompt": "another"}\n')
+    settings = {"name": "codes", "data": str(tmp_path / "rows.jsonl"), "answer": None}
+    task = TaskConfig.model_validate(settings | {"verifier": {"kind": "regex", "pattern": "[A-Z]{3}"}})
+    assert enter_tasks([task]) == {"codes"}
+    family = family_of(define(task))
+    assert family.grade(Item("a code", None, "codes", "all", "1"), "ABC").correct

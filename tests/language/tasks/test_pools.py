@@ -1,0 +1,155 @@
+"""Rows of a user: read, checked, and cut into splits."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evolora_core.errors import ConfigError, DataError
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.canonical import canonical
+from evolora_core.language.tasks.cutting import take
+from evolora_core.language.tasks.pools import ALIKE, Pool, read_pool
+from evolora_core.language.tasks.settings import TaskConfig
+
+ROWS = [{"prompt": f"{n} plus one?", "answer": n + 1, "level": "hard" if n % 2 else "easy"} for n in range(30)]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def task(data: Path | str, **changes: Any) -> TaskConfig:
+    return TaskConfig.model_validate({"name": "plus", "data": str(data), "verifier": {"kind": "number"}} | changes)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_rows_of_every_form_are_the_same_items(suffix: str, tmp_path: Path) -> None:
+    found = read_pool(task(write(tmp_path / f"rows.{suffix}", ROWS)))
+    items = found.parts[""]
+    assert [(item.prompt, item.target, item.depth) for item in items[:2]] == [
+        ("0 plus one?", 1, ALIKE), ("1 plus one?", 2, ALIKE),
+    ]  # fmt: skip
+    assert len({item.task_id for item in items}) == len(ROWS) and found.depths == (ALIKE,)
+    other = read_pool(task(write(tmp_path / "other.csv", ROWS)))
+    assert other.digest == found.digest  # of what is in it, wherever it lies
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", ROWS)
+    before = read_pool(task(path))
+    write(path, [*ROWS, {"prompt": "100 plus one?", "answer": 101, "level": "easy"}])
+    after = read_pool(task(path))
+    assert len(after.parts[""]) == len(ROWS) + 1 and after.digest != before.digest
+
+
+def test_columns_depths_and_templates(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.csv", [{"a": n, "b": 2, "sum": n + 2, "level": n % 3} for n in range(9)])
+    found = read_pool(task(path, prompt="{a} and {b}?", answer="sum", depth="level"))
+    assert (
+        found.depths == ("0", "1", "2") and found.parts[""][4].prompt == "4 and 2?" and found.parts[""][4].target == 6
+    )
+
+
+def test_given_splits_are_kept(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", ROWS[:20])
+    write(tmp_path / "test.jsonl", ROWS[20:])
+    found = read_pool(task(tmp_path, splits={"train": "train", "holdout": "test"}))
+    assert {part: len(items) for part, items in found.parts.items()} == {"train": 20, "holdout": 10}
+    write(tmp_path / "test.jsonl", ROWS[19:])
+    with pytest.raises(ConfigError, match=r"row 1 of test: has the prompt of row 20 of train; keep one of them"):
+        read_pool(task(tmp_path, splits={"train": "train", "holdout": "test"}))
+    with pytest.raises(ConfigError, match=r"has no split 'dev' but train, test"):
+        read_pool(task(tmp_path, splits={"train": "train", "holdout": "dev"}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "words"),
+    [
+        (ROWS, {"prompt": "question"}, "prompt: .* has no column 'question' but prompt, answer, level"),
+        (ROWS, {"prompt": "{title}?"}, "prompt: .* has no column 'title' but"),
+        (ROWS, {"answer": "label"}, "answer: .* has no column 'label' but"),
+        ([{"prompt": " ", "answer": 1}], {}, "row 1: the prompt is empty"),
+        ([*ROWS, ROWS[3] | {"prompt": "3  PLUS one?"}], {}, "row 31: has the prompt of row 4; keep one of them"),
+        ([ROWS[0] | {"answer": "many"}], {}, "row 1: the answer 'many' must be a number"),
+        ([ROWS[0], ROWS[1] | {"answer": None}], {}, "row 2: has no answer, and the verifier number needs one"),
+        (
+            [{"prompt": f"{n}", "answer": 1, "level": f"{n}"} for n in range(30)],
+            {"depth": "level"},
+            "depth: column 'level' has more than 20 values",
+        ),
+    ],
+)
+def test_what_is_wrong_with_rows_is_one_line(
+    rows: list[dict[str, Any]], changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=words) as error:
+        read_pool(task(write(tmp_path / "rows.jsonl", rows), **changes))
+    assert "\n" not in str(error.value) and str(error.value).startswith("tasks.plus")
+
+
+def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "a"\nno json')
+    (tmp_path / "rows.txt").write_text("a")
+    for data, words in (
+        (tmp_path / "rows.jsonl", "cannot be read"),
+        (tmp_path / "rows.txt", "rows.txt is none of .jsonl"),
+        ("/nowhere/rows.csv", "no such file"),
+        ("rows.csv", "no such file"),
+    ):
+        with pytest.raises(ConfigError, match=words) as error:
+            read_pool(task(data))
+        assert "\n" not in str(error.value)
+
+
+def pool(count: int) -> Pool:
+    items = tuple(Item(f"prompt {n}", n, "own", ALIKE, f"own:{n}") for n in range(count))
+    return Pool({"": items}, "0")
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(20, 200), st.integers(1, 60), st.integers(1, 30), st.lists(st.integers(0, 9), min_size=2, max_size=3)
+)
+def test_no_seed_trains_on_what_another_holds_out(count: int, train: int, held: int, seeds: list[int]) -> None:
+    own = pool(count)
+    trained: set[str] = set()
+    asked: set[str] = set()
+    for seed in seeds:
+        seen: set[str] = set()
+        try:
+            for split, wanted in (("train", train), ("selection", held), ("holdout_id", held)):
+                found = take(own, split, "own", ALIKE, wanted, seed, seen, train, 2 * held)
+                assert len({item.prompt for item in found}) == wanted
+                (trained if split == "train" else asked).update(canonical(item.prompt) for item in found)
+        except DataError as error:
+            assert count < 2 * (train + 2 * held) and "missing" in str(error)
+            return
+        assert len(seen) == train + 2 * held  # no prompt in two splits
+    assert not trained & asked
+
+
+def test_all_rows_can_be_used_and_one_more_is_missed() -> None:
+    seen: set[str] = set()
+    for split, wanted in (("train", 60), ("selection", 20), ("holdout_id", 20)):
+        assert len(take(pool(100), split, "own", ALIKE, wanted, 3, seen, 60, 40)) == wanted
+    with pytest.raises(
+        DataError, match=r"selection: task own has 40 of 44 items; 4 are missing: bring more rows, or lower"
+    ):
+        take(pool(100), "selection", "own", ALIKE, 44, 3, set(), 60, 40)
+    with pytest.raises(DataError, match=r"train: task own has 60 of 61 items; 1 is missing: .* data.train_items"):
+        take(pool(100), "train", "own", ALIKE, 61, 3, set(), 60, 40)

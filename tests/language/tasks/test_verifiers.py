@@ -1,0 +1,141 @@
+"""The verifiers that a task may name: what they take, what they refuse, and what is wrong with a row."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from evolora_core.language.tasks.verifiers import AnyVerifier, Verifier, extract_json
+
+
+class Holder(BaseModel):
+    verifier: AnyVerifier
+
+
+def made(**settings: Any) -> Verifier:
+    found: Verifier = Holder.model_validate({"verifier": settings}).verifier
+    return found
+
+
+SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "right", "wrong"),
+    [
+        ({"kind": "exact"}, "Paris", ["paris", " Paris. ", "Answer: Paris", '"Paris"'], ["Paris is it", "Rome", "Par"]),
+        ({"kind": "exact", "case": True}, "Paris", ["Paris"], ["paris"]),
+        ({"kind": "exact"}, "two\nlines", ["two\nlines", "two lines"], ["two"]),
+        ({"kind": "number"}, 12, ["12", "It is 12.", "3 * 4 = 12", "twelve"], ["13", "1 2", "none"]),
+        ({"kind": "number"}, "0.5", ["0.5", "0.54"], ["0.56", "1"]),
+        ({"kind": "number", "tolerance": 2}, 100, ["98", "102"], ["97.9", "103"]),
+        ({"kind": "number", "relative": 0.1}, 200, ["181", "220"], ["179", "221"]),
+        ({"kind": "choice", "options": ["yes", "no", "not sure"]}, "no", ["No", "yes or no"], ["yes", "not sure"]),
+        ({"kind": "choice", "options": ["A", "B", "C"]}, "B", ["B", "(b)", "The answer is B"], ["A or C", "Bob"]),
+        ({"kind": "json"}, '{"a": 1}', ['{"a": 1}', '```json\n{ "a": 1 }\n```', 'so: {"a": 1}'], ['{"a": 2}', "[1]"]),
+        ({"kind": "json", "keys": ["a"]}, {"a": 1, "b": 2}, ['{"a": 1, "b": 3}'], ['{"b": 2}', "1"]),
+        ({"kind": "json", "schema": SCHEMA}, None, ['{"a": 3}'], ['{"a": "3"}', "{}", "text"]),
+        ({"kind": "regex", "pattern": r"[A-Z]{2}\d+"}, None, ["AB12", "`AB12`"], ["ab12", "AB12x"]),
+        ({"kind": "regex"}, r"\d{3}", ["123"], ["12", "1234"]),
+        ({"kind": "contains-all"}, "red, blue", ["Blue and RED"], ["red", "green"]),
+        ({"kind": "contains-all", "case": True}, ["Red"], ["a Red one"], ["red"]),
+    ],
+)  # fmt: skip
+def test_what_is_right_and_what_is_not(
+    settings: dict[str, Any], target: Any, right: list[str], wrong: list[str]
+) -> None:
+    verifier = made(**settings)
+    assert verifier.complaint(target) is None
+    assert [answer for answer in right if not verifier.verify(target, answer).correct] == []
+    assert [answer for answer in wrong if verifier.verify(target, answer).correct] == []
+    if verifier.has_gold(target):
+        assert verifier.verify(target, verifier.gold(target)).correct
+
+
+WORDS = st.text("abcdefg hij", min_size=1, max_size=12).filter(lambda text: text.strip())
+
+
+@given(WORDS, WORDS)
+def test_an_exact_answer_is_taken_and_another_refused(own: str, other: str) -> None:
+    verifier = made(kind="exact")
+    assert verifier.verify(own, verifier.gold(own)).correct
+    if own.split() != other.split():
+        assert not verifier.verify(own, verifier.gold(other)).correct
+
+
+@given(st.decimals(-10000, 10000, places=2), st.decimals(-10000, 10000, places=2))
+def test_a_number_is_taken_and_another_refused(own: Any, other: Any) -> None:
+    verifier = made(kind="number", tolerance=0.001)
+    assert verifier.verify(str(own), verifier.gold(str(own))).correct
+    assert verifier.verify(str(own), verifier.gold(str(other))).correct == (own == other)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text('abc{}[]"\\', max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.one_of(st.lists(JSON, max_size=3), st.dictionaries(st.text("ab", max_size=2), JSON, max_size=3)))
+def test_json_is_found_in_a_sentence(value: Any) -> None:
+    import json
+
+    for text in (json.dumps(value), f"It is {json.dumps(value)} I think", f"```\n{json.dumps(value, indent=1)}\n```"):
+        assert extract_json(text) == (value,)
+
+
+@given(st.text(max_size=60))
+def test_no_answer_is_too_strange(answer: str) -> None:
+    verifiers = [
+        (made(kind="exact"), "x"), (made(kind="number"), 1), (made(kind="choice", options=["a", "b"]), "a"),
+        (made(kind="json", schema=SCHEMA), None), (made(kind="regex", pattern="a+b"), None),
+        (made(kind="contains-all"), "a,b"),
+    ]  # fmt: skip
+    for verifier, target in verifiers:
+        grade = verifier.verify(target, answer)
+        assert 0 <= grade.score <= 1 and grade.correct in (True, False) and grade.correct <= (grade.score == 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "complaint"),
+    [
+        ({"kind": "exact"}, " ", "must be text"),
+        ({"kind": "exact"}, 3, "must be text"),
+        ({"kind": "number"}, "many", "must be a number"),
+        ({"kind": "choice", "options": ["a", "b"]}, "c", "must be one of a, b"),
+        ({"kind": "json"}, "{", "must be JSON"),
+        ({"kind": "json"}, None, "must be JSON; without a schema nothing else says what is right"),
+        ({"kind": "json", "keys": ["a"]}, "[]", "must be an object with a"),
+        ({"kind": "json", "schema": SCHEMA}, '{"a": "x"}', "does not fit the schema: 'x' is not of type 'integer'"),
+        ({"kind": "regex"}, "(", "must be a regular expression"),
+        ({"kind": "regex", "pattern": "a"}, "b", "does not fit the pattern"),
+        ({"kind": "contains-all"}, " , ", "must be words"),
+    ],
+)
+def test_what_is_wrong_with_a_row(settings: dict[str, Any], target: Any, complaint: str) -> None:
+    assert made(**settings).complaint(target) == complaint
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"kind": "similar"}, "choose from exact, number, choice, json, regex, contains-all"),
+        ({}, "choose from exact, number"),
+        ({"kind": "choice", "options": ["a", "A "]}, "two options are the same"),
+        ({"kind": "json", "schema": {"type": "thing"}}, "schema: 'thing' is not valid"),
+        ({"kind": "regex", "pattern": "("}, "no regular expression"),
+        ({"kind": "exact", "tolerance": 1}, "Extra inputs"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        made(**settings)
+
+
+def test_a_schema_fetches_nothing_and_a_pattern_ends() -> None:
+    away = made(kind="json", schema={"$ref": "http://localhost:1/schema.json"})
+    assert "refers to" in away.verify(None, "{}").reason
+    assert made(kind="regex", pattern="(a+)+b").verify(None, "a" * 40).reason in ("timeout", "wrong")

@@ -1,0 +1,84 @@
+"""Tasks of a user in a suite of the adapter search: what is refused, what a stage depends on, and a whole run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evolora_core.engine.run_index import SuiteId
+from evolora_core.engine.stage import Suite
+from evolora_core.errors import ConfigError
+from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
+from evolora_core.searches.adapters.stages import datasets
+
+ROOT = Path(__file__).parents[3]
+SHIPPED = ROOT / "configs" / "suites" / "own-tasks.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # the shipped suite names its files from there
+
+
+def load(folder: Path, **changes: Any) -> SuiteConfig:
+    document = yaml.safe_load(SHIPPED.read_text()) | changes
+    (folder / "suite.yaml").write_text(yaml.safe_dump(document))
+    return load_suite(folder / "suite.yaml")
+
+
+def rounded(**changes: Any) -> list[dict[str, Any]]:
+    """The tasks of the shipped suite, the first of them changed."""
+    own, *others = yaml.safe_load(SHIPPED.read_text())["tasks"]
+    return [own | changes, *others]
+
+
+def test_the_shipped_suite_loads_again_from_what_was_resolved(tmp_path: Path) -> None:
+    suite = load(tmp_path)
+    assert [task.name for task in suite.tasks] == ["rounded", "string.rotate"]
+    assert SuiteConfig.model_validate(suite.model_dump(mode="json")) == suite
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tasks": rounded(name="math")}, "name: math is a family of this project; choose another name"),
+        ({"tasks": rounded(name="other")}, "tasks: no list of `data` names 'other'"),
+        ({"tasks": [*rounded(), rounded()[0]]}, "tasks: 'rounded' stands twice"),
+        ({"tasks": rounded(verifier=None)}, "how are answers graded"),
+        ({"tasks": rounded(verifier={"kind": "numbers"})}, "choose from exact, number"),
+        ({"tasks": rounded(answer=None)}, "the verifier number needs answers; name their column"),
+        ({"tasks": rounded(file="a.py")}, "give either `data` with a `verifier`, or a `file`"),
+        ({"tasks": rounded(data="configs/tasks/none.csv")}, "none.csv: no such file"),
+        ({"tasks": rounded(columns=["a"])}, "columns"),
+        (
+            {"tasks": rounded(answer=None, verifier={"kind": "regex", "pattern": "[0-9]+0"})},
+            "conditions: 'sft' learns from right answers, and task 'rounded' has rows without one",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, **changes)
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_rows_without_answers_serve_arms_that_need_none(tmp_path: Path) -> None:
+    tasks = rounded(answer=None, verifier={"kind": "regex", "pattern": "[0-9]+0"})
+    asked = {"routings": ["family"], "comparisons": []}
+    suite = load(tmp_path, tasks=tasks, conditions=["frozen", "ecology"], evaluation=asked)
+    assert not suite.learns_from_gold("ecology")
+
+
+def test_the_splits_depend_on_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text((ROOT / "configs" / "tasks" / "rounded.csv").read_text())
+
+    def identity() -> str:
+        suite = load(tmp_path, tasks=rounded(data=str(path)))
+        return datasets.request(Suite(suite, SuiteId("own-tasks", "0" * 8)), 0).identity
+
+    before = identity()
+    assert identity() == before
+    path.write_text(path.read_text() + "1000,1,990\n")
+    assert identity() != before
