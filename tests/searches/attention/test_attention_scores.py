@@ -91,6 +91,10 @@ def test_ranks_are_those_of_scipy() -> None:
     assert found.lo < found.value < found.hi
     assert (spearman(left[:3], right[:3]).lo, spearman(left[:3], right[:3]).hi) == (-1, 1)
     assert np.isnan(spearman(np.ones(5), right[:5]).value)
+    alike = spearman(np.arange(5.0), np.arange(5.0))
+    assert alike.value == 1 == alike.hi and alike.lo < 0  # five programs say little
+    assert spearman(np.arange(40.0), np.arange(40.0)).lo > 0.99
+    assert spearman(np.arange(5.0), -np.arange(5.0)).hi == pytest.approx(-alike.lo)
 
 
 def test_the_interval_of_a_rank_correlation_holds() -> None:

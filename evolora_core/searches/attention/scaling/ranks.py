@@ -22,7 +22,8 @@ def spearman(cheap: np.ndarray, expensive: np.ndarray) -> RankCorrelation:
     """Rank correlation of two scores `[programs]`; programs with a NaN on either side are left out.
 
     Interval by Fisher's z with the variance (1 + r²/2) / (n - 3) of Bonett and Wright 2000, Psychometrika 65:23; from
-    -1 to 1 below four programs.
+    -1 to 1 below four programs. Orders that agree altogether have no finite z: they get the interval of orders in which
+    two neighbours have changed places, up to 1.
     """
     both = np.isfinite(cheap) & np.isfinite(expensive)
     left, right = (_ranks(np.asarray(values)[both]) for values in (cheap, expensive))
@@ -34,9 +35,11 @@ def spearman(cheap: np.ndarray, expensive: np.ndarray) -> RankCorrelation:
     value = float(np.clip((left * right).sum() / scale, -1, 1))
     if count < 4:
         return RankCorrelation(value, -1.0, 1.0, count)
-    half = special.ndtri(1 - ALPHA / 2) * np.sqrt((1 + value**2 / 2) / (count - 3))
-    centre = np.arctanh(np.clip(value, -1 + 1e-9, 1 - 1e-9))
-    return RankCorrelation(value, float(np.tanh(centre - half)), float(np.tanh(centre + half)), count)
+    most = 1 - 12 / (count * (count**2 - 1))
+    near = float(np.clip(value, -most, most))
+    half = special.ndtri(1 - ALPHA / 2) * np.sqrt((1 + near**2 / 2) / (count - 3))
+    lo, hi = (float(np.tanh(np.arctanh(near) + sign * half)) for sign in (-1, 1))
+    return RankCorrelation(value, -1.0 if value < -most else lo, 1.0 if value > most else hi, count)
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
