@@ -1,7 +1,8 @@
 """Tasks of a user as families: what defines one, how it is kept beside its items, and how a family is made of it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -12,14 +13,19 @@ import numpy as np
 from evolora_core.engine.rng import stream
 from evolora_core.engine.strict import Strict
 from evolora_core.errors import ConfigError, DataError
+from evolora_core.foreign.overdue import within
 from evolora_core.language.families.base import Family, Grade, Item
+from evolora_core.language.families.matching import TIMEOUT
 from evolora_core.language.families.registry import enter
 from evolora_core.language.tasks.pools import Pool, read_pool
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.language.tasks.verifiers import AnyVerifier
 
+Verify = Callable[[Item, str], Grade]
 FILE = "tasks.json"  # beside the items
 LONGEST_FILE = 200_000  # characters of a Python file
+LONGEST_LOAD = 60.0  # seconds in which it is loaded
+LONGEST_CALL = 2.0  # seconds of one call of a user's function
 AUDITED = 40  # items of each depth that a family is examined with
 REFUSED = 0.5  # share of other items' answers that a verifier has to refuse at least: some are right by chance
 
@@ -114,7 +120,8 @@ def _loaded(name: str, source: str) -> Family:
     """The FAMILY of a Python file, examined. It is code of the user's, and runs as that."""
     module = ModuleType(f"own_task_{name.replace('.', '_').replace('-', '_')}")
     try:
-        exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+        code = compile(source, f"{name}.py", "exec")
+        within(LONGEST_LOAD, exec, code, module.__dict__)
     except Exception as error:
         raise ConfigError(f"tasks.{name}.file: fails to load ({_words(error)})") from error
     family = module.__dict__.get("FAMILY")
@@ -123,7 +130,21 @@ def _loaded(name: str, source: str) -> Family:
     if family.name != name:
         raise ConfigError(f"tasks.{name}.file: its FAMILY is called {family.name!r}; call both the same")
     audit(family)
-    return family
+    return replace(family, verify=_guarded(family.verify))
+
+
+def _guarded(verify: Verify) -> Verify:
+    """A verifier that fails or hangs refuses the answer, with the reason, and the run goes on."""
+
+    def guarded(item: Item, answer: str) -> Grade:
+        try:
+            return within(LONGEST_CALL, verify, item, answer)
+        except TimeoutError:
+            return TIMEOUT
+        except Exception as error:
+            return Grade(0.0, False, f"verifier failed: {_words(error)}")
+
+    return guarded
 
 
 def audit(family: Family) -> None:
@@ -155,7 +176,7 @@ def audit(family: Family) -> None:
 
 def _called(place: str, name: str, function: Any, *given: Any) -> Any:
     try:
-        return function(*given)
+        return within(LONGEST_CALL, function, *given)
     except Exception as error:
         raise ConfigError(f"{place}: `{name}` fails ({_words(error)})") from error
 

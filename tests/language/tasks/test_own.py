@@ -47,6 +47,7 @@ def test_a_python_family_is_one_like_ours(tmp_path: Path) -> None:
         ),
         ('rng.integers(26, size=LENGTHS[depth])', "rng.integers(1, size=LENGTHS[depth])", "hardly any different items"),
         ("    text = str(target)\n", "    text = str(target) + 1\n", "`solution` fails (TypeError"),
+        ("    text = str(target)\n", "    while True: pass\n    text = ''\n", "`solution` fails (TimeoutError"),
         ("target.isalpha() else", "target.isdigit() else", "`complaint` refuses the target"),
     ],
 )  # fmt: skip
@@ -94,3 +95,16 @@ def test_items_without_an_answer_are_told_apart(tmp_path: Path) -> None:
     assert enter_tasks([task]) == {"codes"}
     family = family_of(define(task))
     assert family.grade(Item("a code", None, "codes", "all", "1"), "ABC").correct
+
+
+def test_a_verifier_that_fails_or_hangs_refuses_the_answer_and_the_run_goes_on(tmp_path: Path) -> None:
+    source = SOURCE.replace(
+        "    found = extract_letters(answer)",
+        "    if answer == 'hang':\n        while True: pass\n    if answer == 'raise':\n        raise OSError('full')\n"
+        "    found = extract_letters(answer)",
+    )
+    enter_tasks([python(tmp_path / "rotate.py", source)])
+    item = Item("Move the first letter to the end: a b", "ab", "string.rotate", "short", "1")
+    assert grade(item, "hang").reason == "timeout"
+    assert grade(item, "raise").reason == "verifier failed: OSError: full"
+    assert grade(item, "ba").correct

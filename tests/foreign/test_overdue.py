@@ -1,0 +1,58 @@
+"""Functions that take too long are ended, and nothing of that is felt later."""
+
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from evolora_core.foreign.overdue import within
+
+
+def spin(seconds: float) -> str:
+    """A loop of Python, that swallows what it can."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            sum(range(100))
+        except Exception:
+            continue
+    return "done"
+
+
+def test_what_is_quick_is_passed_on() -> None:
+    assert within(5, spin, 0.001) == "done"
+    with pytest.raises(ZeroDivisionError):
+        within(5, lambda: 1 // 0)
+
+
+def test_a_loop_without_end_is_ended() -> None:
+    started = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"took longer than 0.1 s"):
+        within(0.1, spin, 1000)
+    assert time.monotonic() - started < 30
+
+
+def test_what_ends_at_its_limit_disturbs_nothing() -> None:
+    """Calls that end when their time does: each gives an answer or a TimeoutError, and no exception comes later."""
+    for _ in range(100):
+        with suppress(TimeoutError):
+            assert within(0.002, spin, 0.002) == "done"
+        assert spin(0.001) == "done"
+
+
+def test_threads_have_their_own_time() -> None:
+    found: dict[float, str] = {}
+
+    def call(limit: float) -> None:
+        try:
+            found[limit] = within(limit, spin, 0.5)
+        except TimeoutError:
+            found[limit] = "ended"
+
+    threads = [threading.Thread(target=call, args=(limit,)) for limit in (0.05, 60.0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {0.05: "ended", 60.0: "done"}
