@@ -32,6 +32,7 @@ from flows.cli import (
     sql,
     status,
     store,
+    task,
     track,
 )
 from flows.cli._app import app
@@ -39,8 +40,8 @@ from flows.cli._app import app
 __all__ = ["app", "console", "main"]
 
 for module in (
-    run, serve, status, retry, sql, store, pack, regime_map, evaluate, host, merge, attention, export, track, bench,
-    doctor,
+    run, serve, status, retry, sql, store, pack, regime_map, task, evaluate, host, merge, attention, export, track,
+    bench, doctor,
 ):  # fmt: skip
     module.register(app)
 

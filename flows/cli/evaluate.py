@@ -36,7 +36,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
-    from evolora_core.engine.home import prepare_home
+    from evolora_core.engine.home import home_path, prepare_home
     from evolora_core.errors import ConfigError
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.language.holdouts import read_holdout
@@ -47,11 +47,13 @@ def evaluate(
     if routing and run is None:
         raise ConfigError("--routing: name the run whose router answers with --run")
     routing = routing or "family"
-    home = prepare_home()
-    entry, suite = find(home, run) if run else (None, {})
-    if entry:
-        enter_beside(datasets_of(home, entry))  # the file may ask for a task of the run's suite
+    entry: Entry | None = None
+    suite: dict[str, Any] = {}
+    if run:
+        entry, suite = find(prepare_home(), run)
+        enter_beside(datasets_of(home_path(), entry))  # the file may ask for a task of the run's suite
     items = read_holdout(holdout)
+    home = prepare_home()
     word = host or suite.get("host", "nano")
     if entry:
         check_host(home, entry, word)

@@ -16,7 +16,7 @@ COMMANDS = [
     ["evaluate"], ["host", "list"], ["host", "show"], ["host", "fetch"], ["host", "pretrain"], ["export"], ["doctor"],
     ["bench", "orchestration"], ["bench", "faults"], ["bench", "engine"], ["bench", "ecology"], ["bench", "merge"],
     ["merge", "check"], ["merge", "make"], ["track"], ["attention", "check"], ["attention", "measure"],
-    ["attention", "validate"], ["attention", "list"], ["attention", "show"],
+    ["attention", "validate"], ["attention", "list"], ["attention", "show"], ["task", "check"],
 ]  # fmt: skip
 HEAVY = {"torch", "prefect", "transformers", "duckdb", "pandas", "matplotlib", "datasets", "scipy"}
 

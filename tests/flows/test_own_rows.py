@@ -65,3 +65,32 @@ def test_a_holdout_file_may_ask_for_the_users_task(finished: SimpleNamespace, tm
         patch.setenv("EVOLORA_HOME", str(finished.home))
         main(["evaluate", *arguments])
     assert end.value.code == 0
+
+
+def test_the_host_is_asked_before_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """`evolora task check`, on the shipped suite and on a task that the host knows nothing of."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setenv("EVOLORA_HOME", str(tmp_path))
+        patch.chdir(ROOT)
+        main(["task", "check", "configs/suites/own-tasks.yaml", "--set", "ecology.episodes=32"])
+    said = capsys.readouterr().out
+    assert end.value.code == 0 and "rounded: answers of the bare host" in said and "FLOPs, evaluation apart" in said
+    table = {line.split()[0]: line.split() for line in said.split("\n\n")[0].splitlines()[1:]}
+    assert table["rounded"][1:3] == ["2400", "1344"] and 0 < float(table["rounded"][4]) < 50
+    assert float(table["rounded"][8]) > float(table["rounded"][4])  # a search finds more than greedy answers give
+    assert table["string.rotate"][1] == "512"  # drawn, and not trained on
+
+
+def test_a_task_of_which_nothing_is_right_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = "".join(f"{number} in Klingon?,qo'{number:04}x\n" for number in range(200))
+    (tmp_path / "rows.csv").write_text(f"prompt,answer\n{rows}")
+    tasks = f"[{{name: klingon, data: {tmp_path / 'rows.csv'}, verifier: {{kind: exact}}}}]"
+    changes = [f"tasks={tasks}", "data.train_families=[klingon]", "data.ood_families=[math]", "data.train_items=64",
+        "data.selection_items=16", "data.holdout_items=16"]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setenv("EVOLORA_HOME", str(tmp_path))
+        patch.chdir(ROOT)
+        words = [word for change in changes for word in ("--set", change)]
+        main(["task", "check", "configs/suites/own-tasks.yaml", *words])
+    said = capsys.readouterr().out
+    assert end.value.code == 0 and "calibrate: the host answered none of" in said

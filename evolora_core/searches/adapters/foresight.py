@@ -1,0 +1,153 @@
+"""What a suite's host does with a user's tasks, and what a run would cost: measured on a few items, in about a minute.
+
+The first generations are those of the suite's own ecology, with fewer episodes. What they take is multiplied.
+"""
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evolora_core.engine.progress import Progress, part_of
+from evolora_core.errors import StageError
+from evolora_core.language.datasets import build_splits, cells_of_splits, wanted_items
+from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.host import Host
+from evolora_core.language.splits import SPLITS
+from evolora_core.language.tasks.pools import read_pool
+from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.outcome import Outcome
+from evolora_core.lora.answering.pricing import price
+from evolora_core.lora.population.slots import HOST
+from evolora_core.searches.adapters.ecology.evolve import advance, begin
+from evolora_core.searches.adapters.ecology.foretaste import measure
+from evolora_core.searches.adapters.ecology.horizon import Horizon
+from evolora_core.searches.adapters.ecology.regimes.registry import regime
+from evolora_core.searches.adapters.ecology.task import Task
+from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.statistics.inference import wilson
+
+ASKED = 64  # items of a task that the host is asked
+SECONDS = 20.0  # that the trial generation may take, by the speed at which the host answers
+GENERATIONS = 2  # the first one warms up
+EXAMPLES = 3  # right and wrong answers that are shown
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """Of a task: how the host answers it, and what there is of it.
+
+    rows           in the data set; None: items are drawn
+    wanted         items that a seed needs, over all splits
+    accuracy       share of `asked` items that the bare host answers rightly, lo and hi its 95 % interval
+    found          share of the items for which a search found a right answer; None: it was not tried, as no arm trains
+                   on the task
+    longest        tokens of the longest prompt of those that were looked at, of the `context` that a host has for
+                   prompt and answer
+    """
+
+    task: str
+    rows: int | None
+    wanted: int
+    asked: int
+    accuracy: float
+    lo: float
+    hi: float
+    found: float | None
+    longest: int
+    context: int
+    right: list[Outcome] = field(default_factory=list)
+    wrong: list[Outcome] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the whole suite would take on this machine, evaluation apart. Measured on a generation of fewer episodes."""
+
+    generation_flops: float
+    generation_seconds: float
+    flops: float
+    hours: float
+
+
+def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Foresight], Cost | str]:
+    """Look at each task of a suite. In place of the cost it says why there is none: nothing is trained, or nothing
+    could be learned. DataError where rows are too few.
+    """
+    pools = {task.name: read_pool(task) for task in suite.tasks if task.data is not None}
+    splits = build_splits(suite.data, suite.seeds[0], pools)
+    wanted = wanted_items(suite.data, cells_of_splits(suite.data))
+    shares = 1 / (1 + len(suite.tasks))
+    found: list[Foresight] = []
+    rate = 1.0
+    for place, task in enumerate(suite.tasks):
+        items = [item for split in SPLITS for item in splits.get(split, []) if item.family == task.name]
+        part = part_of(report, place * shares, shares, 1)
+        own, rate = _asked(suite, host, task.name, items, part)
+        rows = sum(map(len, pools[task.name].parts.values())) if task.name in pools else None
+        count = sum(number for cells in wanted.values() for cell, number in cells.items() if cell[0] == task.name)
+        found.append(Foresight(rows=rows, wanted=count, **own))
+    if not suite.trained:
+        return found, "no condition of the suite trains anything"
+    try:
+        practised, cost = _generation(suite, host, splits, rate)
+    except StageError as error:
+        return found, str(error)
+    report(1, 1, "a generation")
+    return [replace(own, found=practised.get(own.task)) for own in found], cost
+
+
+def _asked(
+    suite: SuiteConfig, host: Host, name: str, items: Sequence[Item], report: Progress
+) -> tuple[dict[str, Any], float]:
+    """What the bare host answers, and answers a second."""
+    chosen = list(items[:ASKED])
+    began = time.perf_counter()
+    outcomes = answer_items(
+        host, None, chosen, np.full(len(chosen), HOST), decoding=suite.decoding,
+        progress=lambda done, of, *_: report(done, of, f"the host answers {name}"),
+    )  # fmt: skip
+    seconds = time.perf_counter() - began
+    right = [own for own in outcomes if own.grade.correct]
+    wrong = [own for own in outcomes if not own.grade.correct]
+    lo, hi = wilson(len(right), len(outcomes))
+    facts: dict[str, Any] = {
+        "task": name, "asked": len(outcomes), "accuracy": len(right) / len(outcomes), "lo": lo, "hi": hi, "found": None,
+        "longest": max(len(ids) for ids in host.encode_prompts([item.prompt for item in items])),
+        "context": host.max_context, "right": right[:EXAMPLES], "wrong": wrong[:EXAMPLES],
+    }  # fmt: skip
+    return facts, len(outcomes) / seconds
+
+
+def _generation(
+    suite: SuiteConfig, host: Host, splits: Mapping[str, Sequence[Item]], rate: float
+) -> tuple[dict[str, float], Cost]:
+    """Share of the items of each family for which practice found a right answer, and what the suite would take."""
+    whole = suite.lead
+    calls = max(1, whole.plasticity.calls)
+    fewest = whole.population * whole.samples
+    episodes = max(fewest, min(whole.episodes, round(SECONDS * rate / calls)))
+    config = whole.model_copy(update={"episodes": episodes})
+    prices = price(host, splits["train"], config.practice, suite.decoding, suite.seeds[0])
+    task = Task(host, splits["train"], splits["selection"], suite.decoding, suite.seeds[0], prices)
+    with tempfile.TemporaryDirectory(prefix="evolora-task-") as folder:
+        run = begin(task, config, Horizon(GENERATIONS), regime(suite.kind(suite.budget_of).name), Path(folder))
+        advance(run)
+        taste = measure(run)
+        solved: dict[tuple[str, str], bool] = {}
+        for row in run.state.events["episodes"]:
+            key = row["family"], row["task_id"]
+            solved[key] = solved.get(key, False) or row["correct"]
+    families = {family for family, _ in solved}
+    shares = {
+        family: float(np.mean([right for (own, _), right in solved.items() if own == family])) for family in families
+    }
+    scale = whole.episodes / episodes
+    budgets = sum(suite.budget(condition) for condition in suite.trained) * len(suite.seeds) * whole.generations
+    flops, seconds = taste.generation_flops * scale, taste.generation_seconds * scale
+    together = min(suite.processes, len(suite.trained) * len(suite.seeds))
+    return shares, Cost(flops, seconds, flops * budgets, seconds * budgets / together / 3600)

@@ -1,0 +1,99 @@
+"""`evolora task …`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from evolora_core.foreign.text import one_line
+from flows.cli._app import Json, say, show, shown
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.foresight import Foresight
+
+WIDTH = 60  # characters of a prompt or answer that are shown
+
+
+def register(app: App) -> None:
+    """Add the commands."""
+    task = App(name="task", help="Look at tasks of your own before they are run.", help_epilogue="")
+    app.command(task)
+    task.command(check, help_epilogue="Example: `evolora task check configs/suites/own-tasks.yaml`")
+
+
+def check(
+    suite: Annotated[Path, Parameter(help="A suite file with `tasks`.")],
+    /,
+    *,
+    set: Annotated[list[str] | None, Parameter(help="KEY=VALUE with a dotted key; may be repeated.")] = None,
+    json: Json = False,
+) -> None:
+    """Say what the suite's host does with its tasks, before a night is spent on them: accuracy, what a search finds,
+    right and wrong answers, the longest prompt, how many items a seed needs, and what a run will cost here.
+    """
+    from evolora_core.engine.home import prepare_home
+    from evolora_core.errors import ConfigError
+    from evolora_core.searches.adapters.experiment import load_suite
+
+    loaded = load_suite(suite, set or [])
+    if not loaded.tasks:
+        raise ConfigError(f"{suite}: has no `tasks`; docs/extending.md shows how to bring one")
+    prepare_home()
+
+    import torch
+
+    from evolora_core.language.hosts.host import load_host
+    from evolora_core.searches.adapters.foresight import foresee
+    from tasks._progress import progress
+
+    torch.set_num_threads(loaded.threads)
+    host = load_host(loaded.host, device=loaded.device, dtype=loaded.dtype)
+    with progress("check") as report:
+        found, cost = foresee(loaded, host, report)
+    rows = [_row(own) for own in found]
+    if json:
+        show(rows, True)
+        return
+    say(shown(rows, False))
+    for own in found:
+        print(f"\n{own.task}: answers of the bare host")
+        say(shown([_example(outcome) for outcome in (*own.right, *own.wrong)], False))
+    if isinstance(cost, str):
+        print(f"\n{cost}")
+        return
+    print(
+        f"\nA generation takes {_lasts(cost.generation_seconds)} and {cost.generation_flops:.3g} FLOPs here. All arms "
+        f"and seeds take about {_lasts(3600 * cost.hours)} and {cost.flops:.3g} FLOPs, evaluation apart."
+    )
+    for own in found:
+        if own.found == 0:
+            print(f"\nA search found no right answer to {own.task}: rewards would teach nothing. Right answers would.")
+
+
+def _lasts(seconds: float) -> str:
+    """`40 s`, `12 minutes` or `3.1 hours`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
+
+
+def _row(own: "Foresight") -> dict[str, Any]:
+    return {
+        "task": own.task,
+        "rows": own.rows,
+        "a seed needs": own.wanted,
+        "asked": own.asked,
+        "right %": round(100 * own.accuracy, 1),
+        "95 % interval": f"{100 * own.lo:.1f} to {100 * own.hi:.1f}",
+        "a search finds %": None if own.found is None else round(100 * own.found, 1),
+        "longest prompt": f"{own.longest} of {own.context} tokens",
+    }
+
+
+def _example(outcome: Any) -> dict[str, Any]:
+    return {
+        "": "right" if outcome.grade.correct else "wrong",
+        "prompt": one_line(outcome.item.prompt, WIDTH),
+        "answer": one_line(outcome.answer, WIDTH),
+        "why": outcome.grade.reason,
+    }
