@@ -22,6 +22,7 @@ from flows.cli import (
     doctor,
     evaluate,
     export,
+    export_data,
     host,
     merge,
     pack,
@@ -40,8 +41,8 @@ from flows.cli._app import app
 __all__ = ["app", "console", "main"]
 
 for module in (
-    run, serve, status, retry, sql, store, pack, regime_map, task, evaluate, host, merge, attention, export, track,
-    bench, doctor,
+    run, serve, status, retry, sql, store, pack, regime_map, task, evaluate, host, merge, attention, export,
+    export_data, track, bench, doctor,
 ):  # fmt: skip
     module.register(app)
 

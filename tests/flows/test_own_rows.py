@@ -67,6 +67,28 @@ def test_a_holdout_file_may_ask_for_the_users_task(finished: SimpleNamespace, tm
     assert end.value.code == 0
 
 
+def test_the_splits_are_a_data_set_again(finished: SimpleNamespace, tmp_path: Path) -> None:
+    """What `evolora export-data` writes is read by `datasets`, and by a suite as a task with splits of its own."""
+    import datasets
+
+    from evolora_core.language.tasks.pools import read_pool
+    from evolora_core.language.tasks.settings import TaskConfig
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setenv("EVOLORA_HOME", str(finished.home))
+        main(["export-data", "own-tasks", "--out", str(tmp_path / "data")])
+    assert end.value.code == 0
+    found = datasets.load_dataset(str(tmp_path / "data"), cache_dir=str(tmp_path / "cache"))
+    assert {name: len(rows) for name, rows in found.items()} == {
+        "train": 128, "selection": 16, "holdout_id": 48, "holdout_ood": 48, "retention": 48,
+    }  # fmt: skip
+    own = [row for row in found["train"] if row["family"] == "rounded"]
+    assert len(own) == 64 and all(row["answer"] == row["target"] and row["answer"].endswith("0") for row in own)
+    splits = {"train": "train", "selection": "selection", "holdout": "holdout_id"}
+    settings = {"name": "again", "data": str(tmp_path / "data"), "splits": splits, "verifier": {"kind": "exact"}}
+    assert len(read_pool(TaskConfig.model_validate(settings)).parts["holdout"]) == 48
+
+
 def test_the_host_is_asked_before_a_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """`evolora task check`, on the shipped suite and on a task that the host knows nothing of."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:

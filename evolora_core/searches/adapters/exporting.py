@@ -1,0 +1,53 @@
+"""The splits of a suite as a data set of the library `datasets`."""
+
+import json
+from pathlib import Path
+
+from evolora_core.engine.run_index import entries, read_suite
+from evolora_core.errors import ConfigError
+from evolora_core.language.datasets import read_items
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import get
+from evolora_core.language.splits import SPLITS
+from evolora_core.searches.base import DEFAULT
+from evolora_core.searches.registry import find_suite
+
+
+def write_splits(home: Path, word: str, seed: int | None, out: Path) -> dict[str, int]:
+    """Write SPLIT.jsonl of each split of a suite into `out`, and a README.md that says which file is which split;
+    returns their sizes. ConfigError where the suite's splits were not made.
+    """
+    suite = find_suite(home, word)
+    config = read_suite(home, suite) or {}
+    if (search := config.get("search", DEFAULT)) != DEFAULT:
+        raise ConfigError(f"{suite}: a suite of the search '{search}', which has no splits of this kind")
+    own = config["seeds"][0] if seed is None else seed
+    done = [entry for entry in entries(home, suite) if entry.stage == "datasets" and entry.seed == own]
+    if not done or not (home / done[-1].folder / "train.jsonl").is_file():
+        raise ConfigError(f"{suite}: the splits of seed {own} were not made; run the suite, or name another seed")
+    folder = home / done[-1].folder
+    splits = {name: read_items(folder / f"{name}.jsonl") for name in SPLITS if (folder / f"{name}.jsonl").is_file()}
+    out.mkdir(parents=True, exist_ok=True)
+    for name, items in splits.items():
+        lines = [json.dumps(_row(item), ensure_ascii=False) for item in items]
+        (out / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (out / "README.md").write_text(_card(str(suite), own, list(splits)), encoding="utf-8")
+    return {name: len(items) for name, items in splits.items()}
+
+
+def _row(item: Item) -> dict[str, str | None]:
+    """`answer` is the right answer as text, None where there is none; `target` what it is graded against, as JSON."""
+    family = get(item.family)
+    answer = None if item.target is None else family.gold(item)
+    target = json.dumps(item.target, ensure_ascii=False)
+    return {"prompt": item.prompt, "answer": answer, "target": target, "family": item.family, "depth": item.depth}
+
+
+def _card(suite: str, seed: int, splits: list[str]) -> str:
+    """The card whose header says which file is which split: from names alone `datasets` knows train and test."""
+    files = "".join(f"      - split: {name}\n        path: {name}.jsonl\n" for name in splits)
+    return (
+        f"---\nconfigs:\n  - config_name: default\n    data_files:\n{files}---\n\n"
+        f"The splits of {suite}, run seed {seed}. No prompt is in two of them.\n\n"
+        "`answer` is the right answer as text, `target` what answers are graded against, as JSON.\n"
+    )
