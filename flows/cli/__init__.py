@@ -17,6 +17,7 @@ from evolora_core.engine.home import home_path, set_environment
 from evolora_core.errors import EvoloraError
 from evolora_core.foreign.text import one_line
 from flows.cli import (
+    ask,
     attention,
     bench,
     doctor,
@@ -30,6 +31,7 @@ from flows.cli import (
     retry,
     run,
     serve,
+    serve_run,
     sql,
     status,
     store,
@@ -42,7 +44,7 @@ __all__ = ["app", "console", "main"]
 
 for module in (
     run, serve, status, retry, sql, store, pack, regime_map, task, evaluate, host, merge, attention, export,
-    export_data, track, bench, doctor,
+    export_data, ask, serve_run, track, bench, doctor,
 ):  # fmt: skip
     module.register(app)
 

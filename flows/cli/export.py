@@ -26,26 +26,39 @@ def export(
     candidate: Annotated[
         int | None, Parameter(help="Which candidate of a merge search; by default what the run chose."), AnyId
     ] = None,
+    all: Annotated[bool, Parameter(help="Every organelle that lives, with the router and a card.")] = False,
+    merged: Annotated[bool, Parameter(help="The host with the organelle added to its weights, and tokenizer.")] = False,
 ) -> None:
     """Write what a run made as an ordinary folder: an organelle as a PEFT adapter, which PeftModel.from_pretrained
-    loads; a merged model, which AutoModelForCausalLM and AutoTokenizer load.
+    and vLLM load; a merged model, which AutoModelForCausalLM and AutoTokenizer load.
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
+    from evolora_core.searches.adapters.finished import check_host, find
     from evolora_core.searches.registry import find_made, search_of
-    from flows.cli.evaluate import check_host, find
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")
     home = prepare_home()
     made, settings = find_made(home, run)
+    if all and (merged or organelle is not None):
+        raise ConfigError("--all: writes every organelle as an adapter; leave --merged and --organelle out")
     if exporter := search_of(settings).exporter:
+        if all or merged:
+            raise ConfigError(f"--{'all' if all else 'merged'}: {run} is of the search '{settings['search']}'")
         if organelle is not None:
             raise ConfigError(f"--organelle: {run} is of the search '{settings['search']}'; say --candidate")
         print(f"{out}: {import_module(exporter).export(home, made, settings, candidate, out)}")
         return
     if candidate is not None:
         raise ConfigError(f"--candidate: {run} has organelles; say --organelle")
+    if all:
+        from evolora_core.searches.adapters.evolved import open_run
+        from evolora_core.searches.adapters.shipping import ship_all
+
+        evolved = open_run(home, run)
+        print(f"{out}: {ship_all(evolved, out)} organelles of {evolved.name}, and their router")
+        return
     entry, suite = find(home, run)
     check_host(home, entry, suite["host"])
 
@@ -61,6 +74,12 @@ def export(
     if organelle not in slots:
         living = ", ".join(map(str, sorted(slots)))
         raise ConfigError(f"--organelle {organelle}: not alive at the end of {run}; choose from {living}")
+    if merged:
+        from evolora_core.searches.adapters.shipping import ship_merged
+
+        ship_merged(population.get(slots[organelle]), host, f"organelle {organelle} of {entry.run_id}", out)
+        print(f"{out}: {suite['host']} with organelle {organelle} of {entry.run_id}")
+        return
     export_peft(population.get(slots[organelle]), host, out)
     print(f"{out}: organelle {organelle} of {entry.run_id}")
 

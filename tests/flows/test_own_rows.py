@@ -1,5 +1,9 @@
-"""From rows of a user to a pack: the suite of docs/extending.md, made smaller."""
+"""From rows of a user to a pack, and to somebody who answers: the suite of docs/extending.md, made smaller."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,3 +120,158 @@ def test_a_task_of_which_nothing_is_right_is_named(capsys: pytest.CaptureFixture
         main(["task", "check", "configs/suites/own-tasks.yaml", *words])
     said = capsys.readouterr().out
     assert end.value.code == 0 and "calibrate: the host answered none of" in said
+
+
+RUN = "own-tasks.ecology.s0"
+
+
+def told(finished: SimpleNamespace, *arguments: str) -> int:
+    """The exit code of a command in the suite's home."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setenv("EVOLORA_HOME", str(finished.home))
+        main(arguments)
+    return int(end.value.code or 0)
+
+
+def test_a_file_of_prompts_is_answered_as_one_prompt_is(
+    finished: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = ["Compute 512 - 7.", "Sort the letters: d a c b"]
+    rows = [json.dumps({"prompt": prompt, "id": number}) for number, prompt in enumerate(prompts)]
+    (tmp_path / "prompts.jsonl").write_text("\n".join(rows) + "\n")
+    out = tmp_path / "answers.jsonl"
+    assert told(finished, "ask", RUN, "--in", str(tmp_path / "prompts.jsonl"), "--out", str(out)) == 0
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["id"] for row in found] == [0, 1] and all(row["flops"] > 0 for row in found)
+    for prompt, row in zip(prompts, found, strict=True):
+        capsys.readouterr()
+        assert told(finished, "chat", RUN, "--prompt", prompt) == 0
+        printed = capsys.readouterr()
+        assert printed.out.strip() == row["answer"].strip()
+        assert ("the bare host" if row["who"] == "host" else f"organelle {row['who']}") in printed.err
+    assert told(finished, "ask", RUN, "--in", str(tmp_path / "prompts.jsonl"), "--out", str(out)) == 1
+    assert "exists; name another file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"prompt": "a"}\n{"prompt": ""}\n', "prompts.jsonl:2: prompt: missing"),
+        ('{"prompt": "a"}\nno json\n', "prompts.jsonl:2: not valid JSON"),
+        ("\n", "has no prompts"),
+        (json.dumps({"prompt": "a " * 3000}), "do not fit the host's"),
+    ],
+)
+def test_a_faulty_file_of_prompts_is_one_line(
+    text: str, words: str, finished: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "prompts.jsonl").write_text(text)
+    out = tmp_path / "answers.jsonl"
+    assert told(finished, "ask", RUN, "--in", str(tmp_path / "prompts.jsonl"), "--out", str(out)) == 1
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert words in line and not out.exists()
+
+
+def test_an_organelle_and_a_router_that_are_not_there(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in (
+        (["--organelle", "999"], "not alive at the end"),
+        (["--routing", "cell"], "has no such routes; choose from family, learned, single"),
+        (["--routing", "family"], "goes by the family of each prompt"),
+    ):
+        assert told(finished, "chat", RUN, "--prompt", "a", *words) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_a_client_of_openai_talks_to_a_run(finished: SimpleNamespace) -> None:
+    """The real client, over a real socket, to `evolora serve-run`; a wrong token is refused."""
+    openai = pytest.importorskip("openai")
+    environment = os.environ | {"EVOLORA_HOME": str(finished.home), "EVOLORA_TOKEN": "secret"}
+    code = "from flows.cli import console; console()"
+    command = [sys.executable, "-c", code, "serve-run", RUN, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=ROOT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().rpartition(" ")[2].strip()
+            client = openai.OpenAI(base_url=url, api_key="secret", max_retries=0)
+            names = [model.id for model in client.models.list()]
+            assert names[0] == RUN and names[-1] == f"{RUN}:host"
+            asked: Any = {"model": RUN, "messages": [{"role": "user", "content": "Sort the letters: d a c b"}]}
+            whole = client.chat.completions.create(**asked)
+            pieces = list(client.chat.completions.create(**asked, stream=True))
+            text = "".join(piece.choices[0].delta.content or "" for piece in pieces)
+            assert text == whole.choices[0].message.content and pieces[-1].choices[0].finish_reason in (
+                "stop",
+                "length",
+            )
+            assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+            both = client.completions.create(model=f"{RUN}:host", prompt=["Compute 512 - 7.", "Compute 100 - 7."])
+            assert [choice.evolora["who"] for choice in both.choices] == ["host", "host"]
+            with pytest.raises(openai.NotFoundError, match="there is no model 'other'"):
+                client.chat.completions.create(**asked | {"model": "other"})
+            with pytest.raises(openai.BadRequestError, match="do not fit the host"):
+                client.completions.create(model=RUN, prompt="a " * 3000)
+            with pytest.raises(openai.AuthenticationError):
+                openai.OpenAI(base_url=url, api_key="guess", max_retries=0).models.list()
+        finally:
+            process.terminate()
+    assert process.returncode is not None
+
+
+def test_others_may_not_ask_without_a_token(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(finished, "serve-run", RUN, "--address", "0.0.0.0") == 1
+    assert "set EVOLORA_TOKEN to a token" in capsys.readouterr().err
+
+
+def test_from_python_it_is_the_same(finished: SimpleNamespace) -> None:
+    from evolora_core.adapters import VIEWS, answer, load_run, tables
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EVOLORA_HOME", str(finished.home))
+        run = load_run(RUN)
+        replies = answer(run, ["Compute 512 - 7.", "Sort the letters: d a c b"])
+        (alone,) = answer(run.asking(run.organelles[0]), ["Compute 512 - 7."])
+        frames = tables("own-tasks")
+    assert [reply.prompt for reply in replies] == ["Compute 512 - 7.", "Sort the letters: d a c b"]
+    assert alone.who == run.organelles[0] and alone.family == ""
+    assert set(frames) == {*VIEWS} and len(frames["paper_table"]) == 4
+
+
+def test_all_that_lives_is_written_for_peft_with_its_router(finished: SimpleNamespace, tmp_path: Path) -> None:
+    from peft import PeftModel
+
+    from evolora_core.language.hosts.host import load_host
+
+    assert told(finished, "export", RUN, "--all", "--out", str(tmp_path / "all")) == 0
+    folders = sorted(path.name for path in (tmp_path / "all").iterdir() if path.is_dir())
+    router = json.loads((tmp_path / "all" / "router.json").read_text())
+    assert folders and {*router["table"]} == {"rounded", "string.sort"} and router["routing"] == "learned"
+    named = {who for who in (*router["table"].values(), router["other"]) if who != "host"}
+    assert {f"organelle-{who}" for who in named} <= {*folders}
+    for folder in folders:
+        PeftModel.from_pretrained(load_host("nano").model, tmp_path / "all" / folder)
+    assert "base_model: nano" in (tmp_path / "all" / "README.md").read_text()
+
+
+def test_a_merged_model_answers_as_host_and_adapter_do(
+    finished: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from evolora_core.language.hosts.host import load_host
+
+    assert told(finished, "export", RUN, "--merged", "--out", str(tmp_path / "model")) == 0
+    assert told(finished, "export", RUN, "--out", str(tmp_path / "adapter")) == 0
+    host = load_host("nano")
+    ids = torch.tensor(host.encode_prompts(["Compute 512 - 7."]))
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "model", local_files_only=True)
+    assert AutoTokenizer.from_pretrained(tmp_path / "model", local_files_only=True).vocab_size
+    with torch.no_grad():
+        merged, plain = model(ids).logits, host.model(ids).logits.clone()
+        adapted = PeftModel.from_pretrained(host.model, tmp_path / "adapter")(ids).logits
+    assert torch.allclose(merged, adapted, atol=1e-4) and not torch.allclose(merged, plain, atol=1e-3)
+    assert told(finished, "export", RUN, "--all", "--merged", "--out", str(tmp_path / "both")) == 1
+    assert "leave --merged and --organelle out" in capsys.readouterr().err

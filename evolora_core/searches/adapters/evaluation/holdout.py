@@ -3,8 +3,7 @@
 What `evolora evaluate` prints. Knows nothing of run folders or stores.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,27 +17,13 @@ from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.finished import TrainedRun
 from evolora_core.searches.adapters.routing.candidates import answer_as_each, learn_router, no_ops
-from evolora_core.searches.adapters.routing.learned import Classifier, guess_families
-from evolora_core.searches.adapters.routing.routes import Routes, choose_routes, route
+from evolora_core.searches.adapters.routing.learned import guess_families
+from evolora_core.searches.adapters.routing.routes import choose_routes, route
 from evolora_core.statistics.inference import wilson
 
 BASE = "base"
-
-
-@dataclass(frozen=True)
-class TrainedRun:
-    """The population of a run: the slot of each organelle, and either its routes (for `learned` with their classifier)
-    or the items to choose them on, among `shortlist` (slots; all if empty).
-    """
-
-    name: str
-    population: Population
-    organelles: Mapping[int, int]  # organelle id -> slot
-    routes: Routes | None = None
-    selection_items: Sequence[Item] = ()
-    classifier: Classifier | None = None
-    shortlist: Sequence[int] = ()
 
 
 def evaluate_holdout(

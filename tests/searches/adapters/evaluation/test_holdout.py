@@ -14,7 +14,8 @@ from evolora_core.lora.answering.outcome import evaluation_rows
 from evolora_core.lora.population.peft_io import export_peft
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
-from evolora_core.searches.adapters.evaluation.holdout import TrainedRun, arm_names, evaluate_holdout
+from evolora_core.searches.adapters.evaluation.holdout import arm_names, evaluate_holdout
+from evolora_core.searches.adapters.finished import TrainedRun
 from evolora_core.searches.adapters.routing.reselected import reselect
 from evolora_core.searches.adapters.routing.routes import Routes, route
 from evolora_core.statistics.inference import wilson

@@ -1,0 +1,214 @@
+"""A finished run that answers: who is asked, what is said, and what it cost.
+
+The router `learned` goes by the prompt alone, and a prompt of a user states no family. Where a run has only routes by
+family, the classifier is fitted now to the run's selection items: the table is the same, as both have a row a family.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evolora_core.engine import rng
+from evolora_core.errors import ConfigError
+from evolora_core.language.families.base import Item
+from evolora_core.language.flops import FlopModel
+from evolora_core.lora.answering.stopping import stop_at, until
+from evolora_core.lora.population.generate import generate
+from evolora_core.lora.population.slots import HOST
+from evolora_core.searches.adapters.finished import TrainedRun, check_host, datasets_of, find, load_run
+from evolora_core.searches.adapters.routing.candidates import learn_router
+from evolora_core.searches.adapters.routing.learned import guess_families
+from evolora_core.searches.adapters.routing.routes import Routes, route
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from evolora_core.language.decoding import DecodingConfig
+    from evolora_core.language.hosts.host import Host
+
+LEARNED, SINGLE, FAMILY = "learned", "single", "family"
+BARE = "host"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer. who: the organelle's number, or `host`; family: what the router took the prompt for, "" if it did not
+    ask; flops: of the answer, and of the router.
+    """
+
+    prompt: str
+    answer: str
+    who: int | str
+    family: str
+    prompt_tokens: int
+    answer_tokens: int
+    finished: bool
+    flops: int
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """A run with its host, and how it is routed. routes: None where one organelle answers everything."""
+
+    name: str
+    host: "Host"
+    run: TrainedRun
+    decoding: "DecodingConfig"
+    routes: Routes | None
+    organelle: int | None = None
+
+    @property
+    def organelles(self) -> list[int]:
+        """The numbers of those that live."""
+        return sorted(self.run.organelles)
+
+    def asking(self, organelle: int | None) -> "Evolved":
+        """The same, with one organelle that answers everything. ConfigError where it does not live."""
+        if organelle is not None and organelle not in self.run.organelles:
+            living = ", ".join(map(str, self.organelles))
+            raise ConfigError(f"organelle {organelle}: not alive at the end of {self.name}; choose from {living}")
+        return replace(self, organelle=organelle)
+
+    def bare(self) -> "Evolved":
+        """The same, where the host answers everything."""
+        return replace(self, routes=Routes(SINGLE, {}), organelle=None)
+
+    def answer(
+        self,
+        prompts: Sequence[str],
+        *,
+        families: Sequence[str] | None = None,
+        max_new_tokens: int | None = None,
+        temperature: float = 0.0,
+        seed: int = 0,
+        told: Callable[[str], None] | None = None,
+    ) -> list[Reply]:
+        """A reply to each prompt, in order.
+
+        `families` are what the router `family` goes by. With a temperature, answers are samples of the stream (seed,
+        number of the prompt). `told` gets the text of a single prompt's answer piece by piece. ConfigError for a prompt
+        that does not fit the host.
+        """
+        decoding, host = self.decoding, self.host
+        most = max_new_tokens or decoding.max_new_tokens
+        asked = host.encode_prompts(list(prompts))
+        for number, ids in enumerate(asked, start=1):
+            if len(ids) + most > host.max_context:
+                raise ConfigError(
+                    f"prompt {number}: its {len(ids)} tokens and an answer of {most} do not fit the host's "
+                    f"{host.max_context}; shorten it, or ask for less"
+                )
+        slots, guessed, routing = self._routed(prompts, families)
+        stop = stop_at(host, decoding.stop_strings)
+        answers = generate(
+            host,
+            self.run.population,
+            asked,
+            slots,
+            max_new_tokens=most,
+            temperatures=temperature,
+            keys=rng.row_keys(rng.key(seed, 0, 0, "ask"), len(asked)) if temperature else None,
+            batch_rows=decoding.batch_rows,
+            stop=_Telling(host, decoding.stop_strings, stop, told) if told else stop,
+        )
+        ranks = self.run.population.ranks.numpy(force=True)
+        rank = np.where(slots >= 0, ranks[np.maximum(slots, 0)], 0)
+        lengths = np.array([len(ids) for ids in asked])
+        flops = FlopModel.from_model(host.model).generate_flops(lengths, [own.new_tokens for own in answers], rank)
+        numbers = {slot: organelle for organelle, slot in self.run.organelles.items()}
+        return [
+            Reply(
+                prompt=prompt,
+                answer=until(host.decode(own.tokens), decoding.stop_strings),
+                who=numbers[int(slot)] if slot != HOST else BARE,
+                family=family,
+                prompt_tokens=own.prompt_tokens,
+                answer_tokens=own.new_tokens,
+                finished=own.finished,
+                flops=int(cost + extra),
+            )
+            for prompt, own, slot, family, cost, extra in zip(
+                prompts, answers, slots, guessed, flops, routing, strict=True
+            )
+        ]
+
+    def _routed(
+        self, prompts: Sequence[str], families: Sequence[str] | None
+    ) -> tuple[np.ndarray, list[str], np.ndarray]:
+        """Slots, the families that the router went by, and what asking it took in FLOPs, each `[prompts]`."""
+        nothing, free = [""] * len(prompts), np.zeros(len(prompts), dtype=np.int64)
+        if self.organelle is not None or self.routes is None:
+            slot = self.run.organelles[self.organelle if self.organelle is not None else self.organelles[0]]
+            return np.full(len(prompts), slot), nothing, free
+        items = [Item(prompt, None, "", "", str(number)) for number, prompt in enumerate(prompts)]
+        if self.routes.routing == LEARNED:
+            assert self.run.classifier is not None
+            guessed, cost = guess_families(self.host, self.run.classifier, items)
+            return route(items, self.routes, guessed), list(guessed), cost
+        if self.routes.routing == FAMILY:
+            if families is None:
+                raise ConfigError("the router `family` goes by the family of each prompt; state it, or take `learned`")
+            stated = [replace(item, family=family) for item, family in zip(items, families, strict=True)]
+            return route(stated, self.routes), list(families), free
+        return route(items, self.routes), nothing, free
+
+
+class _Telling:
+    """Hands the text so far on, each time a token has come, and stops where the answer stops."""
+
+    def __init__(
+        self,
+        host: "Host",
+        strings: Sequence[str],
+        stop: "Callable[[Tensor], Tensor] | None",
+        told: Callable[[str], None],
+    ) -> None:
+        self._host, self._strings, self._stop, self._told = host, strings, stop, told
+        self._said = 0
+
+    def __call__(self, tokens: "Tensor") -> "Tensor":
+        text = until(self._host.decode(tokens[0].tolist()), self._strings)
+        if len(text) > self._said and not text.endswith("\ufffd"):  # half of a character
+            self._told(text[self._said :])
+            self._said = len(text)
+        return self._stop(tokens) if self._stop else tokens.new_zeros((len(tokens),)).bool()
+
+
+def open_run(home: Path, name: str, *, routing: str = "", organelle: int | None = None, host: str = "") -> Evolved:
+    """A finished run of the adapter search. `routing` "": by the prompt where the run has specialists, else `single`.
+
+    ConfigError or HostError, in one line, where there is no such run, router, organelle or host.
+    """
+    from evolora_core.language.decoding import DecodingConfig
+    from evolora_core.language.hosts.host import load_host
+    from evolora_core.language.tasks.own import enter_beside
+
+    entry, suite = find(home, name)
+    enter_beside(datasets_of(home, entry))
+    word = host or suite["host"]
+    check_host(home, entry, word)
+    loaded = load_host(word, dtype=suite.get("dtype", "float32"))
+    folder = home / entry.folder
+    own = sorted(path.stem.removeprefix("routes-") for path in folder.glob("routes-*.json"))
+    known = sorted({*own, LEARNED} if FAMILY in own else own)
+    routing = routing or next((word for word in (LEARNED, SINGLE) if word in known), "")
+    if routing and routing not in known and organelle is None:
+        raise ConfigError(f"routing {routing}: {name} has no such routes; choose from {', '.join(known)}")
+    derived = routing == LEARNED and LEARNED not in own
+    run = load_run(home, entry, loaded, FAMILY if derived else routing or FAMILY)
+    routes = run.routes
+    if derived and routes is not None:
+        classifier = learn_router(loaded, selection_of(home, entry))
+        run, routes = replace(run, classifier=classifier), replace(routes, routing=LEARNED)
+    decoding: Any = DecodingConfig.model_validate(suite.get("decoding", {}))
+    return Evolved(entry.run_id, loaded, run, decoding, routes).asking(organelle)
+
+
+def selection_of(home: Path, entry: Any) -> list[Item]:
+    """The items on which the routes of a run were chosen."""
+    from evolora_core.language.datasets import read_items
+
+    return read_items(datasets_of(home, entry) / "selection.jsonl")

@@ -1,0 +1,78 @@
+"""What lives at the end of a run, as folders that others load: every adapter in PEFT's format with a router, or one
+adapter merged into the host.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evolora_core.lora.population.peft_io import export_peft
+from evolora_core.searches.adapters.evolved import BARE, LEARNED, Evolved
+from evolora_core.searches.adapters.routing.learned import write_classifier
+
+if TYPE_CHECKING:
+    from evolora_core.language.hosts.host import Host
+    from evolora_core.lora.population.adapter import Adapter
+
+ROUTER, CLASSIFIER, CARD = "router.json", "router.safetensors", "README.md"
+
+
+def ship_all(evolved: Evolved, out: Path) -> int:
+    """Write each organelle that changes anything as `organelle-N`, a PEFT folder; the router, and a card. Returns how
+    many were written.
+
+    router.json  by family who answers (a number, or `host`), and who answers prompts of any other family; the router
+                 `learned` tells the family of a prompt by router.safetensors: the whitened mean of its tokens'
+                 embeddings is nearest to that of a family, or farther than `limit` from all
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for number in evolved.organelles:
+        adapter = evolved.run.population.get(evolved.run.organelles[number])
+        if adapter.rank and adapter.A:
+            export_peft(adapter, evolved.host, out / f"organelle-{number}")
+            written.append(number)
+    names = {slot: number for number, slot in evolved.run.organelles.items()}
+    router: dict[str, Any] = {"routing": "none"}
+    if evolved.routes is not None:
+        table = {bucket: names.get(slot, BARE) for bucket, slot in evolved.routes.table.items()}
+        router = {"routing": evolved.routes.routing, "table": table, "other": names.get(evolved.routes.fallback, BARE)}
+        if evolved.routes.routing == LEARNED and evolved.run.classifier is not None:
+            write_classifier(out / CLASSIFIER, evolved.run.classifier)
+    (out / ROUTER).write_text(json.dumps(router, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    (out / CARD).write_text(_card(evolved, written, router), encoding="utf-8")
+    return len(written)
+
+
+def ship_merged(adapter: "Adapter", host: "Host", name: str, out: Path) -> None:
+    """Write the host with an adapter's ΔW added to its weights, and the tokenizer. The host at hand is changed."""
+    from tempfile import TemporaryDirectory
+
+    from peft import PeftModel
+
+    with TemporaryDirectory(prefix="evolora-merged-") as work:
+        export_peft(adapter, host, Path(work))
+        model: Any = PeftModel.from_pretrained(host.model, work).merge_and_unload()
+    model.save_pretrained(out, safe_serialization=True)
+    host.tokenizer.save_pretrained(out)
+    text = f"# {host.name} with {name}\n\nThe adapter is added to the weights. {_prompts(host)}\n"
+    (out / CARD).write_text(text, encoding="utf-8")
+
+
+def _card(evolved: Evolved, written: list[int], router: dict[str, Any]) -> str:
+    rows = "".join(f"| `{bucket or 'every prompt'}` | {who} |\n" for bucket, who in router.get("table", {}).items())
+    table = f"| family | who answers |\n| --- | --- |\n{rows}| any other | {router['other']} |\n" if rows else ""
+    return (
+        f"---\nlibrary_name: peft\nbase_model: {evolved.host.name}\n---\n\n"
+        f"# Adapters of {evolved.name}\n\n"
+        f"{len(written)} LoRA adapters of the host `{evolved.host.name}` "
+        f"(weights {evolved.host.identity['weights_sha256'][:16]}), each in a folder that PEFT loads. "
+        f"{_prompts(evolved.host)}\n\n{table}"
+    )
+
+
+def _prompts(host: "Host") -> str:
+    """How a prompt has to look."""
+    if host.template.tokenizer.chat_template:
+        return "Prompts are in the chat template of the tokenizer, as one message of the user."
+    return f"Prompts have the form {host.template.plain.prompt!r}, and answers {host.template.plain.answer!r}."

@@ -1,0 +1,194 @@
+"""A finished run behind the part of OpenAI's API that clients need: models, completions, chat completions, streams.
+
+Adapters have learned single answers: of a conversation, all messages are read as one prompt, one after another.
+"""
+
+import json
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any, Literal
+
+import uvicorn
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, Field
+
+from evolora_core.errors import EvoloraError
+from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
+
+MOST_PROMPTS = 256
+
+
+class Message(BaseModel):
+    """One message of a conversation."""
+
+    role: str
+    content: str
+
+
+class Asked(BaseModel):
+    """What both kinds of questions have. Further keys are allowed and not read."""
+
+    model: str = Field("", max_length=1000)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    temperature: float = Field(0.0, ge=0, le=100)
+    seed: int = Field(0, ge=0, lt=2**63)
+    stream: bool = False
+    n: Literal[1] = 1
+
+
+class Chat(Asked):
+    """A question of the chat kind."""
+
+    messages: list[Message] = Field(min_length=1, max_length=1000)
+
+
+class Completion(Asked):
+    """A question of the plain kind."""
+
+    prompt: str | list[str]
+
+
+def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
+    """The application. `word` is how its user calls the run. One question is answered at a time."""
+    app = FastAPI(title="Evolora", docs_url=None, redoc_url=None, openapi_url=None)
+    turn = threading.Lock()
+
+    def check(request: Request) -> None:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if token and not secrets.compare_digest(given.encode(), token.encode()):
+            raise HTTPException(401, "the token is missing or wrong")
+
+    def asked_of(model: str) -> Evolved:
+        name, _, who = model.partition(":")
+        if name not in ("", word, evolved.name):
+            raise HTTPException(404, f"there is no model {model!r}; ask for {word}")
+        if not who:
+            return evolved
+        if who == BARE:
+            return evolved.bare()
+        try:
+            return evolved.asking(int(who))
+        except (ValueError, EvoloraError) as error:
+            raise HTTPException(404, f"there is no model {model!r}: {error}") from None
+
+    def reply(asked: Asked, prompts: list[str], told: Any = None) -> list[Reply]:
+        own = asked_of(asked.model)
+        wanted = asked.max_completion_tokens or asked.max_tokens
+        try:
+            with turn:
+                return own.answer(
+                    prompts, max_new_tokens=min(wanted, most) if wanted else None, temperature=asked.temperature,
+                    seed=asked.seed, told=told,
+                )  # fmt: skip
+        except EvoloraError as error:
+            raise HTTPException(400, str(error)) from None
+
+    @app.exception_handler(HTTPException)
+    def refused(_: Request, error: HTTPException) -> JSONResponse:
+        kind = "authentication_error" if error.status_code == 401 else "invalid_request_error"
+        content = {"error": {"message": error.detail, "type": kind, "code": None, "param": None}}
+        return JSONResponse(content, error.status_code)
+
+    @app.get("/v1/models", dependencies=[Depends(check)])
+    def models() -> dict[str, Any]:
+        names = [word, *(f"{word}:{own}" for own in (*evolved.organelles, BARE))]
+        rows = [{"id": name, "object": "model", "created": 0, "owned_by": "evolora"} for name in names]
+        return {"object": "list", "data": rows}
+
+    @app.post("/v1/chat/completions", dependencies=[Depends(check)])
+    def chat(asked: Chat) -> Any:
+        prompt = "\n".join(message.content for message in asked.messages)
+        head = {"id": f"chatcmpl-{secrets.token_hex(8)}", "created": int(time.time())}
+        head["model"] = asked.model or word
+        if asked.stream:
+            asked_of(asked.model)  # before the stream has begun, so that the answer can be a refusal
+            return StreamingResponse(_events(asked, prompt, head, reply), media_type="text/event-stream")
+        (own,) = reply(asked, [prompt])
+        choice = {"index": 0, "message": {"role": "assistant", "content": own.answer}, "finish_reason": _why(own)}
+        return head | {"object": "chat.completion", "choices": [choice], "usage": _usage([own]), "evolora": _facts(own)}
+
+    @app.post("/v1/completions", dependencies=[Depends(check)])
+    def complete(asked: Completion) -> Any:
+        if asked.stream:
+            raise HTTPException(400, "stream: only chat completions are streamed here")
+        prompts = [asked.prompt] if isinstance(asked.prompt, str) else asked.prompt
+        if not 1 <= len(prompts) <= MOST_PROMPTS:
+            raise HTTPException(400, f"prompt: 1 to {MOST_PROMPTS} at a time")
+        found = reply(asked, prompts)
+        choices = [
+            {"index": place, "text": own.answer, "finish_reason": _why(own), "logprobs": None, "evolora": _facts(own)}
+            for place, own in enumerate(found)
+        ]
+        head = {"id": f"cmpl-{secrets.token_hex(8)}", "object": "text_completion", "created": int(time.time())}
+        return head | {"model": asked.model or word, "choices": choices, "usage": _usage(found)}
+
+    return app
+
+
+def _events(asked: Asked, prompt: str, head: dict[str, Any], reply: Any) -> Iterator[str]:
+    """The events of a stream: pieces as they come from another thread, then why it ended."""
+    pieces: SimpleQueue[str | Reply | BaseException] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            (own,) = reply(asked, [prompt], pieces.put)
+            pieces.put(own)
+        except BaseException as error:
+            pieces.put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    first: dict[str, Any] = {"role": "assistant"}
+    while True:
+        piece = pieces.get()
+        if isinstance(piece, str):
+            yield _event(head, first | {"content": piece}, None)
+            first = {}
+            continue
+        if isinstance(piece, Reply):
+            yield _event(head, first, _why(piece), evolora=_facts(piece))
+        else:
+            yield f"data: {json.dumps({'error': {'message': str(getattr(piece, 'detail', piece))}})}\n\n"
+        yield "data: [DONE]\n\n"
+        return
+
+
+def _event(head: dict[str, Any], delta: dict[str, Any], why: str | None, **more: Any) -> str:
+    choice = {"index": 0, "delta": delta, "finish_reason": why}
+    content = head | {"object": "chat.completion.chunk", "choices": [choice]} | more
+    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
+
+
+def _why(own: Reply) -> str:
+    return "stop" if own.finished else "length"
+
+
+def _usage(replies: list[Reply]) -> dict[str, int]:
+    asked, said = sum(own.prompt_tokens for own in replies), sum(own.answer_tokens for own in replies)
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+
+
+def _facts(own: Reply) -> dict[str, Any]:
+    """What only this server says: who answered, as what, and what it cost."""
+    return {"who": own.who, "family": own.family, "flops": own.flops}
+
+
+def listen(evolved: Evolved, word: str, address: str, port: int, token: str, most: int) -> None:
+    """Answer until interrupted. ConfigError where the address cannot be had."""
+    from evolora_core.errors import ConfigError
+
+    try:
+        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        held = socket.socket(found[0], found[1])
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(found[4])
+    except OSError as error:
+        raise ConfigError(f"--address {address} --port {port}: cannot listen there ({error.strerror})") from None
+    print(f"{evolved.name}: http://{address}:{held.getsockname()[1]}/v1", flush=True)
+    config = uvicorn.Config(make_app(evolved, word, token, most), log_level="warning", lifespan="off")
+    uvicorn.Server(config).run(sockets=[held])

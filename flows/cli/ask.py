@@ -1,0 +1,180 @@
+"""`evolora ask` and `evolora chat`: talk to what evolved."""
+
+import json as json_
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter, validators
+
+from flows.cli._app import AnyId, AtLeastOne, FromZero
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.evolved import Evolved, Reply
+
+BATCH = 256  # prompts between two lines of progress, and of the file
+
+Run = Annotated[str, Parameter(help="A finished run, such as quickstart.ecology.s0.")]
+Organelle = Annotated[int | None, Parameter(help="Let this organelle answer everything."), AnyId]
+Router = Annotated[
+    str,
+    Parameter(help="Who answers: `learned` goes by the prompt, `family` by the stated family, `single` asks one."),
+]
+Longest = Annotated[int | None, Parameter(help="Token cap of an answer; by default that of the run."), AtLeastOne]
+Heat = Annotated[
+    float, Parameter(help="0 takes the likeliest token, more samples.", validator=validators.Number(gte=0, lte=100))
+]
+Seed = Annotated[int, Parameter(help="Of the samples."), FromZero]
+
+
+def register(app: App) -> None:
+    """Add the commands."""
+    app.command(
+        ask, help_epilogue="Example: `evolora ask quickstart.ecology.s0 --in prompts.jsonl --out answers.jsonl`"
+    )
+    app.command(chat, help_epilogue="Example: `evolora chat quickstart.ecology.s0 --prompt 'Sort the letters: d a c'`")
+
+
+def ask(
+    run: Run,
+    /,
+    *,
+    prompts: Annotated[
+        Path,
+        Parameter(name="--in", help="JSON Lines with `prompt`, and `family` for that router; or plain text lines."),
+    ],
+    out: Annotated[Path, Parameter(help="JSON Lines to write: what came in, the answer, who gave it, and its cost.")],
+    organelle: Organelle = None,
+    routing: Router = "",
+    max_new_tokens: Longest = None,
+    temperature: Heat = 0.0,
+    seed: Seed = 0,
+) -> None:
+    """Let a finished run answer a file of prompts, in batches. Ends with what it cost."""
+    from evolora_core.engine.home import prepare_home
+    from evolora_core.errors import ConfigError
+
+    rows = list(_rows(prompts))
+    if out.exists():
+        raise ConfigError(f"--out {out}: exists; name another file")
+    home = prepare_home()
+
+    from evolora_core.searches.adapters.evolved import open_run
+    from tasks._progress import progress
+
+    evolved = open_run(home, run, routing=routing, organelle=organelle)
+    stated = [str(row["family"]) for row in rows if "family" in row]
+    families = stated if len(stated) == len(rows) else None
+    unfinished = out.with_name(f"{out.name}.unfinished")
+    flops = 0
+    with progress("ask") as report, unfinished.open("w", encoding="utf-8") as file:
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            replies = evolved.answer(
+                [row["prompt"] for row in part],
+                families=families[start : start + BATCH] if families else None,
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                seed=seed + start,
+            )
+            for row, reply in zip(part, replies, strict=True):
+                facts = {name: value for name, value in asdict(reply).items() if name not in ("prompt", "family")}
+                routed = {"routed_as": reply.family} if reply.family else {}
+                file.write(json_.dumps(row | facts | routed, ensure_ascii=False) + "\n")
+                flops += reply.flops
+            report(start + len(part), len(rows), "prompts")
+    unfinished.replace(out)
+    print(f"{out}: {len(rows)} answers of {evolved.name}, {flops:.3g} FLOPs")
+
+
+def chat(
+    run: Run,
+    /,
+    *,
+    prompt: Annotated[str | None, Parameter(help="Ask this alone, and end.")] = None,
+    organelle: Organelle = None,
+    routing: Router = "",
+    max_new_tokens: Longest = None,
+    temperature: Heat = 0.0,
+    seed: Seed = 0,
+) -> None:
+    """Talk to a finished run. Every prompt stands alone: adapters have learned single answers, no conversations. After
+    each answer stands who gave it and what it cost.
+    """
+    from evolora_core.engine.home import prepare_home
+    from evolora_core.errors import EvoloraError
+
+    home = prepare_home()
+    from evolora_core.searches.adapters.evolved import open_run
+
+    evolved = open_run(home, run, routing=routing, organelle=organelle)
+    given = {"max_new_tokens": max_new_tokens, "temperature": temperature}
+    if prompt is not None:
+        _say(evolved, prompt, seed=seed, **given)
+        return
+    print(f"{evolved.name}: organelles {', '.join(map(str, evolved.organelles))}; Ctrl-D ends", file=sys.stderr)
+    for number, line in enumerate(_asked()):
+        try:
+            _say(evolved, line, seed=seed + number, **given)
+        except EvoloraError as error:
+            print(f"error: {error}", file=sys.stderr)
+
+
+def _asked() -> Iterator[str]:
+    while True:
+        try:
+            line = input("> " if sys.stdin.isatty() else "")
+        except EOFError:
+            return
+        if line.strip():
+            yield line
+
+
+def _say(evolved: "Evolved", prompt: str, **given: Any) -> None:
+    """Print an answer as it comes, and a line about it on standard error."""
+    from evolora_core.foreign.text import printable_lines
+
+    def told(text: str) -> None:
+        print(printable_lines(text) if sys.stdout.isatty() else text, end="", flush=True)
+
+    (reply,) = evolved.answer([prompt], told=told, **given)
+    print(flush=True)
+    print(about(reply), file=sys.stderr)
+
+
+def about(reply: "Reply") -> str:
+    """`[organelle 3 · as string.sort · 7 tokens · 1.2e+07 FLOPs]`."""
+    who = f"organelle {reply.who}" if isinstance(reply.who, int) else "the bare host"
+    parts = [who, *([f"as {reply.family}"] if reply.family else []), f"{reply.answer_tokens} tokens"]
+    return f"[{' · '.join([*parts, f'{reply.flops:.2g} FLOPs'])}]"
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file of prompts. DataError names the line."""
+    from evolora_core.errors import DataError
+    from evolora_core.foreign.documents import read_json
+    from evolora_core.foreign.files import Unfit, read_text
+
+    try:
+        text = read_text(path)
+    except Unfit as error:
+        raise DataError(f"{path}: {error}") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); name a file with prompts") from error
+    plain = path.suffix not in (".jsonl", ".json")
+    count = 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = {"prompt": line} if plain else read_json(line)
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: not valid JSON ({error}); write one object a line") from None
+        if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or not row["prompt"].strip():
+            raise DataError(f"{path}:{number}: prompt: missing; give it as text")
+        count += 1
+        yield row
+    if not count:
+        raise DataError(f"{path}: has no prompts; write one a line")

@@ -1,0 +1,49 @@
+"""`evolora serve-run`."""
+
+import os
+from typing import Annotated
+
+from cyclopts import App, Parameter, validators
+
+from flows.cli._app import AtLeastOne
+from flows.cli.ask import Router, Run
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+TOKEN = "EVOLORA_TOKEN"
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(
+        serve_run, name="serve-run", help_epilogue="Example: `evolora serve-run quickstart.ecology.s0 --port 8000`"
+    )
+
+
+def serve_run(
+    run: Run,
+    /,
+    *,
+    address: Annotated[str, Parameter(help="Where to listen; another than a local one needs a token.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="0: any free one.", validator=validators.Number(gte=0, lte=65535))] = 8000,
+    routing: Router = "",
+    max_new_tokens: Annotated[
+        int, Parameter(help="The most tokens of an answer that a client may ask for."), AtLeastOne
+    ] = 1024,
+) -> None:
+    """Serve a finished run by an OpenAI-compatible address, until Ctrl-C. Models: the run, which is routed; RUN:3 for
+    its organelle 3; RUN:host for the bare host. A token in EVOLORA_TOKEN is asked of every client.
+    """
+    from evolora_core.engine.home import prepare_home
+    from evolora_core.errors import ConfigError
+
+    token = os.environ.get(TOKEN, "")
+    if address not in LOCAL and not token:
+        raise ConfigError(
+            f"--address {address}: others could ask too; set {TOKEN} to a token that clients have to send"
+        )
+    home = prepare_home()
+    from evolora_core.searches.adapters.evolved import open_run
+    from flows._openai import listen
+
+    evolved = open_run(home, run, routing=routing)
+    listen(evolved, run, address, port, token, max_new_tokens)
