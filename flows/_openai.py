@@ -187,6 +187,7 @@ def listen(evolved: Evolved, word: str, address: str, port: int, token: str, mos
         held = socket.socket(found[0], found[1])
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(found[4])
+        held.listen(128)  # who asks from here on waits until the server takes questions
     except OSError as error:
         raise ConfigError(f"--address {address} --port {port}: cannot listen there ({error.strerror})") from None
     print(f"{evolved.name}: http://{address}:{held.getsockname()[1]}/v1", flush=True)

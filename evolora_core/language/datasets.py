@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError, DataError
-from evolora_core.language.families.base import DEPTHS, Item
+from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical, reserved
 from evolora_core.language.families.registry import get
 from evolora_core.language.splits import SPLITS
@@ -176,9 +176,7 @@ def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
             family = get(name)
         except ConfigError as error:
             raise ConfigError(f"data.{key}: {error}") from error
-        known = [depth for depth in config.depths if depth in family.depths]
-        if not set(family.depths) & set(DEPTHS):
-            known = list(family.depths)  # a user's rows have depths of their own
+        known = family.depths if family.rows else [depth for depth in config.depths if depth in family.depths]
         found = [(family.name, depth) for depth in known]
         if any(other == family.name for other, _ in cells):
             raise ConfigError(f"data.{key}: '{family.name}' stands twice; keep one")

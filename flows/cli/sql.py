@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter, validators
 
 from evolora_core.foreign.files import MIB
-from evolora_core.foreign.text import printable, printable_lines
+from evolora_core.foreign.text import one_line, printable, printable_lines
 from flows.cli._app import Json, say, shown
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ def sql(
     /,
     *,
     format: Annotated[
-        Literal["table", "csv", "json", "md", "latex"], Parameter(help="How the answer is printed.")
+        Literal["table", "csv", "json", "md", "latex", "parquet"],
+        Parameter(help="How the answer is printed; parquet is written to --out."),
     ] = "table",
+    out: Annotated[Path | None, Parameter(help="File for --format parquet; must not exist.")] = None,
     seconds: Annotated[
         float, Parameter(help="A query that takes longer is ended.", validator=validators.Number(gte=0.1, lte=86_400))
     ] = 20,
@@ -37,14 +40,32 @@ def sql(
 ) -> None:
     """Query the store, read-only."""
     from evolora_core.engine.home import home_path
+    from evolora_core.errors import ConfigError
     from evolora_core.store import bounded
 
+    if (format == "parquet") != (out is not None):
+        raise ConfigError("--out: goes with --format parquet, and --format parquet needs it")
+    if out is not None and out.exists():
+        raise ConfigError(f"--out {out}: exists; name another file")
     ask = partial(bounded, home_path(), query, seconds=seconds, memory=memory * MIB)
     if json or format in ("table", "json"):
         as_json = json or format == "json"
         say(ask(tell=lambda answer: shown(answer.records(), as_json), table=False))
         return
+    if out is not None:
+        print(ask(tell=partial(_written, out), table=True))
+        return
     print(ask(tell=lambda answer: _table(answer, format), table=True), end="")
+
+
+def _written(out: Path, data: "pd.DataFrame") -> str:
+    from evolora_core.errors import ConfigError
+
+    try:
+        data.to_parquet(out, index=False)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be written ({one_line(error, 100)})") from None
+    return f"{out}: {len(data)} rows"
 
 
 def _table(data: "pd.DataFrame", format: str) -> str:

@@ -9,7 +9,7 @@ from evolora_core.foreign.text import one_line
 from flows.cli._app import Json, say, show, shown
 
 if TYPE_CHECKING:
-    from evolora_core.searches.adapters.foresight import Foresight
+    from evolora_core.searches.adapters.arms.foresight import Foresight
 
 WIDTH = 60  # characters of a prompt or answer that are shown
 
@@ -43,7 +43,7 @@ def check(
     import torch
 
     from evolora_core.language.hosts.host import load_host
-    from evolora_core.searches.adapters.foresight import foresee
+    from evolora_core.searches.adapters.arms.foresight import foresee
     from tasks._progress import progress
 
     torch.set_num_threads(loaded.threads)

@@ -15,9 +15,12 @@ from evolora_core.store import query
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = ("seeds=[0]", "processes=1", "data.train_items=128", "data.selection_items=16", "data.holdout_items=48",
-    "ecology.generations=2", "ecology.episodes=32", "ecology.samples=2", "calibration.generations=1",
-    "sft.checkpoints=2", "evaluation.bootstrap=200")  # fmt: skip
+SMALL = (
+    "seeds=[0]", "conditions=[frozen, ecology, sft]", "processes=1",
+    "evaluation.comparisons=[{a: ecology, b: sft, split: holdout_id}]", "evaluation.bootstrap=200",
+    "data.train_items=128", "data.selection_items=16", "data.holdout_items=48", "ecology.generations=2",
+    "ecology.episodes=32", "ecology.samples=2", "calibration.generations=1", "sft.checkpoints=2",
+)  # fmt: skip
 
 
 def test_the_page_shows_the_suite() -> None:
@@ -48,7 +51,7 @@ def test_every_arm_is_judged_on_the_users_rows(finished: SimpleNamespace) -> Non
     found = query(finished.home, sql).rows
     assert found == [
         (condition, family, count)
-        for condition in ("ecology", "frozen", "sft", "single")
+        for condition in ("ecology", "frozen", "sft")
         for family, count in (("rounded", 24), ("string.rotate", 48))
     ]
     assert (finished.pack / "README.md").is_file()
@@ -235,7 +238,7 @@ def test_from_python_it_is_the_same(finished: SimpleNamespace) -> None:
         frames = tables("own-tasks")
     assert [reply.prompt for reply in replies] == ["Compute 512 - 7.", "Sort the letters: d a c b"]
     assert alone.who == run.organelles[0] and alone.family == ""
-    assert set(frames) == {*VIEWS} and len(frames["paper_table"]) == 4
+    assert set(frames) == {*VIEWS} and len(frames["paper_table"]) == 3
 
 
 def test_all_that_lives_is_written_for_peft_with_its_router(finished: SimpleNamespace, tmp_path: Path) -> None:
@@ -275,3 +278,21 @@ def test_a_merged_model_answers_as_host_and_adapter_do(
     assert torch.allclose(merged, adapted, atol=1e-4) and not torch.allclose(merged, plain, atol=1e-3)
     assert told(finished, "export", RUN, "--all", "--merged", "--out", str(tmp_path / "both")) == 1
     assert "leave --merged and --organelle out" in capsys.readouterr().err
+
+
+def test_an_answer_of_the_store_is_a_parquet_file(
+    finished: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import pandas as pd
+
+    sql, out = "SELECT condition, family, acc FROM accuracy ORDER BY ALL", tmp_path / "accuracy.parquet"
+    assert told(finished, "sql", sql, "--format", "parquet", "--out", str(out)) == 0
+    assert pd.read_parquet(out)["acc"].tolist() == [row[2] for row in query(finished.home, sql).rows]
+    capsys.readouterr()
+    for words, said in (
+        (["--format", "parquet"], "needs it"),
+        (["--format", "parquet", "--out", str(out)], "exists; name another file"),
+        (["--format", "parquet", "--out", str(tmp_path / "none" / "a.parquet")], "cannot be written"),
+    ):
+        assert told(finished, "sql", sql, *words) == 1
+        assert said in capsys.readouterr().err

@@ -56,7 +56,8 @@ class Family:
     `draw(rng, depth)` gives (prompt, target); `solution(target)` the canonical answer; `verify(item, answer)` the
     grade; `solve(prompt)` an answer worked out from the text alone, by other means than `draw` (for the label audit);
     `complaint(target)` what is wrong with a target read from a file, or None. `chance` is the accuracy of blind
-    guessing.
+    guessing. `rows`: its items are rows of a user's data set, which are neither drawn nor solved, and whose depths are
+    their own.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Family:
     solve: Callable[[str], str]
     complaint: Callable[[Any], str | None]
     chance: float = 0.0
+    rows: bool = False
 
     def make(self, rng: np.random.Generator, depth: str) -> Item:
         """Draw one item of a depth in `depths`."""

@@ -59,6 +59,14 @@ def test_a_faulty_python_family_is_refused_in_one_line(before: str, after: str, 
     assert str(error.value).startswith("tasks.string.rotate.file")
 
 
+def test_a_python_family_may_have_classes_of_its_own(tmp_path: Path) -> None:
+    """Dataclasses look for their module by its name."""
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    text += SOURCE.partition('"""\n')[2] + "\n\n@dataclass\nclass Extra:\n    number: int = 0\n"
+    enter_tasks([python(tmp_path / "rotate.py", text)])
+    assert get("string.rotate").solve("Move the first letter to the end: a b") == "ba"
+
+
 def test_its_text_is_what_it_is(tmp_path: Path) -> None:
     one = define(python(tmp_path / "one.py"))
     two = define(python(tmp_path / "two.py"))

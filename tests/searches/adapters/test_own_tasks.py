@@ -9,6 +9,7 @@ import yaml
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
+from evolora_core.language.datasets import cells_of_splits
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.stages import datasets
 
@@ -68,6 +69,18 @@ def test_rows_without_answers_serve_arms_that_need_none(tmp_path: Path) -> None:
     asked = {"routings": ["family"], "comparisons": []}
     suite = load(tmp_path, tasks=tasks, conditions=["frozen", "ecology"], evaluation=asked)
     assert not suite.learns_from_gold("ecology")
+
+
+def test_rows_have_depths_of_their_own(tmp_path: Path) -> None:
+    """The suite's `depths` are of the families of this project, whatever a column calls a row."""
+    path = tmp_path / "rows.csv"
+    lines = (ROOT / "configs" / "tasks" / "rounded.csv").read_text().splitlines()
+    rows = [f"{line},{'short' if number % 2 else 'odd'}" for number, line in enumerate(lines[1:])]
+    path.write_text("\n".join([f"{lines[0]},level", *rows]) + "\n")
+    suite = load(tmp_path, tasks=rounded(data=str(path), depth="level"))
+    cells = cells_of_splits(suite.data)["train"]
+    assert [cell for cell in cells if cell[0] == "rounded"] == [("rounded", "odd"), ("rounded", "short")]
+    assert [cell for cell in cells if cell[0] == "string.sort"] == [("string.sort", "short")]
 
 
 def test_the_splits_depend_on_the_rows(tmp_path: Path) -> None:
