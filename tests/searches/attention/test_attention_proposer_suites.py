@@ -3,16 +3,16 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from importlib import metadata
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any, cast
 
 import pytest
 import yaml
+from searches.attention.attention_server import completion, serving
 
 from evolora_core.engine.home import home_path
 from evolora_core.engine.meter import Meter
@@ -52,7 +52,7 @@ TINY: dict[str, Any] = {
     "ablation": {"sizes": []},
 }
 TABLES = ("candidates", "attention_programs", "proposer_calls")
-USAGE = {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}
+USAGE = {"prompt_tokens": 900, "completion_tokens": 100}
 
 
 def suite(*conditions: str, **changes: Any) -> AttentionExperiment:
@@ -115,37 +115,15 @@ def served() -> Iterator[Served]:
     """A server that gives the answers in order."""
     state = Served()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            document: dict[str, Any]
-            status, document = 400, {"error": {"message": "out of order"}}
-            if len(state.asked) == 4 and state.faults:
-                state.faults -= 1
-            else:
-                message = {"role": "assistant", "content": ANSWERS[len(state.asked)]}
-                choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-                status, document = 200, {"id": "1", "object": "chat.completion", "created": 0, "model": "tiny"}
-                document |= {"choices": choices, "usage": USAGE}
-                state.asked.append(request)
-            body = json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(question: dict[str, Any], _: Message) -> tuple[int, Any]:
+        if len(state.asked) == 4 and state.faults:
+            state.faults -= 1
+            return 400, {"error": {"message": "out of order"}}
+        state.asked.append(question)
+        return completion(ANSWERS[len(state.asked) - 1], USAGE)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield state
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(answer) as state.url:
+        yield state
 
 
 @pytest.fixture(scope="module")

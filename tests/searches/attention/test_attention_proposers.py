@@ -3,13 +3,13 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
+from searches.attention.attention_server import completion, serving
 
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS, get_framework
@@ -160,43 +160,18 @@ class Served:
     answers: list[tuple[int, Any]] = field(default_factory=list)
 
 
-def completion(text: str | None, usage: dict[str, int] | None = None) -> tuple[int, Any]:
-    """A chat completion as servers send it."""
-    message = {"role": "assistant", "content": text}
-    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-    document = {"id": "1", "object": "chat.completion", "created": 0, "model": "tiny", "choices": choices}
-    return 200, document | ({"usage": usage | {"total_tokens": sum(usage.values())}} if usage else {})
-
-
 @pytest.fixture
 def served() -> Iterator[Served]:
     """A server on this machine."""
     state = Served("")
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            assert self.path == "/v1/chat/completions"
-            state.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            state.keys.append(self.headers["Authorization"])
-            status, document = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
-            body = document if isinstance(document, bytes) else json.dumps(document).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(question: dict[str, Any], headers: Message) -> tuple[int, Any]:
+        state.asked.append(question)
+        state.keys.append(headers.get("Authorization"))
+        return state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield state
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(answer) as state.url:
+        yield state
 
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 100}
