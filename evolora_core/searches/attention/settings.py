@@ -72,6 +72,16 @@ class Bounds(Strict):
     megabytes: int = Field(2048, ge=64, le=1_000_000, description="memory of one evaluation")
 
 
+class Fresh(Strict):
+    """What is measured of a search's programs with training seeds and texts that it never saw."""
+
+    sizes: list[str]
+    seeds: list[int]
+    training: Training
+    bounds: Bounds
+    trusted: bool
+
+
 class Budget(Bounds):
     """What a strategy may spend, in FLOPs: so many times what the baseline costs at all measured sizes."""
 

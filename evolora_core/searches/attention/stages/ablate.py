@@ -2,11 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.engine.strict import LATER, Strict
-from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.settings import Fresh
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
@@ -14,15 +11,10 @@ if TYPE_CHECKING:
 CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 
 
-class Ablating(Strict):
+class Ablating(Fresh):
     """What is left out where."""
 
     framework: str
-    sizes: list[str]
-    seeds: list[int]
-    training: Training
-    bounds: Bounds
-    trusted: bool = Field(True, json_schema_extra=LATER)
 
 
 def request(

@@ -7,8 +7,7 @@ averaging helps in any case. Both have as many models; a program that was tried 
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.engine.strict import Strict
-from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.settings import Fresh
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,15 +17,10 @@ if TYPE_CHECKING:
 CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 
 
-class Averaging(Strict):
+class Averaging(Fresh):
     """Which models answer together."""
 
     models: int
-    sizes: list[str]
-    seeds: list[int]
-    training: Training
-    bounds: Bounds
-    trusted: bool
 
 
 def request(
