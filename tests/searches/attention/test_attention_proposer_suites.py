@@ -257,19 +257,29 @@ def installed() -> bool:
     return find_spec("openevolve") is not None and metadata.version("openevolve").startswith("0.4.")
 
 
+@pytest.fixture
+def without_openevolve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another distribution of that name comes first: an old one, whose module is missing."""
+    (tmp_path / "openevolve.py").write_text("raise ModuleNotFoundError(\"No module named 'openevolve'\")\n")
+    facts = tmp_path / "openevolve-0.1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: openevolve\nVersion: 0.1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
 @confined
-@pytest.mark.skipif(installed(), reason="OpenEvolve is installed")
+@pytest.mark.usefixtures("without_openevolve")
 def test_openevolve_is_refused_where_it_is_not_installed() -> None:
     with pytest.raises(ConfigError, match=r"openevolve: needs OpenEvolve 0.4 .* pip install 'evolora\[openevolve\]'"):
         check(suite("openevolve"))
 
 
-@pytest.mark.skipif(installed(), reason="OpenEvolve is installed")
+@pytest.mark.usefixtures("without_openevolve")
 def test_a_process_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> None:
     run = Run(FRAMEWORK, TEMPLATE, Curve(), None, ("xs",), (5,), Budget(), 5, Meter())
     own, panel = GrammarProposer(get_grammar(FRAMEWORK)), cast(Panel, None)  # it measures nothing
     with pytest.raises(StageError, match="OpenEvolve ended with status 1: ModuleNotFoundError: .*'openevolve'"):
-        evolve(own, panel, run, limit=1, checkpoints=tmp_path, report=lambda *_: None)
+        evolve(own, panel, run, limit=1, checkpoints=tmp_path / "checkpoints", report=lambda *_: None)
     assert not run.past
 
 
