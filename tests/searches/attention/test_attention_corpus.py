@@ -47,7 +47,7 @@ def of_text(corpus: Corpus) -> torch.Tensor:
 
 
 def test_it_has_what_was_asked_for(corpus: Corpus) -> None:
-    assert corpus.train.shape == (3000, 65) and corpus.texts.shape == (400, 65) and corpus.context == 64
+    assert corpus.train.shape == (3000, 33) and corpus.texts.shape == (400, 33) and corpus.context == 32
     counts = {kind: corpus.kinds.count(kind) for kind in sorted(set(corpus.kinds))}
     assert counts == {"code": 210, "copying": 60, "docs": 70, "recall": 60}
     of_a_task = (corpus.train >= KEYS.start).any(dim=1)

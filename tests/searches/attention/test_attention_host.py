@@ -66,7 +66,7 @@ def test_the_host_is_what_it_says() -> None:
     model = build(known("mha"), XS, 20, seed=3)
     p = dict(model.named_parameters())
     tokens = torch.arange(14).view(2, 7)
-    x = p["embedding.weight"][tokens] + sinusoids(7, 16, tokens.device)
+    x = 4 * p["embedding.weight"][tokens] + sinusoids(7, 16, tokens.device)  # 4 is the root of the width
     for i in range(2):
         name = f"blocks.{i}"
         normed = F.layer_norm(x, (16,), p[f"{name}.before_attention.weight"], p[f"{name}.before_attention.bias"])

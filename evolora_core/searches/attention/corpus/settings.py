@@ -29,7 +29,7 @@ class CorpusSettings(Strict):
     held_out: int = Field(
         4_096, ge=1, le=1_000_000, description="texts to be judged by, of each of which a prefix is shown"
     )
-    context: int = Field(64, ge=SHORTEST, le=4_096, description="tokens that a model sees at once")
+    context: int = Field(32, ge=SHORTEST, le=4_096, description="tokens that a model sees at once")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -5,10 +5,10 @@ x = x + attention(LN(x)), x = x + FFN(LN(x)), FFN = Linear(d, 4d), GELU, Linear(
 (it had 0.1, which at a few thousand steps on a stream of text only slows learning). It makes no mask: a program is
 causal by itself.
 
-The embedding is drawn with a standard deviation of 1 / sqrt(d), where the first system had .02 at every width.
-Positions have an amplitude of 1, so at these widths .02 buries the tokens: whatever the mechanism, models then learn
-little more than how frequent each character is, and the mechanisms that must lose are hardly behind
-(docs/decisions.md).
+The embedding is drawn with a standard deviation of 1 / sqrt(d), where the first system had .02 at every width, and
+multiplied by sqrt(d) where the tokens come in (Vaswani et al. 2017, part 3.4). Positions have an amplitude of 1, so
+otherwise they bury the tokens: whatever the mechanism, models then learn for hundreds of steps little more than how
+frequent each character is, and the mechanisms that must lose are hardly behind (docs/decisions.md).
 
 It knows nothing of programs: `attention` is whatever builds a module from (dim, heads).
 """
@@ -43,7 +43,7 @@ class Decoder(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """`tokens` [B, T] -> logits [B, T, vocab]."""
-        x = self.embedding(tokens)
+        x = self.embedding(tokens) * self.embedding.embedding_dim**0.5
         if self.positions:
             x = x + sinusoids(tokens.shape[1], x.shape[2], x.device)
         for block in self.blocks:
