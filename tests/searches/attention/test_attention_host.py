@@ -166,7 +166,7 @@ def test_training_learns_and_repeats_to_the_bit() -> None:
     spec = TrainSpec(steps=60, batch=8, context=10, rate=2e-2, warmup=5)
     runs = [train(build(known("rope"), XS, 20, seed=1), rows(), spec, 7) for _ in range(2)]
     assert runs[0] == runs[1]
-    assert runs[0].losses[0] == pytest.approx(math.log(20), abs=1)  # near chance
+    assert runs[0].losses[0] > math.log(20)  # a fresh model expects the token that it sees, which is worse than chance
     assert runs[0].losses[-1] < 1.0
 
 
