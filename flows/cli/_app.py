@@ -22,6 +22,8 @@ app = App(
     suppress_keyboard_interrupt=False,  # `flows.cli.main` says how to go on
 )
 
+app.register_install_completion_command(help="Complete commands and options with the Tab key, in bash, zsh or fish.")
+
 AtLeastOne = Parameter(validator=validators.Number(gte=1, lte=1_000_000))  # of a number, or of each
 FromZero = Parameter(validator=validators.Number(gte=0, lte=1_000_000))
 AnyId = Parameter(validator=validators.Number(gte=0, lt=2**63))

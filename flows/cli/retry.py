@@ -6,7 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from flows.cli.run import run_and_show
+from flows.cli._app import Json, show
+from flows.cli.run import make
 
 
 def register(app: App) -> None:
@@ -22,6 +23,7 @@ def retry(
             help="Suites, runs (SUITE.CONDITION.sSEED) or stages (RUN.STAGE); all of the latest suite by default.",
         ),
     ],
+    json: Json = False,
 ) -> None:
     """Run again only what failed or is missing, of suites that were begun. Needs no suite file; packs go where they
     went before.
@@ -39,9 +41,15 @@ def retry(
     for name in names or [str(suites(home)[-1])]:
         word, _, rest = name.partition(".")
         wanted.setdefault(find_suite(home, word), []).append(rest)
+    rows = []
     for suite, only in wanted.items():
         packs = read_packs(home, suite) or Path("packs")
         config = asked_suite(str(suite))
         if (now := suite_id(config)) != suite:
             print(f"{suite}: has other settings in this version of evolora; it is made anew as {now}", file=sys.stderr)
-        run_and_show(config, packs, only if all(only) else [])
+        done = make(config, packs, only if all(only) else [])
+        rows += done.rows() if json else []
+        if not json:
+            done.tell()
+    if json:
+        show(rows, True)

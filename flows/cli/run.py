@@ -1,12 +1,16 @@
 """`evolora run`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from flows.cli._app import Json, show
+
 if TYPE_CHECKING:
+    from evolora_core.report import Contents
     from evolora_core.searches.base import Experiment
 
 
@@ -28,6 +32,7 @@ def run(
         list[str] | None,
         Parameter(help="A seed (s3), run (ecology.s3) or stage, with what it needs and no pack; may be repeated."),
     ] = None,
+    json: Json = False,
 ) -> None:
     """Run a suite end to end, in this process and its workers. Stages that are done are reused; a killed one
     resumes.
@@ -37,7 +42,11 @@ def run(
     config = load_experiment(suite, settings or [])
     if only:
         only = runs_of(config, only)
-    run_and_show(config, packs, only or [])
+    done = make(config, packs, only or [])
+    if json:
+        show(done.rows(), True)
+    else:
+        done.tell()
 
 
 def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
@@ -58,8 +67,40 @@ def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
     return found
 
 
-def run_and_show(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> None:
-    """Run a suite, or some of its runs and stages, and print what it found."""
+@dataclass(frozen=True)
+class Made:
+    """A suite that was run, or some of its runs and stages; then its pack was left as it is, and `pack` is None."""
+
+    config: "Experiment"
+    home: Path
+    suite: str
+    pack: str | None
+
+    def tell(self) -> None:
+        """Print what was found."""
+        if self.pack is None:
+            print(f"made; the pack was left as it is; `evolora retry {self.suite}` builds it again")
+            return
+        found = self._contents()
+        print(f"\n{found.headline.caption}\n\n{found.headline.to_markdown()}")
+        if found.comparisons:
+            print(found.tables["comparisons"][0].to_markdown())
+        print(f"pack: {self.pack}")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the table that says most, each with the suite and its pack; without a pack one row of these."""
+        known = {"suite": self.suite, "pack": self.pack}
+        return [known | row for row in self._contents().headline.records()] if self.pack is not None else [known]
+
+    def _contents(self) -> "Contents":
+        from evolora_core.report import Contents
+        from evolora_core.searches.registry import sections_of
+
+        return Contents(self.home, self.suite, sections=sections_of(self.config))
+
+
+def make(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> Made:
+    """Run a suite, or some of its runs and stages."""
     from evolora_core.engine.home import prepare_home
 
     home = prepare_home()
@@ -79,16 +120,4 @@ def run_and_show(config: "Experiment", packs: Path, only: Sequence[str] = ()) ->
 
         show_log()
         done = paper_suite(str(suite), only=list(only), packs=str(packs))
-    if not done["pack"]:
-        print(f"made; the pack was left as it is; `evolora retry {suite}` builds it again")
-        return
-
-    from evolora_core.report import Contents
-    from evolora_core.searches.registry import sections_of
-
-    found = Contents(home, done["suite"], sections=sections_of(config))
-    table = found.headline
-    print(f"\n{table.caption}\n\n{table.to_markdown()}")
-    if found.comparisons:
-        print(found.tables["comparisons"][0].to_markdown())
-    print(f"pack: {done['pack']}")
+    return Made(config, home, done["suite"], done["pack"] or None)

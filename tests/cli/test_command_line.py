@@ -126,3 +126,15 @@ def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
             env=os.environ | {"EVOLORA_HOME": str(tmp_path)},
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+def test_bash_completes_commands_once_it_is_installed(tmp_path: Path) -> None:
+    environment = os.environ | {"HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    evolora = [sys.executable, "-m", "flows.cli"]
+    subprocess.run([*evolora, "--install-completion"], env=environment, check=True, capture_output=True)
+    asked = (
+        "source ~/.bashrc; COMP_WORDS=(evolora st); COMP_CWORD=1; COMP_LINE='evolora st'; COMP_POINT=10; _evolora; "
+        'echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", asked], env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["status", "store"]

@@ -43,7 +43,11 @@ def compared(home: Path) -> list[int]:
 
 
 def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(
-    prefect_server: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prefect_server: str,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     obstacle = home / "runs" / "tiny" / "ecology-s1"
     obstacle.parent.mkdir(parents=True)
@@ -59,9 +63,14 @@ def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.setenv("PREFECT_API_URL", prefect_server)
+    capsys.readouterr()
     with pytest.raises(SystemExit) as end:
-        main(["retry"])
+        main(["retry", "--json"])
     assert end.value.code == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["suite"] for row in rows} == {str(suites(home)[-1])}
+    assert {row["pack"] for row in rows} == {str(pack.parent)}
+    assert {"frozen", "ecology"} <= {row["condition"] for row in rows}
     assert json.loads(pack.read_text())["seeds"] == [0, 1]
     after = {entry.file_name: (entry.state, entry.finished) for entry in entries(home, suites(home)[-1])}
     assert after["ecology-s1.evolve.json"][0] == "done"

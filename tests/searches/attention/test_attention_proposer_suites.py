@@ -96,7 +96,7 @@ LEAKING = f"```python\n{block_of(TEMPLATE).replace('        return q, k, v', LEA
 BROKEN = "```python\nclass Prepare(:\n```"
 ANSWERS = [
     answer(position="rope"), "I would rather not.", LEAKING,
-    BROKEN, answer(position="rope"), answer(gate="silu"), answer(head_norm="norm"),
+    BROKEN, answer(), answer(gate="silu"), answer(head_norm="norm"),
     answer(kernel="relu2"),
 ]  # fmt: skip
 
