@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import ConfigError, DataError
+from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
 from evolora_core.language.tasks.settings import TaskConfig
@@ -105,6 +106,7 @@ def _rows(task: TaskConfig, split: str | None) -> Any:
 def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: dict[str, str]) -> list[Item]:
     columns = {"prompt": _columns(task.prompt), "answer": [task.answer] if task.answer else []}
     columns["depth"] = [task.depth] if task.depth else []
+    columns["where"] = [*(task.where or {})]
     for key, names in columns.items():
         for name in names:
             if name not in rows.column_names:
@@ -113,6 +115,8 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: d
                 )
     found = []
     for number, row in enumerate(rows, start=1):
+        if any(str(row[column]) != value for column, value in (task.where or {}).items()):
+            continue
         where = f"tasks.{task.name}: {task.data}: row {number}{f' of {split}' if split else ''}"
         prompt = task.prompt.format_map(row) if "{" in task.prompt else row[task.prompt]
         if not isinstance(prompt, str) or not prompt.strip():
@@ -133,9 +137,21 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: d
         depth = str(row[task.depth]) if task.depth else ALIKE
         digest = blake2b(text.encode(), digest_size=6).hexdigest()
         found.append(Item(prompt, target, task.name, depth, f"{task.name}:{depth}:{digest}"))
+    if not found and len(rows) and task.where:
+        asked = ", ".join(f"{column} {value!r}" for column, value in task.where.items())
+        raise ConfigError(f"tasks.{task.name}: {task.data} has no row with {asked}; {_values(rows, task.where)}")
     if not found:
         raise DataError(f"tasks.{task.name}: {task.data} has no rows{f' in {split}' if split else ''}")
     return found
+
+
+def _values(rows: Any, where: Mapping[str, str]) -> str:
+    """The values that there are, a few of each column."""
+    said = []
+    for column in where:
+        values = sorted({str(value) for value in rows[column]})
+        said.append(f"{column} is {', '.join(values[:MOST_DEPTHS])}{' …' if len(values) > MOST_DEPTHS else ''}")
+    return one_line("; ".join(said), 300)
 
 
 def _columns(prompt: str) -> list[str]:

@@ -1,11 +1,12 @@
 """The section of a suite that brings tasks of a user."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 from evolora_core.language.families.names import ALIASES, MODULES
 from evolora_core.language.tasks.verifiers import AnyVerifier
 
@@ -40,6 +41,14 @@ class TaskConfig(Strict):
         "answer", description="column of the right answer; null: there is none, and the verifier needs none"
     )
     depth: Column | None = Field(None, description="column that says how hard a row is; none: all rows are alike")
+    where: dict[Column, str] | None = Field(
+        None, min_length=1, json_schema_extra=LATER, description="only rows whose columns have these values"
+    )
+    family: Column | None = Field(
+        None,
+        json_schema_extra=LATER,
+        description="column that tells several families apart: value `x` of the task `mine` is the family `mine.x`",
+    )
     verifier: AnyVerifier | None = Field(None, description="how an answer is graded, with its settings")
 
     @model_validator(mode="after")
@@ -58,7 +67,25 @@ class TaskConfig(Strict):
             raise ValueError(f"{self.name}: how are answers graded? add `verifier: {{kind: exact}}`, or another kind")
         if self.answer is None and self.verifier.labelled:
             raise ValueError(f"{self.name}: the verifier {self.verifier.kind} needs answers; name their column")
+        if self.family is not None and self.family in (self.where or {}):
+            raise ValueError(f"{self.name}: column {self.family!r} is in `where` and in `family`; keep one")
         return self
+
+    def families(self, used: Iterable[str]) -> "list[TaskConfig]":
+        """This task; where a column tells families apart, one task for each of them that is in `used`."""
+        if self.family is None:
+            return [self]
+        values = sorted({name.removeprefix(f"{self.name}.") for name in used if name.startswith(f"{self.name}.")})
+        return [
+            self.model_copy(
+                update={
+                    "name": f"{self.name}.{value}",
+                    "family": None,
+                    "where": {**(self.where or {}), self.family: value},
+                }
+            )
+            for value in values
+        ]
 
     @property
     def local(self) -> Path | None:

@@ -223,22 +223,36 @@ class SuiteConfig(Experiment):
 
     @model_validator(mode="after")
     def _own_tasks(self) -> "SuiteConfig":
-        names = [task.name for task in self.tasks]
-        used = {*self.data.train_families, *self.data.ood_families, *self.data.retention_families}
+        for task in self.tasks:
+            if task.family is not None and not task.families(self._used):
+                raise ValueError(
+                    f"tasks: no list of `data` names a family of {task.name!r}, such as {task.name}.VALUE with a value "
+                    f"of its column {task.family!r}; add some there, or take it out here"
+                )
+        names = [task.name for task in self.own_families]
         for number, name in enumerate(names):
             if name in names[:number]:
                 raise ValueError(f"tasks: {name!r} stands twice; give one another name")
-            if name not in used:
+            if name not in self._used:
                 raise ValueError(f"tasks: no list of `data` names {name!r}; add it there, or take it out here")
         return self
 
+    @property
+    def _used(self) -> set[str]:
+        return {*self.data.train_families, *self.data.ood_families, *self.data.retention_families}
+
+    @property
+    def own_families(self) -> list[TaskConfig]:
+        """The tasks of a user, one for each family."""
+        return [own for task in self.tasks for own in task.families(self._used)]
+
     def modules_of(self, *lists: Sequence[str]) -> list[str]:
         """The modules of families, tasks of a user among them, for the identity of a stage."""
-        return modules_of([name for own in lists for name in own], [task.name for task in self.tasks])
+        return modules_of([name for own in lists for name in own], [task.name for task in self.own_families])
 
     def full_names(self, names: Sequence[str]) -> list[str]:
         """The names that items of these families have."""
-        own = {task.name for task in self.tasks}
+        own = {task.name for task in self.own_families}
         return [name if name in own else full_name(name) for name in names]
 
     def learns_from_gold(self, condition: str) -> bool:
@@ -299,7 +313,7 @@ def check(suite: SuiteConfig) -> None:
     """Refuse families that do not exist or have too few items, and tasks of a user in which something is wrong. Raises
     ConfigError.
     """
-    unlabelled = enter_tasks(suite.tasks)
+    unlabelled = enter_tasks(suite.own_families)
     check_families(suite.data)
     for condition in suite.conditions:
         if unlabelled & {*suite.data.train_families} and suite.learns_from_gold(condition):

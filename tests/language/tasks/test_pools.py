@@ -65,6 +65,16 @@ def test_columns_depths_and_templates(tmp_path: Path) -> None:
     )
 
 
+def test_a_column_tells_families_apart(tmp_path: Path) -> None:
+    own = task(write(tmp_path / "rows.csv", ROWS), family="level")
+    easy, hard = own.families({"plus.hard", "plus.easy", "other.easy", "plusher"})
+    assert (easy.name, easy.where, hard.name) == ("plus.easy", {"level": "easy"}, "plus.hard")
+    found = read_pool(hard).parts[""]
+    assert [item.target for item in found] == [row["answer"] for row in ROWS if row["level"] == "hard"]
+    assert {item.family for item in found} == {"plus.hard"} and {item.depth for item in found} == {ALIKE}
+    assert easy.families({"plus.easy"}) == [easy] and own.families({"plus"}) == []
+
+
 def test_given_splits_are_kept(tmp_path: Path) -> None:
     write(tmp_path / "train.jsonl", ROWS[:20])
     write(tmp_path / "test.jsonl", ROWS[20:])
@@ -82,6 +92,8 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
     [
         (ROWS, {"prompt": "question"}, "prompt: .* has no column 'question' but prompt, answer, level"),
         (ROWS, {"prompt": "{title}?"}, "prompt: .* has no column 'title' but"),
+        (ROWS, {"where": {"kind": "a"}}, "where: .* has no column 'kind' but"),
+        (ROWS, {"where": {"level": "odd"}}, "has no row with level 'odd'; level is easy, hard"),
         (ROWS, {"answer": "label"}, "answer: .* has no column 'label' but"),
         ([{"prompt": " ", "answer": 1}], {}, "row 1: the prompt is empty"),
         ([*ROWS, ROWS[3] | {"prompt": "3  PLUS one?"}], {}, "row 31: has the prompt of row 4; keep one of them"),

@@ -9,7 +9,8 @@ import yaml
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
-from evolora_core.language.datasets import cells_of_splits
+from evolora_core.language.datasets import build_splits, cells_of_splits
+from evolora_core.language.tasks.pools import read_pool
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.stages import datasets
 
@@ -52,6 +53,7 @@ def test_the_shipped_suite_loads_again_from_what_was_resolved(tmp_path: Path) ->
         ({"tasks": rounded(file="a.py")}, "give either `data` with a `verifier`, or a `file`"),
         ({"tasks": rounded(data="configs/tasks/none.csv")}, "none.csv: no such file"),
         ({"tasks": rounded(columns=["a"])}, "columns"),
+        ({"tasks": rounded(family="a")}, "tasks: no list of `data` names a family of 'rounded', such as rounded.VALUE"),
         (
             {"tasks": rounded(answer=None, verifier={"kind": "regex", "pattern": "[0-9]+0"})},
             "conditions: 'sft' learns from right answers, and task 'rounded' has rows without one",
@@ -81,6 +83,29 @@ def test_rows_have_depths_of_their_own(tmp_path: Path) -> None:
     cells = cells_of_splits(suite.data)["train"]
     assert [cell for cell in cells if cell[0] == "rounded"] == [("rounded", "odd"), ("rounded", "short")]
     assert [cell for cell in cells if cell[0] == "string.sort"] == [("string.sort", "short")]
+
+
+def test_a_column_makes_families_of_one_data_set(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    lines = (ROOT / "configs" / "tasks" / "rounded.csv").read_text().splitlines()
+    rows = [f"{line},{'odd' if int(line.split(',')[1]) % 2 else 'even'}" for line in lines[1:]]
+    path.write_text("\n".join([f"{lines[0]},kind", *rows]) + "\n")
+    data = yaml.safe_load(SHIPPED.read_text())["data"]
+    names = ["rounded.odd", "rounded.even"]
+    asked = {"train_items": 128, "selection_items": 16, "holdout_items": 32}
+    suite = load(tmp_path, tasks=rounded(data=str(path), family="kind"), data=data | asked | {"train_families": names})
+    assert [task.name for task in suite.own_families] == ["rounded.even", "rounded.odd", "string.rotate"]
+    assert SuiteConfig.model_validate(suite.model_dump(mode="json")).own_families == suite.own_families
+    pools = {task.name: read_pool(task) for task in suite.own_families if task.data is not None}
+    for seed in (0, 1):
+        splits = build_splits(suite.data, seed, pools)
+        assert {item.family for item in splits["train"]} == set(names)
+        for item in splits["train"]:
+            second = int(item.prompt.rstrip(".").rpartition(" ")[2])
+            assert item.family == ("rounded.odd" if second % 2 else "rounded.even")
+    wrong = data | asked | {"train_families": ["rounded.odd", "rounded.prime"]}
+    with pytest.raises(ConfigError, match=r"has no row with kind 'prime'; kind is even, odd"):
+        load(tmp_path, tasks=rounded(data=str(path), family="kind"), data=wrong)
 
 
 def test_the_splits_depend_on_the_rows(tmp_path: Path) -> None:

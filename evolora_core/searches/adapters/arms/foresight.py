@@ -78,13 +78,13 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
     """Look at each task of a suite. In place of the cost it says why there is none: nothing is trained, or nothing
     could be learned. DataError where rows are too few.
     """
-    pools = {task.name: read_pool(task) for task in suite.tasks if task.data is not None}
+    pools = {task.name: read_pool(task) for task in suite.own_families if task.data is not None}
     splits = build_splits(suite.data, suite.seeds[0], pools)
     wanted = wanted_items(suite.data, cells_of_splits(suite.data))
-    shares = 1 / (1 + len(suite.tasks))
+    shares = 1 / (1 + len(suite.own_families))
     found: list[Foresight] = []
     rate = 1.0
-    for place, task in enumerate(suite.tasks):
+    for place, task in enumerate(suite.own_families):
         items = [item for split in SPLITS for item in splits.get(split, []) if item.family == task.name]
         part = part_of(report, place * shares, shares, 1)
         own, rate = _asked(suite, host, task.name, items, part)

@@ -36,7 +36,7 @@ class Sizes(RootModel[dict[str, int]]):
 
 def request(suite: "Suite[SuiteConfig]", seed: int) -> StageRequest:
     """Build the splits of `seed`."""
-    data, tasks = suite.config.data, suite.config.tasks
+    data, tasks = suite.config.data, suite.config.own_families
     return stage_request(
         suite,
         "datasets",
