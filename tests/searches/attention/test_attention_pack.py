@@ -318,8 +318,11 @@ def test_predictions_are_counted_and_ranked(home: Path) -> None:
     assert context["predictions"] == len(LEVEL) * len(SEEDS)
     rows_ = tables.prediction_rows(stored)
     assert context["inside"] == int(((rows_["lo"] <= rows_["measured"]) & (rows_["measured"] <= rows_["hi"])).sum())
-    predicted, selected = context["ranks"]
-    assert predicted.programs == len(LEVEL) - 1 and predicted.value == pytest.approx(1) == selected.value
+    law, largest = context["foretold"]["law"], context["foretold"]["largest"]
+    assert law.rank.programs == len(LEVEL) - 1 and law.rank.value == pytest.approx(1) == largest.rank.value
+    gains = plotted.judged(stored).query("arm != 'mha'")
+    assert law.error == pytest.approx((gains["predicted"] - gains["gain"]).abs().mean())
+    assert largest.error != pytest.approx(law.error)
     shown = tables.prediction_table(SUITE, rows_).cells()
     assert len(shown) == len(LEVEL)  # one row for all run seeds
     assert facts.checks(stored)["times_that_one_of_them_is_ahead_of_another_arm"] == 0

@@ -1,6 +1,9 @@
 """Checks of an attention suite's pack, and what is worked out for its README."""
 
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from evolora_core.report.stored import StoredSuite
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
@@ -50,17 +53,33 @@ def context(stored: StoredSuite) -> dict[str, Any]:
         "best": best_of(stored),
         "inside": int(inside.sum()),
         "predictions": len(inside),
-        "ranks": _ranks(stored),
+        "foretold": _foretold(stored),
     }
 
 
-def _ranks(stored: StoredSuite) -> tuple[RankCorrelation, RankCorrelation] | None:
-    """Rank correlation over the arms with the measured gain at the largest size: of the predicted gain, and of the gain
-    at the largest size of the search. None without predictions.
+@dataclass(frozen=True)
+class Foretold:
+    """How near the gain at the largest size, measured at the end, is to what was known of it before.
+
+    rank    rank correlation with it over the arms
+    error   mean distance from it over the arms, nats
+    """
+
+    rank: RankCorrelation
+    error: float
+
+
+def _foretold(stored: StoredSuite) -> dict[str, Foretold] | None:
+    """Of the law's prediction, and of its plain rival: that the gain stays what it is at the largest size of the search.
+    None without predictions.
     """
     selected = stored.frame(_SELECTED, size=stored.config["sizes"]["measured"][-1], baseline=BASELINE)
     rows = judged(stored).merge(selected, on="arm")
     if rows.empty or rows["predicted"].isna().all():
         return None
     measured = rows["gain"].to_numpy(float)
-    return spearman(rows["predicted"].to_numpy(float), measured), spearman(rows["selected"].to_numpy(float), measured)
+    known = {"law": rows["predicted"].to_numpy(float), "largest": rows["selected"].to_numpy(float)}
+    return {
+        name: Foretold(spearman(values, measured), float(np.nanmean(np.abs(values - measured))))
+        for name, values in known.items()
+    }
