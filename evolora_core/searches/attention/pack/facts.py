@@ -70,8 +70,8 @@ class Foretold:
 
 
 def _foretold(stored: StoredSuite) -> dict[str, Foretold] | None:
-    """Of the law's prediction, and of its plain rival: that the gain stays what it is at the largest size of the search.
-    None without predictions.
+    """Of the law's prediction, and of its plain rival: that the gain stays what it is at the largest size of the
+    search. None without predictions.
     """
     selected = stored.frame(_SELECTED, size=stored.config["sizes"]["measured"][-1], baseline=BASELINE)
     rows = judged(stored).merge(selected, on="arm")
