@@ -6,9 +6,9 @@ x = x + attention(LN(x)), x = x + FFN(LN(x)), FFN = Linear(d, 4d), GELU, Linear(
 causal by itself.
 
 The embedding is drawn with a standard deviation of 1 / sqrt(d), where the first system had .02 at every width, and
-multiplied by sqrt(d) where the tokens come in (Vaswani et al. 2017, part 3.4). Positions have an amplitude of 1, so
-otherwise they bury the tokens: whatever the mechanism, models then learn for hundreds of steps little more than how
-frequent each character is, and the mechanisms that must lose are hardly behind (docs/decisions.md).
+multiplied by sqrt(d) where the tokens come in (Vaswani et al. 2017, part 3.4). Positions have an amplitude of 1.
+With small tokens beside them models stay for hundreds of steps on a plateau, where more size does not help
+(docs/decisions.md).
 
 It knows nothing of programs: `attention` is whatever builds a module from (dim, heads).
 """
