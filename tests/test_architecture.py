@@ -17,14 +17,15 @@ SOURCES = sorted(path for folder in ("evolora_core", "tasks", "flows") for path 
 BELOW = {  # a folder of the core: those that it may import, beside `errors`
     "foreign": (),
     "engine": ("foreign",),
-    "language": ("foreign", "engine"),
+    "sandbox": (),
+    "language": ("foreign", "engine", "sandbox"),
     "lora": ("foreign", "engine", "language"),
     "statistics": ("engine",),
     "store": ("foreign", "engine"),
     "report": ("foreign", "engine", "language", "statistics", "store"),
     "tracking": ("foreign", "engine", "store"),
     "pretraining": ("foreign", "engine", "language", "lora"),
-    "searches": ("foreign", "engine", "language", "lora", "statistics", "store", "report", "pretraining"),
+    "searches": ("foreign", "engine", "sandbox", "language", "lora", "statistics", "store", "report", "pretraining"),
 }
 
 

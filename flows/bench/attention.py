@@ -8,14 +8,14 @@ from pathlib import Path
 
 import torch
 
+from evolora_core.sandbox.limits import Limits
+from evolora_core.sandbox.run import Outcome, Sandbox, refusal
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.host.training import TrainSpec
 from evolora_core.searches.attention.judging.measure import CHILD, measure
 from evolora_core.searches.attention.known.registry import get_known
-from evolora_core.searches.attention.sandbox.limits import Limits
-from evolora_core.searches.attention.sandbox.run import Outcome, Sandbox, refusal
 from flows.bench.timing import Row, row, side_by_side
 
 LIMITS = Limits(seconds=3600, memory=2 << 30, file_bytes=1 << 28)

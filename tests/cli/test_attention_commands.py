@@ -8,8 +8,8 @@ import pytest
 from cli.test_light_check import imported
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
+from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.programs.rejection import STAGES
-from evolora_core.searches.attention.sandbox.run import refusal
 from flows.cli import main
 
 confining = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
@@ -118,7 +118,7 @@ def test_faults_are_one_line(
 def test_foreign_programs_are_not_run_where_they_cannot_be_confined(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, honest: str
 ) -> None:
-    monkeypatch.setattr("evolora_core.searches.attention.sandbox.landlock.abi", lambda: 0)
+    monkeypatch.setattr("evolora_core.sandbox.landlock.abi", lambda: 0)
     for command in ("check", "measure", "validate"):
         assert ended("attention", command, honest) == 1
         printed = capsys.readouterr().err

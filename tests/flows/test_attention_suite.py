@@ -10,7 +10,7 @@ import pytest
 
 from evolora_core.engine.run_index import entries, find_suite, read_packs, suites
 from evolora_core.errors import StageError
-from evolora_core.searches.attention.sandbox.run import refusal
+from evolora_core.sandbox.run import refusal
 from evolora_core.store import query
 from flows.cli import main
 

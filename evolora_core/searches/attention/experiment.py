@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import LATER, Strict
 from evolora_core.errors import ConfigError
+from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.names import OPENEVOLVE, SEARCHES
 from evolora_core.searches.attention.proposers.settings import ProposerSettings
-from evolora_core.searches.attention.sandbox.run import refusal
 from evolora_core.searches.attention.settings import Ablation, Budget, Ensemble, Framework, Sizes, Table, Training
 from evolora_core.searches.base import Experiment
 

@@ -18,6 +18,8 @@ from typing import Self, TypeVar
 
 import numpy as np
 
+from evolora_core.sandbox.limits import Limits
+from evolora_core.sandbox.run import Sandbox, refusal
 from evolora_core.searches.attention.corpus.base import Corpus
 from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.host.sizes import SIZES
@@ -31,8 +33,6 @@ from evolora_core.searches.attention.judging.kept import (
 )
 from evolora_core.searches.attention.judging.measure import CHILD, Contract, Measured, baseline_costs, check, measure
 from evolora_core.searches.attention.programs.rejection import Rejection
-from evolora_core.searches.attention.sandbox.limits import Limits
-from evolora_core.searches.attention.sandbox.run import Sandbox, refusal
 from evolora_core.searches.attention.settings import Bounds, Training
 
 LADDER_STEPS = 60  # baseline steps at the smallest size that the ladder is charged as; its own training has 50

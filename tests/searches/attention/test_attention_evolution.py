@@ -12,6 +12,7 @@ import pytest
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import probe
+from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.candidates import ranked
 from evolora_core.searches.attention.chosen import leave
 from evolora_core.searches.attention.corpus.registry import make_corpus
@@ -27,7 +28,6 @@ from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, select
 from evolora_core.searches.attention.programs.rejection import Rejected
 from evolora_core.searches.attention.proposers.base import Proposal, Proposer, Request
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
-from evolora_core.searches.attention.sandbox.run import refusal
 from evolora_core.searches.attention.settings import Budget, Training
 
 pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")

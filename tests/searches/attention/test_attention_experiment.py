@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from evolora_core.errors import ConfigError
+from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.names import STRATEGIES
-from evolora_core.searches.attention.sandbox.run import refusal
 from evolora_core.searches.registry import load_experiment
 
 PLAIN: dict[str, Any] = {

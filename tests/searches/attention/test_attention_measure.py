@@ -13,6 +13,9 @@ import torch
 from safetensors.torch import save_file
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
+from evolora_core.sandbox.limits import Limits
+from evolora_core.sandbox.run import Outcome, Sandbox, refusal
+from evolora_core.sandbox.untrusted import Unreadable
 from evolora_core.searches.attention.corpus import text
 from evolora_core.searches.attention.corpus.base import Corpus, save
 from evolora_core.searches.attention.corpus.registry import make_corpus
@@ -34,9 +37,6 @@ from evolora_core.searches.attention.judging.measure import (
     check,
     measure,
 )
-from evolora_core.searches.attention.sandbox.limits import Limits
-from evolora_core.searches.attention.sandbox.run import Outcome, Sandbox, refusal
-from evolora_core.searches.attention.sandbox.untrusted import Unreadable
 
 pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
 

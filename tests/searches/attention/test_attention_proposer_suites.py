@@ -20,6 +20,8 @@ from evolora_core.engine.stage import StageResult, Step, Suite
 from evolora_core.engine.strict import load_yaml, stated
 from evolora_core.engine.tables import read_table
 from evolora_core.errors import ConfigError, StageError
+from evolora_core.sandbox import landlock
+from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.evolution import Run
 from evolora_core.searches.attention.experiment import AttentionExperiment, check
@@ -32,8 +34,6 @@ from evolora_core.searches.attention.proposers.grammar import GrammarProposer
 from evolora_core.searches.attention.proposers.making import CALLS
 from evolora_core.searches.attention.proposers.settings import ProposerSettings
 from evolora_core.searches.attention.rival.loop import evolve
-from evolora_core.searches.attention.sandbox import landlock
-from evolora_core.searches.attention.sandbox.run import refusal
 from evolora_core.searches.attention.settings import Budget
 from evolora_core.searches.registry import suite_id
 from tasks.stage import perform

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from evolora_core.errors import StageError
+from evolora_core.sandbox import run
 from evolora_core.searches.attention import panel as panels
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.panel import Panel, Task, select
-from evolora_core.searches.attention.sandbox import run
 from evolora_core.searches.attention.settings import Budget, Training
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evolora_core.sandbox.limits import Limits
+from evolora_core.sandbox.run import Sandbox, refusal
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.corpus.alphabet import VOCAB
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.judging.measure import CHILD, LADDER, Checked, Contract, baseline_costs, check
-from evolora_core.searches.attention.sandbox.limits import Limits
-from evolora_core.searches.attention.sandbox.run import Sandbox, refusal
 from evolora_core.searches.attention.settings import Budget
 
 _SECONDS = 300.0  # of all stages together

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
+from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.known.registry import KNOWN, get_known
-from evolora_core.searches.attention.sandbox.run import refusal
 from evolora_core.searches.attention.sources import source_of
 
 _SUFFIX = ".py"

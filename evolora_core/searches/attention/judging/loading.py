@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
+from evolora_core.sandbox.limits import is_memory
 from evolora_core.searches.attention.programs.rejection import Rejected
-from evolora_core.searches.attention.sandbox.limits import is_memory
 
 FILE, PROGRAM = "program.py", "program"  # the names of its file and of its module in tracebacks and classes
 MODULES = ("torch", "math")  # with what lies below them

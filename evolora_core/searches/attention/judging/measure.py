@@ -14,6 +14,9 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from evolora_core.sandbox.limits import Limits
+from evolora_core.sandbox.run import Outcome, Sandbox
+from evolora_core.sandbox.untrusted import Unreadable, read_array, read_json
 from evolora_core.searches.attention.corpus.base import Corpus, narrow, save_train
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
 from evolora_core.searches.attention.host.flops import Cost
@@ -24,9 +27,6 @@ from evolora_core.searches.attention.judging.ladder import Step
 from evolora_core.searches.attention.judging.loading import load_program
 from evolora_core.searches.attention.judging.sealed import losses, prefixes
 from evolora_core.searches.attention.programs.rejection import STAGES, Rejected, Rejection
-from evolora_core.searches.attention.sandbox.limits import Limits
-from evolora_core.searches.attention.sandbox.run import Outcome, Sandbox
-from evolora_core.searches.attention.sandbox.untrusted import Unreadable, read_array, read_json
 
 CHILD = "evolora_core.searches.attention.judging.child"  # what a sandbox has to load beforehand
 _LARGEST_RESULT = 1 << 20  # bytes

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from evolora_core.searches.attention.sandbox import libc
+from evolora_core.sandbox import libc
 
 OPEN_FILES = 32  # a file without a name (renamed over while open) holds `file_bytes` of disk: at most so many of them
 THREADS = 128  # the kernel's own memory for threads is in no limit, and root is in no limit of their number

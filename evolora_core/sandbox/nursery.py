@@ -1,6 +1,6 @@
 """The process that forks a child for each job, so that none of them pays for importing torch.
 
-It is started by `run.py` as `python -m evolora_core.searches.attention.sandbox.nursery`, loads what it was told to
+It is started by `run.py` as `python -m evolora_core.sandbox.nursery`, loads what it was told to
 load, says so, and then reads one job as a line of JSON and answers one line, until its input ends. It never computes
 and starts no thread: a fork in the middle of another thread's work would leave its locks held for ever.
 
@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evolora_core.searches.attention.sandbox import child, limits, warming
-from evolora_core.searches.attention.sandbox.limits import Limits
+from evolora_core.sandbox import child, limits, warming
+from evolora_core.sandbox.limits import Limits
 
 _FIRST_LOOK, _LAST_LOOK = 0.0005, 0.1  # seconds between two looks at a child, which double
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evolora_core.searches.attention.sandbox import seccomp, syscalls
+from evolora_core.sandbox import seccomp, syscalls
 
 ME = 4711
 REFUSED, ALLOWED = seccomp.refuse(errno.EPERM), seccomp.ALLOW

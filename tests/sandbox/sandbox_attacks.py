@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from evolora_core.searches.attention.sandbox.run import refusal
+from evolora_core.sandbox.run import refusal
 
 SECRET = "sandbox-attack-secret"
 LIBC = ctypes.CDLL(None, use_errno=True)

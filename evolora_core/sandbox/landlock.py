@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from evolora_core.searches.attention.sandbox import libc
+from evolora_core.sandbox import libc
 
 OLDEST = 3  # Linux 6.2: the first that covers truncation
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evolora_core.searches.attention.sandbox import libc, syscalls
+from evolora_core.sandbox import libc, syscalls
 
 # Operations of classic BPF, linux/bpf_common.h
 _LOAD, _JUMP_EQUAL, _JUMP_BITS, _AND, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from searches.attention import sandbox_attacks as attacks
+from sandbox import sandbox_attacks as attacks
 
 from evolora_core.errors import StageError
-from evolora_core.searches.attention.sandbox.run import Limits, Outcome, Sandbox, refusal
+from evolora_core.sandbox.run import Limits, Outcome, Sandbox, refusal
 
 needs_confinement = pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
 needs_numbers = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of calls are those of x86-64")
@@ -26,13 +26,13 @@ EPERM = -1
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(["searches.attention.sandbox_attacks"]) as confined:
+    with Sandbox(["sandbox_attacks"]) as confined:
         yield confined
 
 
 @pytest.fixture(scope="module")
 def open_house() -> Iterator[Sandbox]:
-    with Sandbox(["searches.attention.sandbox_attacks"], confined=False) as unconfined:
+    with Sandbox(["sandbox_attacks"], confined=False) as unconfined:
         yield unconfined
 
 
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(sandbox: Sandbox, folder: Path, attack: str, limits: Limits = LIMITS) -> Outcome:
-    return sandbox.run(folder, f"searches.attention.sandbox_attacks:{attack}", limits)
+    return sandbox.run(folder, f"sandbox_attacks:{attack}", limits)
 
 
 def said(folder: Path) -> object:
@@ -253,7 +253,7 @@ def gone(process: int) -> bool:
 @needs_confinement
 def test_the_kernel_says_that_a_child_has_no_privileges_and_it_dies_with_the_nursery(folder: Path) -> None:
     outcomes: list[Outcome] = []
-    with Sandbox(["searches.attention.sandbox_attacks"]) as fresh:
+    with Sandbox(["sandbox_attacks"]) as fresh:
         thread = threading.Thread(target=lambda: outcomes.append(run(fresh, folder, "wait_to_be_seen")))
         thread.start()
         process = number_of_child(folder)
@@ -273,8 +273,8 @@ def test_the_kernel_says_that_a_child_has_no_privileges_and_it_dies_with_the_nur
 def test_a_child_dies_with_whoever_asked_for_it(folder: Path) -> None:
     code = (
         "from pathlib import Path\n"
-        "from evolora_core.searches.attention.sandbox.run import Limits, Sandbox\n"
-        f"Sandbox(()).run(Path({str(folder)!r}), 'searches.attention.sandbox_attacks:wait_to_be_seen',"
+        "from evolora_core.sandbox.run import Limits, Sandbox\n"
+        f"Sandbox(()).run(Path({str(folder)!r}), 'sandbox_attacks:wait_to_be_seen',"
         " Limits(60, 1 << 29, 1 << 20))"
     )
     paths = os.pathsep.join(sys.path)
@@ -308,7 +308,7 @@ def test_work_is_possible(sandbox: Sandbox, open_house: Sandbox, folder: Path, c
 
 
 def test_a_wrong_entry_is_a_fault_of_ours(open_house: Sandbox, folder: Path) -> None:
-    for entry in ("no_such_module:f", "searches.attention.sandbox_attacks:no_such_function", "json:__name__"):
+    for entry in ("no_such_module:f", "sandbox_attacks:no_such_function", "json:__name__"):
         with pytest.raises(ImportError, match=entry):
             open_house.run(folder, entry, LIMITS)
     with pytest.raises(ImportError, match="no_such_module"), Sandbox(["no_such_module"], confined=False):

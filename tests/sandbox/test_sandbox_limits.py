@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evolora_core.searches.attention.sandbox.nursery import Ended, judged
-from evolora_core.searches.attention.sandbox.run import Limits, Outcome, Sandbox, refusal
+from evolora_core.sandbox.nursery import Ended, judged
+from evolora_core.sandbox.run import Limits, Outcome, Sandbox, refusal
 
 pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
 SHORT = Limits(seconds=0.5, memory=1 << 28, file_bytes=1 << 20)
@@ -18,7 +18,7 @@ LONG = Limits(seconds=30, memory=1 << 28, file_bytes=1 << 20)
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(["searches.attention.sandbox_attacks"]) as confined:
+    with Sandbox(["sandbox_attacks"]) as confined:
         yield confined
 
 
@@ -31,7 +31,7 @@ def _goes_on(sandbox: Sandbox, tmp_path: Path) -> Iterator[None]:
 
 
 def run(sandbox: Sandbox, folder: Path, attack: str, limits: Limits) -> Outcome:
-    return sandbox.run(folder, f"searches.attention.sandbox_attacks:{attack}", limits)
+    return sandbox.run(folder, f"sandbox_attacks:{attack}", limits)
 
 
 @pytest.mark.parametrize("attack", ["loop", "loop_deaf", "stop_itself", "flood_report"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from evolora_core.searches.attention.sandbox.untrusted import Unreadable, read_array, read_bytes, read_json
+from evolora_core.sandbox.untrusted import Unreadable, read_array, read_bytes, read_json
 
 
 def test_a_result(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evolora_core.searches.attention.sandbox.run import Limits, Outcome, Sandbox, refusal
-from evolora_core.searches.attention.sandbox.untrusted import read_array, read_json
+from evolora_core.sandbox.run import Limits, Outcome, Sandbox, refusal
+from evolora_core.sandbox.untrusted import read_array, read_json
 
 pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
 LIMITS = Limits(seconds=60, memory=1 << 30, file_bytes=1 << 20)
@@ -20,7 +20,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def run(sandbox: Sandbox, folder: Path, entry: str) -> Outcome:
-    return sandbox.run(folder, f"searches.attention.sandbox_work:{entry}", LIMITS)
+    return sandbox.run(folder, f"sandbox_work:{entry}", LIMITS)
 
 
 def test_training_works_and_is_the_same_each_time(sandbox: Sandbox, tmp_path: Path) -> None:

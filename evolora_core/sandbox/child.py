@@ -7,8 +7,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evolora_core.searches.attention.sandbox import landlock, limits, seccomp
-from evolora_core.searches.attention.sandbox.limits import Limits
+from evolora_core.sandbox import landlock, limits, seccomp
+from evolora_core.sandbox.limits import Limits
 
 OK, FAILED, MEMORY = 0, 1, 2  # how a child exits
 REASON_BYTES = 4000

@@ -25,12 +25,12 @@ from types import TracebackType
 from typing import IO, Any, Literal, Self
 
 from evolora_core.errors import StageError
-from evolora_core.searches.attention.sandbox import landlock, seccomp, syscalls
-from evolora_core.searches.attention.sandbox.limits import Limits
+from evolora_core.sandbox import landlock, seccomp, syscalls
+from evolora_core.sandbox.limits import Limits
 
 __all__ = ["Limits", "Outcome", "Sandbox", "refusal"]
 
-_NURSERY = "evolora_core.searches.attention.sandbox.nursery"
+_NURSERY = "evolora_core.sandbox.nursery"
 _START_SECONDS = 300.0  # torch from a cold disk on a busy machine
 _GRACE_SECONDS = 60.0  # by which a nursery may answer later than its child has to end
 _LONGEST_LINE = 1 << 24
