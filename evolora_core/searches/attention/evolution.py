@@ -28,7 +28,6 @@ from evolora_core.searches.attention.programs.rejection import Rejected, Rejecti
 from evolora_core.searches.attention.proposers.base import Call, Proposal, Proposer, Request, Scored, Unusable
 from evolora_core.searches.attention.proposers.spending import Budget as Asked
 from evolora_core.searches.attention.proposers.spending import BudgetSpent
-from evolora_core.searches.attention.scaling.law import Law
 from evolora_core.searches.attention.scaling.score import score
 from evolora_core.searches.attention.settings import Budget
 from evolora_core.searches.attention.strategies import ASKED_TRIES, BASELINE, TRIES, parents
@@ -45,7 +44,6 @@ class Run:
     framework: str
     template: str  # the text of the baseline in this framework
     baseline: Curve
-    law: Law | None
     sizes: Sequence[str]
     seeds: Sequence[int]
     budget: Budget
@@ -127,7 +125,7 @@ def behind(curve: Curve, baseline: Curve, size: str, seeds: Sequence[int]) -> fl
 def scored(own: Candidate, run: Run, seeds: Sequence[int]) -> Candidate:
     """The score of what was measured."""
     losses = losses_of({NAME: run.baseline, own.program_id: own.curve}, run.sizes, seeds)
-    found = score(losses, own.program_id, NAME, run.law, ratios(own.curve, run.baseline))
+    found = score(losses, own.program_id, NAME, ratios(own.curve, run.baseline))
     if not found.passed:
         reason = Rejection(
             "cost" if found.guards[0] in ("flops", "parameters") else "train", f"guard: {', '.join(found.guards)}", ""

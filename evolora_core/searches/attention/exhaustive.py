@@ -1,10 +1,9 @@
 """The exhaustive table: its programs by number, and what each is worth by what was measured of it.
 
 Training seeds have two roles. The *score* comes from the first one alone, as a search would see it: the gain over the
-baseline that is predicted at three times the largest size, from `evolution.scored`. The *truth* is the same prediction
-from the other seeds, which selection did not see; it is a measurement too, with noise of its own, and no guard is asked
-for it. A program that is refused at any size with any seed has neither. One that fails a guard has a truth alone, and
-is never chosen.
+baseline at the largest size, from `evolution.scored`. The *truth* is the same gain from the other seeds, which
+selection did not see; it is a measurement too, with noise of its own, and no guard is asked for it. A program that is
+refused at any size with any seed has neither. One that fails a guard has a truth alone, and is never chosen.
 
 A real search gives up a program that is far behind the baseline at the two smallest sizes; here every size is measured.
 Such a program fails the guard of the smallest size in any case, or has a low score.
@@ -25,7 +24,6 @@ from evolora_core.searches.attention.curves import Curve, losses_of, ratios
 from evolora_core.searches.attention.evolution import NAME, Run, scored
 from evolora_core.searches.attention.grammar.genes import Genome
 from evolora_core.searches.attention.grammar.table import TABLE
-from evolora_core.searches.attention.scaling.law import Law
 from evolora_core.searches.attention.scaling.score import score
 from evolora_core.searches.attention.settings import Budget
 
@@ -71,9 +69,7 @@ def stretch(shard: int, shards: int) -> range:
     return range(shard * count // shards, (shard + 1) * count // shards)
 
 
-def worths(
-    rows: Iterable[Mapping[str, Any]], sizes: Sequence[str], seeds: Sequence[int], law: Law | None
-) -> list[Worth]:
+def worths(rows: Iterable[Mapping[str, Any]], sizes: Sequence[str], seeds: Sequence[int]) -> list[Worth]:
     """What each program is worth, by number. The first of the seeds is that of the score.
 
     rows  of the table `attention_table_programs`, one for each program, size and seed
@@ -98,7 +94,7 @@ def worths(
         raise StageError(f"{missing} of {len(curves) * len(asked)} measurements of the table are missing")
     if BASELINE in reasons:
         raise StageError(f"the baseline of the table was refused: {reasons[BASELINE]}")
-    run = Run(TABLE.framework, "", curves[BASELINE], law, sizes, seeds[:1], Budget(), 0, Meter())
+    run = Run(TABLE.framework, "", curves[BASELINE], sizes, seeds[:1], Budget(), 0, Meter())
     return [_worth(number, curves[number], run, seeds, reasons.get(number, "")) for number in range(len(curves))]
 
 
@@ -107,7 +103,7 @@ def _worth(number: int, curve: Curve, run: Run, seeds: Sequence[int], reason: st
         return Worth(number, None, None, reason)
     seen = scored(candidate(number, 0, 0, number, (), curve=curve), run, seeds[:1])
     fresh = losses_of({NAME: run.baseline, str(number): curve}, run.sizes, seeds[1:])
-    truth = score(fresh, str(number), NAME, run.law, ratios(curve, run.baseline)).score
+    truth = score(fresh, str(number), NAME, ratios(curve, run.baseline)).score
     return Worth(number, seen.score, truth, seen.rejection.reason if seen.rejection else "")
 
 

@@ -36,24 +36,24 @@ def plan(suite: Suite[AttentionExperiment]) -> list[Step]:
         }
         law = Step(step_name(SHARED, seed, "law"), FIT, given, {"measured": list(measured.values())})
         shared += [corpus, rates, *measured.values(), law]
-        before = {**on, "law": law, "baseline": measured[BASELINE]}
+        beside = {**on, "baseline": measured[BASELINE]}
         for name in config.conditions:
             own = {**given, "condition": name}
             chosen = measured.get(name)
             if chosen is None:
-                chosen = Step(step_name(name, seed, "search"), SEARCH, own, before)
+                chosen = Step(step_name(name, seed, "search"), SEARCH, own, beside)
                 searches.append(chosen)
                 if config.ablation.sizes and not config.proposer_of(name):  # what a model writes has no genes
                     judged.append(Step(step_name(name, seed, "ablate"), ABLATE, own, {**on, "chosen": chosen}))
                 if config.ensemble.models:
                     judged.append(Step(step_name(name, seed, "ensemble"), ENSEMBLE, own, {**on, "chosen": chosen}))
-            judged.append(Step(step_name(name, seed, JUDGED), EVALUATE, own, {**before, "chosen": chosen}))
+            judged.append(Step(step_name(name, seed, JUDGED), EVALUATE, own, {**beside, "law": law, "chosen": chosen}))
         if config.table:
-            tables += table(suite, seed, on, law)
+            tables += table(suite, seed, on)
     return [*shared, *searches, *judged, *tables]
 
 
-def table(suite: Suite[AttentionExperiment], seed: int, on: Mapping[str, Step], law: Step) -> list[Step]:
+def table(suite: Suite[AttentionExperiment], seed: int, on: Mapping[str, Step]) -> list[Step]:
     """Every program of the small grammar, the small sizes first, and strategies replayed on them."""
     settings = suite.config.table
     assert settings is not None
@@ -63,7 +63,7 @@ def table(suite: Suite[AttentionExperiment], seed: int, on: Mapping[str, Step], 
         for size in settings.sizes
         for own in range(settings.shards)
     ]
-    scores = Step(step_name(SHARED, seed, "table-scores"), TABLE_SCORES, given, {"law": law, "shards": shards})
+    scores = Step(step_name(SHARED, seed, "table-scores"), TABLE_SCORES, given, {"shards": shards})
     replays = [
         Step(step_name(SHARED, seed, f"replay-{name}"), REPLAY, {**given, "strategy": name}, {"scores": scores})
         for name in settings.strategies

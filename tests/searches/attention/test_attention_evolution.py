@@ -64,7 +64,7 @@ def baseline(panel: Panel) -> Curve:
 def new_run(baseline: Curve, **budget: Any) -> Run:
     """A run in which nothing was tried."""
     own = BUDGET.model_copy(update=budget)
-    return Run(FRAMEWORK, TEMPLATE, baseline, None, SIZES, (SEED,), own, 7, Meter())
+    return Run(FRAMEWORK, TEMPLATE, baseline, SIZES, (SEED,), own, 7, Meter())
 
 
 def go(

@@ -23,9 +23,6 @@ from evolora_core.searches.attention.pack import best, facts, fidelities, looks,
 from evolora_core.searches.attention.pack.sections import SECTIONS
 from evolora_core.searches.attention.programs.block import block_of
 from evolora_core.searches.attention.programs.normal import program_id
-from evolora_core.searches.attention.scaling.law import Law
-from evolora_core.searches.attention.scaling.losses import Losses, star
-from evolora_core.searches.attention.scaling.predict import predict_gain
 from evolora_core.searches.attention.seeds import fresh_seeds, selection_seeds
 from evolora_core.store import rebuild
 
@@ -54,13 +51,7 @@ def source(number: int) -> str:
 def score(arm: str, seed: int, factor: float) -> float:
     """What a search says of a candidate, from its first training seed."""
     (first,) = selection_seeds(seed, 1)
-    n = np.array([[SIZES[size] for size in MEASURED]] * 2, dtype=float)
-    values = [
-        [[loss(arm, size, first, factor)] for size in MEASURED],
-        [[loss("mha", size, first)] for size in MEASURED],
-    ]
-    losses = Losses(["own", "mha"], list(MEASURED), [first], n, np.array(values))
-    return predict_gain(losses, "own", "mha", star(losses, "mha"), Law(FLOOR, 0.01, 0.0, ("mha", "rope"))).value
+    return loss("mha", MEASURED[-1], first) - loss(arm, MEASURED[-1], first, factor)
 
 
 def rows(program: str, arm: str, split: str, seeds: list[int], sizes: tuple[str, ...], factor: float = 1.0) -> Any:
@@ -125,7 +116,8 @@ def write(home: Path, seeds: tuple[int, ...] = SEEDS, conditions: tuple[str, ...
     fits = [
         {
             "arm": arm, "run_seed": seed, "at_parameters": 254736.0, "form": "power", "gain": 0.1, "lo": 0.0, "hi": 0.2,
-            "line_gain": 0.1, "largest": 0.1, "slope": -0.1, "slope_se": 0.01, "r2": 0.98, "guards": "",
+            "line_gain": 0.1, "largest": -0.1, "largest_lo": -0.2, "largest_hi": 0.0,
+            "slope": -0.1, "slope_se": 0.01, "r2": 0.98, "guards": "",
         }
         for arm in conditions
         for seed in seeds
@@ -345,6 +337,13 @@ def test_operators_are_held_against_what_they_were_given(home: Path) -> None:
     assert (own["proposed"], own["scored"], own["better"]) == (6, 6, 6)  # all are better than the baseline
     assert (changed["proposed"], changed["scored"], changed["better"]) == (3, 0, 0)
     assert own["step"] == pytest.approx(np.mean([score("evolution", s, f) for s in SEEDS for f in (0.98, 1.0)]))
+
+
+def test_what_was_chosen_is_held_against_fresh_seeds(home: Path) -> None:
+    found: Any = searched.candidate_rows(StoredSuite(home, SUITE)).set_index("arm").loc["evolution"]
+    assert found["chosen"] == pytest.approx(np.mean([score("evolution", seed, 1.0) for seed in SEEDS]))
+    assert found["best"] == pytest.approx(np.mean([score("evolution", seed, 0.98) for seed in SEEDS]))
+    assert found["anew"] == pytest.approx(0.1)
 
 
 def test_programs_together_are_held_against_one_as_often(home: Path) -> None:

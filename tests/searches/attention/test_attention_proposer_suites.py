@@ -276,7 +276,7 @@ def test_openevolve_is_refused_where_it_is_not_installed() -> None:
 
 @pytest.mark.usefixtures("without_openevolve")
 def test_a_process_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> None:
-    run = Run(FRAMEWORK, TEMPLATE, Curve(), None, ("xs",), (5,), Budget(), 5, Meter())
+    run = Run(FRAMEWORK, TEMPLATE, Curve(), ("xs",), (5,), Budget(), 5, Meter())
     own, panel = GrammarProposer(get_grammar(FRAMEWORK)), cast(Panel, None)  # it measures nothing
     with pytest.raises(StageError, match="OpenEvolve ended with status 1: ModuleNotFoundError: .*'openevolve'"):
         evolve(own, panel, run, limit=1, checkpoints=tmp_path / "checkpoints", report=lambda *_: None)

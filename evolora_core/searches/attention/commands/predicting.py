@@ -7,6 +7,7 @@ from typing import Any
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
 from evolora_core.searches.attention.scaling.law import fit_law
 from evolora_core.searches.attention.scaling.losses import star
+from evolora_core.searches.attention.scaling.predict import predict_gain, predict_loss
 from evolora_core.searches.attention.scaling.score import score
 
 SIZE = "3 N, predicted"  # stands where measured rows name their size
@@ -24,21 +25,24 @@ def predict(
     if len(sizes) < _FEWEST:
         return {}
     losses = losses_of(curves, sizes, seeds, with_texts=True)
-    law = fit_law(losses, against, controls)
+    law, at = fit_law(losses, against, controls), star(losses, against)
     rows: dict[str, dict[str, Any]] = {}
     for name, curve in curves.items():
-        found = score(losses, name, against, law, ratios(curve, curves[against]))
-        lo, hi = found.interval or (None, None)
-        itself = name == against
-        rows[name] = {
+        found = score(losses, name, against, ratios(curve, curves[against]))
+        row: dict[str, Any] = {
             "size": SIZE,
-            "parameters": round(star(losses, against)),
-            "loss": found.loss.value if found.loss else None,
-            "gain": None if itself else found.score,
-            "lo": None if itself else lo,
-            "hi": None if itself else hi,
-            "note": f"fails {', '.join(found.guards)}" if found.guards else "",
+            "parameters": round(at),
+            "loss": None,
+            "gain": None,
+            "lo": None,
+            "hi": None,
         }
+        if found.curve is not None:
+            row["loss"] = predict_loss(losses, name, at, law).value
+        if found.curve is not None and name != against:
+            gain = predict_gain(losses, name, against, at, law).estimate
+            row |= {"gain": gain.value, "lo": finite(gain.lo), "hi": finite(gain.hi)}
+        rows[name] = row | {"note": f"fails {', '.join(found.guards)}" if found.guards else ""}
     return rows
 
 

@@ -90,8 +90,8 @@ def table_programs(points: pd.DataFrame) -> Figure:
             panel.plot(best["score"], best["truth"], "*", markersize=11, color="#D55E00", label="best score")
             panel.axline((0, 0), slope=1, color=GREY, linewidth=0.8, label="equal")
             panel.set(
-                xlabel="score: predicted gain, first training seed, nats",
-                ylabel="truth: the same from the other seeds, nats",
+                xlabel="score: gain with the first training seed, nats",
+                ylabel="truth: gain with the other seeds, nats",
                 title=f"seed {seed}: {len(own)} programs with a score",
             )
             panel.legend(loc="upper left", fontsize=7)

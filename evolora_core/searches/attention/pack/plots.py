@@ -116,7 +116,7 @@ def progress(points: pd.DataFrame) -> Figure:
         for panel in (left, right):
             panel.axhline(0, color=GREY, linewidth=1.0)
         unit = f"FLOPs of the search, 10{str(power).translate(_RAISED)}"
-        left.set(xlabel=unit, ylabel="predicted gain, nats", title="Best so far", xlim=(0, None))
+        left.set(xlabel=unit, ylabel="score: gain at the largest size, nats", title="Best so far", xlim=(0, None))
         right.set(xlabel="program, in the order of the search", title="Every program")
         right.xaxis.get_major_locator().set_params(integer=True)
         handles = [

@@ -16,8 +16,8 @@ from evolora_core.searches.attention.pack.plotted import judged
 from evolora_core.statistics.inference import UNDECIDED
 
 _TABLE = """
-    SELECT arm, framework, programs, seeds, score, lo, hi, predicted, measured, size, step_time, parameters, flops,
-        slope, r2, coalesce(guards, '') AS guards
+    SELECT arm, framework, programs, seeds, score, lo, hi, at_3n, predicted, measured, size, step_time, parameters,
+        flops, slope, r2, coalesce(guards, '') AS guards
     FROM attention_table WHERE suite = $suite ORDER BY measured DESC NULLS LAST, score DESC NULLS LAST, arm
 """
 _CONTRASTS = """
@@ -61,7 +61,8 @@ def arm_table(suite: str, data: pd.DataFrame) -> Table:
         Column("seeds", number("seeds", "{:.0f}")),
         Column("measured gain", _interval("measured", "measured_lo", "measured_hi")),
         Column("predicted", number("predicted", "{:+.3f}")),
-        Column("predicted at 3 N", _interval("score", "lo", "hi")),
+        Column("score", _interval("score", "lo", "hi")),
+        Column("predicted at 3 N", number("at_3n", "{:+.3f}")),
         Column("fails", lambda r: r["guards"] or NONE, left=True),
     ]
     size = f" at size {data['size'].iloc[0]}" if len(data) else ""

@@ -12,7 +12,7 @@ class Scored:
     """A program that was tried, and what became of it: a score, or why it was refused.
 
     genome  None where it did not come from a grammar
-    score   the predicted gain in loss (nats a token); more is better
+    score   the gain in loss at the largest size (nats a token); more is better
     """
 
     program_id: str

@@ -1,15 +1,18 @@
-"""The score of a program: the gain over the baseline that is predicted for three times the largest size."""
+"""The score of a program: its gain over the baseline at the largest size, paired by training seed.
+
+A law over the sizes predicts gains at larger ones (`predict.py`). It does not rank programs better than this plain gain
+does, so nothing is chosen by it (docs/decisions.md has the figures).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from evolora_core.searches.attention.scaling.fits import Line, paired_curve, straight
+from evolora_core.errors import StageError
+from evolora_core.searches.attention.scaling.fits import paired_curve
 from evolora_core.searches.attention.scaling.intervals import Estimate
-from evolora_core.searches.attention.scaling.law import Law
-from evolora_core.searches.attention.scaling.losses import Losses, star
-from evolora_core.searches.attention.scaling.predict import Draws, Prediction, predict_gain, predict_loss
+from evolora_core.searches.attention.scaling.losses import Losses
 
 
 @dataclass(frozen=True)
@@ -17,8 +20,8 @@ class Bounds:
     """What a program may cost, and how much worse it may be at the smallest size.
 
     smallest    nats by which its mean loss at the smallest size may exceed the baseline's: a handicap there alone
-                raises the score by up to half of itself. With noise of .01 nats a program as good as the baseline
-                exceeds .02 in 8 % of cases with one seed, in 2 % with two
+                raises a gain that the sizes predict by up to half of itself. With noise of .01 nats a program as good
+                as the baseline exceeds .02 in 8 % of cases with one seed, in 2 % with two
     flops       times the counted FLOPs of the baseline's training step, at any size
     parameters  times the baseline's non-embedding parameters, at any size
     """
@@ -33,33 +36,27 @@ BOUNDS = Bounds()
 
 @dataclass(frozen=True)
 class Scored:
-    """All that the sizes say of a program. Without finite losses everything but `guards` is None.
+    """What is chosen by. Without finite losses `gain` and `curve` are None.
 
-    gain      predicted gain at N* by the better form; its value is the score
-    line      the same by the straight line, for comparison
-    loss      predicted loss at N*
-    curve     paired difference to the baseline, size by size (positive: worse)
-    straight  the fit of the loss on ln N; the first system's fitness was its -slope
-    guards    which of `finite`, `smallest`, `flops` and `parameters` it fails; only one without any may be selected
+    gain    over the baseline at the largest size (nats; positive: better); its value is the score
+    curve   paired difference to the baseline, size by size (positive: worse)
+    guards  which of `finite`, `smallest`, `flops` and `parameters` it fails; only one without any may be selected
     """
 
     program: str
-    gain: Prediction | None
-    line: Prediction | None
-    loss: Prediction | None
+    gain: Estimate | None
     curve: Mapping[str, Estimate] | None
-    straight: Line | None
     guards: tuple[str, ...]
 
     @property
     def score(self) -> float | None:
-        """Predicted gain at N* in nats, higher is better."""
+        """The gain in nats, higher is better."""
         return None if self.gain is None else self.gain.value
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of the score; None where it is not known (too few sizes and seeds)."""
-        own = None if self.gain is None else self.gain.estimate
+        """The 95 % interval of the score; None with one seed, of which it is not known."""
+        own = self.gain
         return (own.lo, own.hi) if own is not None and np.isfinite([own.lo, own.hi]).all() else None
 
     @property
@@ -68,36 +65,28 @@ class Scored:
 
 
 def score(
-    losses: Losses,
-    program: str,
-    baseline: str,
-    law: Law | None,
-    flops: Mapping[str, float],
-    *,
-    bounds: Bounds = BOUNDS,
-    at: float | None = None,
-    draws: Draws | None = None,
+    losses: Losses, program: str, baseline: str, flops: Mapping[str, float], *, bounds: Bounds = BOUNDS
 ) -> Scored:
-    """Score and guards of a program, from the sizes and seeds that it has in common with the baseline.
+    """Score and guards of a program, from the seeds that it has in common with the baseline.
 
     flops  of its training step as a multiple of the baseline's, by size
-    at     N*, if another than three times the baseline's largest size
-    draws  resamples, if the bootstrap's interval is wanted too
+
+    StageError if it was not measured at the largest size of the baseline.
     """
     own = losses.values[losses.place(program)]
     if np.isinf(own).any() or np.isnan(own).all():
-        return Scored(program, None, None, None, None, None, ("finite",))
-    at = star(losses, baseline) if at is None else at
+        return Scored(program, None, None, ("finite",))
     curve = paired_curve(losses, program, baseline)
-    return Scored(
-        program,
-        predict_gain(losses, program, baseline, at, law, draws),
-        predict_gain(losses, program, baseline, at, None, draws),
-        predict_loss(losses, program, at, law, draws),
-        curve,
-        straight(losses, program),
-        tuple(_failed(losses, program, baseline, curve, flops, bounds)),
-    )
+    largest = max(paired_curve(losses, baseline, baseline), key=lambda size: _parameters(losses, baseline, size))
+    if largest not in curve:
+        raise StageError(f"{program} was not measured at {largest}, the largest size of {baseline}")
+    worse = curve[largest]
+    gain = Estimate(0.0 - worse.value, worse.se, worse.dof, 0.0 - worse.hi, 0.0 - worse.lo)
+    return Scored(program, gain, curve, tuple(_failed(losses, program, baseline, curve, flops, bounds)))
+
+
+def _parameters(losses: Losses, program: str, size: str) -> float:
+    return float(losses.n[losses.place(program), losses.sizes.index(size)])
 
 
 def _failed(
@@ -110,7 +99,7 @@ def _failed(
 ) -> Iterator[str]:
     """The guards that a program fails."""
     mine, other = losses.n[losses.place(program)], losses.n[losses.place(baseline)]
-    smallest = min(curve, key=lambda size: float(other[losses.sizes.index(size)]))
+    smallest = min(curve, key=lambda size: _parameters(losses, baseline, size))
     if curve[smallest].value > bounds.smallest:
         yield "smallest"
     if max(flops.values()) > bounds.flops:

@@ -7,7 +7,8 @@ SELECT suite, program, size, train_seed AS seed, loss, split, condition, seed AS
 FROM data.attention_losses;
 
 CREATE OR REPLACE VIEW scaling_fit AS
-SELECT suite, arm, run_seed AS seed, at_parameters, form, gain, lo, hi, line_gain, largest, slope, slope_se, r2, guards
+SELECT suite, arm, run_seed AS seed, at_parameters, form, gain, lo, hi, line_gain, largest, slope, slope_se, r2, guards,
+    largest_lo, largest_hi
 FROM data.attention_fits;
 
 CREATE OR REPLACE VIEW attention_prediction AS
@@ -33,14 +34,16 @@ FROM data.attention_programs;
 CREATE OR REPLACE VIEW attention_ensemble AS
 SELECT suite, condition AS arm, seed, size, members, models, loss, alone FROM data.attention_ensembles;
 
--- One row per arm, over the complete run seeds. score, lo, hi: the gain that fresh seeds predict at three times the largest
--- size of the search, with the t interval over run seeds, or that of the one fit there is. predicted: the gain at the largest
--- size that selection never saw, told before it was measured; measured: what it was. step_time: processor seconds of a
--- whole evaluation at that size, relative to the baseline's. parameters: at that size.
+-- One row per arm, over the complete run seeds. score, lo, hi: the gain that fresh seeds have at the largest size of the
+-- search, with the t interval over run seeds, or that of the training seeds of the one there is. at_3n: the gain that the law
+-- predicts from these at three times that size. predicted: the gain at the largest size that selection never saw, told before
+-- it was measured; measured: what it was. step_time: processor seconds of a whole evaluation at that size, relative to the
+-- baseline's. parameters: at that size.
 CREATE OR REPLACE VIEW attention_table AS
 WITH fits AS (
-    SELECT suite, arm, count(*) AS seeds, avg(gain) AS score, any_value(lo) AS only_lo, any_value(hi) AS only_hi,
-        stddev_samp(gain) / sqrt(count(*)) AS se, avg(slope) AS slope, avg(r2) AS r2,
+    SELECT suite, arm, count(*) AS seeds, avg(0 - largest) AS score, any_value(0 - largest_hi) AS only_lo,
+        any_value(0 - largest_lo) AS only_hi, stddev_samp(largest) / sqrt(count(*)) AS se,
+        avg(gain) AS at_3n, avg(slope) AS slope, avg(r2) AS r2,
         string_agg(DISTINCT guards, ', ') FILTER (WHERE guards <> '') AS guards
     FROM data.attention_fits GROUP BY ALL
 ), quantiles(seeds, t) AS (
@@ -75,7 +78,7 @@ SELECT suite,
     arm, coalesce(programs, 0) AS programs, score,
     CASE WHEN fits.seeds = 1 THEN only_lo ELSE score - t * se END AS lo,
     CASE WHEN fits.seeds = 1 THEN only_hi ELSE score + t * se END AS hi,
-    predicted, measured, step_time, parameters, flops, slope, r2, guards, fits.seeds AS seeds, size
+    predicted, measured, step_time, parameters, flops, slope, r2, guards, fits.seeds AS seeds, size, at_3n
 FROM fits LEFT JOIN quantiles USING (seeds) LEFT JOIN judged USING (suite, arm)
 LEFT JOIN predictions USING (suite, arm, size) LEFT JOIN tried USING (suite, arm) LEFT JOIN frameworks USING (suite);
 

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from evolora_core.searches.attention.curves import Curve
     from evolora_core.searches.attention.experiment import AttentionExperiment
 
+# Columns of a fit, unknown where a program has no finite losses, or a single size.
+_FITTED = (
+    "form", "gain", "lo", "hi", "line_gain", "slope", "slope_se", "r2", "largest", "largest_lo", "largest_hi"
+)  # fmt: skip
+
 
 class Pair(Strict):
     """A declared contrast."""
@@ -130,32 +135,33 @@ def _fits(own: Comparing, curves: "Mapping[str, Curve]", seed: int, law: Any) ->
     """What the fresh seeds of a run seed say of every condition, the sizes of the search alone."""
     from evolora_core.searches.attention.curves import losses_of, ratios
     from evolora_core.searches.attention.known.registry import BASELINE
+    from evolora_core.searches.attention.scaling.fits import straight
     from evolora_core.searches.attention.scaling.losses import star
+    from evolora_core.searches.attention.scaling.predict import predict_gain
     from evolora_core.searches.attention.scaling.score import score
 
     losses = losses_of(curves, own.sizes, own.fresh[seed])
     at = star(losses, BASELINE)
     rows = []
     for name, curve in curves.items():
-        found = score(losses, name, BASELINE, law, ratios(curve, curves[BASELINE]), at=at)
-        lo, hi = found.interval or (None, None)
-        rows.append(
-            {
-                "arm": name,
-                "run_seed": seed,
-                "at_parameters": at,
-                "form": found.gain.form if found.gain else "",
-                "gain": found.score,
-                "lo": lo,
-                "hi": hi,
-                "line_gain": found.line.value if found.line else None,
-                "largest": found.curve[own.sizes[-1]].value if found.curve else None,
-                "slope": found.straight.slope if found.straight else None,
-                "slope_se": _finite(found.straight.se) if found.straight else None,
-                "r2": _finite(found.straight.r2) if found.straight else None,
-                "guards": ", ".join(found.guards),
+        row: dict[str, Any] = {"arm": name, "run_seed": seed, "at_parameters": at, **dict.fromkeys(_FITTED)}
+        found = score(losses, name, BASELINE, ratios(curve, curves[BASELINE]))
+        if found.curve is not None and len(found.curve) > 1:
+            gain, fitted = predict_gain(losses, name, BASELINE, at, law), straight(losses, name)
+            row |= {
+                "form": gain.form,
+                "gain": gain.value,
+                "lo": _finite(gain.estimate.lo),
+                "hi": _finite(gain.estimate.hi),
+                "line_gain": predict_gain(losses, name, BASELINE, at).value,
+                "slope": fitted.slope,
+                "slope_se": _finite(fitted.se),
+                "r2": _finite(fitted.r2),
             }
-        )
+        if found.curve is not None:
+            worse = found.curve[own.sizes[-1]]
+            row |= {"largest": worse.value, "largest_lo": _finite(worse.lo), "largest_hi": _finite(worse.hi)}
+        rows.append(row | {"guards": ", ".join(found.guards)})
     return rows
 
 

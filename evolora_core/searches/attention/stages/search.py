@@ -49,7 +49,6 @@ def request(
     *,
     corpus: StageResult,
     rates: StageResult,
-    law: StageResult,
     baseline: StageResult,
 ) -> StageRequest:
     """A strategy of a suite searches."""
@@ -81,7 +80,7 @@ def request(
         entry=__name__,
         also=loaded,
         config=own,
-        inputs={"corpus": corpus, "rates": rates, "law": law, "baseline": baseline},
+        inputs={"corpus": corpus, "rates": rates, "baseline": baseline},
     )
 
 
@@ -109,7 +108,6 @@ def make(work: Work[Searching]) -> Made[Searched]:
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.proposers.base import Proposer
     from evolora_core.searches.attention.proposers.grammar import GrammarProposer
-    from evolora_core.searches.attention.stages.law import read_law
     from evolora_core.searches.attention.stages.rates import read_rates
 
     own, meter = work.config, Meter()
@@ -117,7 +115,6 @@ def make(work: Work[Searching]) -> Made[Searched]:
         framework=own.framework,
         template=get_framework(own.framework).source,
         baseline=read_chosen(work.inputs["baseline"]).curve,
-        law=read_law(work.inputs["law"]),
         sizes=own.sizes,
         seeds=own.seeds,
         budget=own.budget,

@@ -30,15 +30,12 @@ class Scores(BaseModel):
     optimum: float
 
 
-def request(
-    suite: "Suite[AttentionExperiment]", seed: int, *, law: StageResult, shards: Sequence[StageResult]
-) -> StageRequest:
+def request(suite: "Suite[AttentionExperiment]", seed: int, *, shards: Sequence[StageResult]) -> StageRequest:
     """Score the table of a run seed."""
     from evolora_core.searches.attention.seeds import selection_seeds
 
     settings = suite.config.table
     assert settings is not None
-    inputs = {own.stage: own for own in shards}
     return stage_request(
         suite,
         "table-scores",
@@ -46,7 +43,7 @@ def request(
         seed,
         entry=__name__,
         config=Scoring(sizes=settings.sizes, seeds=selection_seeds(seed, settings.seeds)),
-        inputs={"law": law, **inputs},
+        inputs={own.stage: own for own in shards},
     )
 
 
@@ -55,12 +52,10 @@ def make(work: Work[Scoring]) -> Made[Scores]:
     from evolora_core.engine.tables import read_table, write_table
     from evolora_core.searches.attention.exhaustive import genomes, worths
     from evolora_core.searches.attention.grammar.genes import genome_json
-    from evolora_core.searches.attention.stages.law import read_law
     from evolora_core.searches.attention.stages.table import ROWS
 
-    folders = [folder for name, folder in work.inputs.items() if name != "law"]
-    rows = [row for folder in folders for row in read_table(folder, ROWS)]
-    table = worths(rows, work.config.sizes, work.config.seeds, read_law(work.inputs["law"]))
+    rows = [row for folder in work.inputs.values() for row in read_table(folder, ROWS)]
+    table = worths(rows, work.config.sizes, work.config.seeds)
     write_table(work.folder, SCORES, [vars(own) | {"genome": genome_json(genomes()[own.program])} for own in table])
     scores = [own.score for own in table if own.score is not None]
     return Made(0, Scores(alive=len(scores), optimum=max(scores)))  # the baseline has one, 0
