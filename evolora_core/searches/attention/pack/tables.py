@@ -33,7 +33,7 @@ _PREDICTIONS = """
     SELECT p.arm, p.seed, p.size, p.parameters, p.loss AS predicted, p.loss_lo AS lo, p.loss_hi AS hi, fresh.measured,
         fresh.measured BETWEEN p.loss_lo AND p.loss_hi AS inside
     FROM attention_prediction AS p JOIN fresh USING (arm, seed, size) WHERE p.suite = $suite
-    ORDER BY p.seed, fresh.measured, p.arm
+    ORDER BY p.parameters, p.seed, fresh.measured, p.arm
 """
 _ABLATIONS = """
     SELECT arm, seed, gene, choice, size, seeds, loss, lo, hi
