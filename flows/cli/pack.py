@@ -50,7 +50,7 @@ def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) 
     for difference in differences:
         print(printable(difference))
     if not differences:
-        print(f"{folder}: every number follows from the graded answers")
+        print(f"{folder}: every number follows from the kept rows")
     return int(bool(differences))
 
 

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from example_suite import write_suite
 
 from evolora_core.report import verify
 from evolora_core.report.pack_folder import read_stamp
+from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.registry import sections_of
 from evolora_core.store import frame, query, record
 
@@ -53,3 +55,12 @@ def test_the_queries_of_the_pages_are_answered(tmp_path: Path) -> None:
     views = texts[1].partition("| view |")[2].partition("\n\n")[0]
     for name in re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in views.splitlines()[2:])):
         frame(tmp_path, f"SELECT * FROM {name} LIMIT 1", [])
+
+
+def test_the_settings_of_the_attention_page_are_valid() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "attention.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) > 1
+    for block in blocks:
+        AttentionExperiment.model_validate(
+            yaml.safe_load(block) | {"name": "page", "search": "attention", "seeds": [0]}
+        )
