@@ -85,10 +85,12 @@ def write_suite(
     seeds: tuple[int, ...] = (0, 1, 2),
     items: int = 240,
     budgets: Mapping[str, float] = MappingProxyType({}),
+    files: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> list[Slice]:
     """Every stage of a suite; returns their slices in the order of the index.
 
-    `budgets` are conditions more, each an sft that gains as much more as it spends.
+    `budgets` are conditions more, each an sft that gains as much more as it spends; `files` are holdout files by name,
+    with their families.
     """
     conditions = [*CONDITIONS, *budgets]
     config = SuiteConfig.model_validate(
@@ -103,19 +105,27 @@ def write_suite(
                 "retention_families": list(FAMILIES["retention"]),
                 "holdout_items": items,
             },
-            "evaluation": {"comparisons": COMPARISONS, "bootstrap": 1000, "strengths": STRENGTHS[1:]},
+            "evaluation": {
+                "comparisons": COMPARISONS,
+                "bootstrap": 1000,
+                "strengths": STRENGTHS[1:],
+                "holdouts": [f"{name}.jsonl" for name in files],
+            },
         }
     )
     parts = []
     for seed in seeds:
         parts += [_data(home, suite, seed), _calibrate(home, suite, seed)]
+        if files:
+            counts = {name: {"items": items, "left_out": seed, "families": list(own)} for name, own in files.items()}
+            parts.append(write_stage(home, part(suite, "shared", seed, "holdouts"), {}, summary=counts))
         for condition in conditions:
             if condition in ("single", "ecology"):
                 parts.append(_evolve(home, suite, condition, seed))
             budget = budgets.get(condition, 1.0)
             if condition == "sft" or condition in budgets:
                 parts.append(_sft(home, suite, condition, seed, budget))
-            parts.append(_evaluate(home, suite, condition, seed, items, budget))
+            parts.append(_evaluate(home, suite, condition, seed, items, budget, files))
     write_suite_file(home, suite_id(suite), config.model_dump(mode="json"))
     parts.append(write_comparison(home, suite, seeds, conditions))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
@@ -251,16 +261,25 @@ def _sft(home: Path, suite: str, condition: str, seed: int, budget: float) -> Sl
     return write_stage(home, part(suite, condition, seed, "sft"), tables)
 
 
-def _evaluate(home: Path, suite: str, condition: str, seed: int, items: int, budget: float) -> Slice:
+def _evaluate(
+    home: Path,
+    suite: str,
+    condition: str,
+    seed: int,
+    items: int,
+    budget: float,
+    files: Mapping[str, tuple[str, ...]],
+) -> Slice:
     shared = stream(seed, 0, 0, "example.items")
     own = stream(seed, 0, 0, "example.answers", condition)
     shift = own.normal(0, 0.01)
     rows: list[dict[str, Any]] = []
-    for split, families in FAMILIES.items():
+    for split, families in {**FAMILIES, **files}.items():
+        like = split if split in HOST else "holdout_ood"
         ease = shared.random(items)  # the same items for every condition: outcomes correlate
         for arm in (condition,) if condition == "frozen" else (condition, f"{condition}:single"):
             threshold = (
-                HOST[split] + budget * GAIN.get(condition, GAIN["sft"])[split] + (shift if condition != "frozen" else 0)
+                HOST[like] + budget * GAIN.get(condition, GAIN["sft"])[like] + (shift if condition != "frozen" else 0)
             )
             correct = 0.7 * ease + 0.3 * own.random(items) < _quantile(threshold)
             for i in range(items):

@@ -108,6 +108,8 @@ class Search(Generic[Config]):
                  folder and says in words what it is; "": it exports none
     generations  the view with a row for each run and generation: suite, run_id, condition, seed, generation, and
                  numbers, which `evolora track` hands on; "": it has none
+    estimator    a module with `estimate(suite, steps, report)`: by the name of a step of the plan, what it would take
+                 (`searches/estimating.py`), after short measurements that write nothing to EVOLORA_HOME; "": unknown
     """
 
     name: str
@@ -120,6 +122,7 @@ class Search(Generic[Config]):
     arms: Mapping[str, Arm]
     exporter: str = ""
     generations: str = ""
+    estimator: str = ""
 
 
 AnySearch = Search[Any]

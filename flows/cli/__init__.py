@@ -20,6 +20,7 @@ from flows.cli import (
     ask,
     attention,
     bench,
+    compare,
     doctor,
     evaluate,
     export,
@@ -43,7 +44,7 @@ from flows.cli._app import app
 __all__ = ["app", "console", "main"]
 
 for module in (
-    run, serve, status, retry, sql, store, pack, regime_map, task, evaluate, host, merge, attention, export,
+    run, serve, status, retry, sql, store, pack, compare, regime_map, task, evaluate, host, merge, attention, export,
     export_data, ask, serve_run, track, bench, doctor,
 ):  # fmt: skip
     module.register(app)

@@ -60,6 +60,13 @@ def shown(rows: Sequence[dict[str, Any]], as_json: bool) -> str:
     return "\n".join(lines)
 
 
+def lasts(seconds: float) -> str:
+    """`40 s`, `12 minutes` or `3.1 hours`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
+
+
 def _plain(value: Any) -> Any:
     """What JSON has: of the store's decimals the value, of numbers that are none nothing, keys as text."""
     if isinstance(value, dict):

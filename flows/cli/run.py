@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import Json, show
+from flows.cli._app import Json, lasts, show
 
 if TYPE_CHECKING:
     from evolora_core.report import Contents
@@ -32,6 +32,9 @@ def run(
         list[str] | None,
         Parameter(help="A seed (s3), run (ecology.s3) or stage, with what it needs and no pack; may be repeated."),
     ] = None,
+    estimate: Annotated[
+        bool, Parameter(help="Say what the stages would take, after short measurements, and run nothing.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run a suite end to end, in this process and its workers. Stages that are done are reused; a killed one
@@ -40,6 +43,9 @@ def run(
     from evolora_core.searches.registry import load_experiment
 
     config = load_experiment(suite, settings or [])
+    if estimate:
+        foretell(config, only or [], json)
+        return
     if only:
         only = runs_of(config, only)
     done = make(config, packs, only or [])
@@ -47,6 +53,48 @@ def run(
         show(done.rows(), True)
     else:
         done.tell()
+
+
+def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
+    """Print what a suite would take on this machine. Writes nothing to EVOLORA_HOME."""
+    import os
+    import tempfile
+
+    from evolora_core.engine.home import home_path
+    from evolora_core.engine.stage import Suite
+    from evolora_core.errors import ConfigError
+    from evolora_core.language.hosts.catalog import find_host
+    from evolora_core.searches.registry import get_search, suite_id
+    from tasks._progress import progress
+
+    if only:
+        raise ConfigError("--only: an estimate is of the whole suite; leave out one of the two")
+    host = get_search(config.search).host(config)
+    if host and not find_host(host.word).ready:
+        raise ConfigError(f"host: {host.word} is not on this machine; bring it by `evolora host fetch {host.word}`")
+    with tempfile.TemporaryDirectory(prefix="evolora-caches-") as caches, progress("estimate") as report:
+        if not home_path().exists():
+            os.environ["MPLCONFIGDIR"] = caches  # matplotlib writes there when the modules below are imported
+        from evolora_core.searches.estimating import estimate
+        from flows._preflight import check_machine, use_host
+
+        check_machine(config)
+        found = estimate(home_path(), Suite(config, suite_id(config), use_host(config)), report)
+    rows = found.rows()
+    if as_json:
+        show(rows, True)
+        return
+    show([{key: value for key, value in row.items() if key != "elapsed"} for row in rows], False)
+    total = rows[-1]
+    if found.expected is None:
+        print(f"\nThe search {config.search} does not foretell what its stages take; a run tells it as it goes.")
+    elif total["done"] == total["stages"]:
+        print("\nAll of these stages are done: a run compares them and builds the pack.")
+    else:
+        print(
+            f"\nWith processes: {config.processes}, this takes about {lasts(found.elapsed or 0)} on this machine, as "
+            "busy as it is now. Starting the processes, comparing and the pack come on top."
+        )
 
 
 def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:

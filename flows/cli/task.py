@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from evolora_core.foreign.text import one_line
-from flows.cli._app import Json, say, show, shown
+from flows.cli._app import Json, lasts, say, show, shown
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.arms.foresight import Foresight
@@ -62,19 +62,12 @@ def check(
         print(f"\n{cost}")
         return
     print(
-        f"\nA generation takes {_lasts(cost.generation_seconds)} and {cost.generation_flops:.3g} FLOPs here. All arms "
-        f"and seeds take about {_lasts(3600 * cost.hours)} and {cost.flops:.3g} FLOPs, evaluation apart."
+        f"\nA generation takes {lasts(cost.generation_seconds)} and {cost.generation_flops:.3g} FLOPs here. All arms "
+        f"and seeds take about {lasts(3600 * cost.hours)} and {cost.flops:.3g} FLOPs, evaluation apart."
     )
     for own in found:
         if own.found == 0:
             print(f"\nA search found no right answer to {own.task}: rewards would teach nothing. Right answers would.")
-
-
-def _lasts(seconds: float) -> str:
-    """`40 s`, `12 minutes` or `3.1 hours`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
 
 
 def _row(own: "Foresight") -> dict[str, Any]:

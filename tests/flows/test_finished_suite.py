@@ -88,6 +88,27 @@ def test_the_paper_table_has_every_condition_with_both_seeds(finished: SimpleNam
     assert [row["train_flops"] is None for row in rows] == [True, False, False, False]
 
 
+def test_an_estimate_counts_what_one_more_seed_would_take(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")}
+    again = json.loads(command(capsys, "run", TINY, "--set", "processes=1", "--estimate", "--json"))
+    assert again[-1]["done"] == again[-1]["stages"] and again[-1]["seconds"] == again[-1]["elapsed"] == 0
+    changes = ["--set", "processes=1", "--set", "seeds=[0,1,2]"]
+    rows = json.loads(command(capsys, "run", TINY, *changes, "--estimate", "--json"))
+    assert {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")} == before
+    left = {(row["condition"], row["stage"]): row for row in rows if row["done"] < row["stages"]}
+    assert {row["stages"] - row["done"] for key, row in left.items() if key[1] != "total"} == {1}
+    assert ("tuning", "tune") not in left and rows[-1]["elapsed"] == pytest.approx(rows[-1]["seconds"])
+
+    sql = "SELECT condition, stage, flops FROM stages WHERE seed = 0"
+    made = {(condition, stage): flops for condition, stage, flops in query(finished.home, sql).rows}
+    for key in (("shared", "price"), ("sft", "sft"), ("frozen", "evaluate")):
+        assert left[key]["flops"] == pytest.approx(made[key], rel=0.2)
+    evolved = left["ecology", "calibrate"]["flops"] + left["ecology", "evolve"]["flops"]
+    assert evolved == pytest.approx(made["ecology", "evolve"] - made["shared", "price"], rel=0.5)  # two generations
+
+
 def test_rivals_stay_within_the_budget_of_the_ecology(finished: SimpleNamespace) -> None:
     sql = "SELECT seed, condition, sum(flops) FROM compute WHERE stage IN ('evolve', 'sft') GROUP BY ALL"
     spent = {(seed, condition): flops for seed, condition, flops in query(finished.home, sql).rows}

@@ -15,6 +15,8 @@ from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.canonical import canonical
 from evolora_core.language.families.registry import gold, grade
 from evolora_core.language.holdouts import read_holdout
+from evolora_core.language.tasks.code_verifier import Code
+from evolora_core.sandbox.run import refusal
 
 DATA = Path(__file__).parents[1] / "data"
 GOOD = [
@@ -34,6 +36,7 @@ ROWS = st.one_of(
         ["[" * 100_000, '{"a":' * 2000, '{"prompt": ' + "9" * 5000 + "}", "1e999", "NaN", "null", '"\\ud800"']
     ),
 )
+CODE = {"tests": "assert add(1, 2) == 3", "answer": "def add(a, b): return a + b"}
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +60,16 @@ def test_holdout_rows(file: Any, rows: Any, answer: Any) -> None:
     if items:
         write_items(file, items)
         assert read_items(file) == items
+
+
+@pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
+@tried
+@given(
+    target=st.one_of(spoilt(CODE), garbled(CODE["tests"], "()[]{}:='\n\\ ").map(lambda tests: CODE | {"tests": tests})),
+    answer=st.one_of(WORDS, st.text(max_size=40), garbled(CODE["answer"], "()[]{}:='\n\\ ")),
+)
+def test_code_rows(target: Any, answer: Any) -> None:
+    verifier = Code(kind="code", seconds=1.0)
+    if verifier.complaint(target) is None:
+        assert verifier.verify(target, answer).score in (0, 1)
+        assert verifier.has_gold(target) == bool(verifier.gold(target))

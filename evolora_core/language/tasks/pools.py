@@ -2,8 +2,7 @@
 
 import json
 import math
-import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -14,8 +13,9 @@ from evolora_core.errors import ConfigError, DataError
 from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
+from evolora_core.language.tasks.base import Verifier
+from evolora_core.language.tasks.columns import columns_of, filled
 from evolora_core.language.tasks.settings import TaskConfig
-from evolora_core.language.tasks.verifiers import Verifier
 
 ALIKE = "all"  # the depth of rows of which nothing says how hard they are
 MOST_DEPTHS = 20  # a column of more values is none that says how hard a row is
@@ -56,6 +56,8 @@ def _stamp(path: Path | None) -> tuple[tuple[str, int, int], ...]:
 def _read(document: str, _: tuple[tuple[str, int, int], ...]) -> Pool:
     task = TaskConfig.model_validate_json(document)
     assert task.verifier is not None
+    if why := task.verifier.hindrance():
+        raise ConfigError(f"tasks.{task.name}.verifier: {why}")
     parts: dict[str, tuple[Item, ...]] = {}
     known: dict[str, str] = {}  # canonical prompt -> where it stands
     asked: list[tuple[str, str | None]] = [*task.splits.items()] if task.splits else [("", None)]
@@ -104,9 +106,11 @@ def _rows(task: TaskConfig, split: str | None) -> Any:
 
 
 def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: dict[str, str]) -> list[Item]:
-    columns = {"prompt": _columns(task.prompt), "answer": [task.answer] if task.answer else []}
+    columns: dict[str, Sequence[str]] = {"prompt": columns_of(task.prompt)}
+    columns["answer"] = [task.answer] if task.answer else []
     columns["depth"] = [task.depth] if task.depth else []
     columns["where"] = [*(task.where or {})]
+    columns |= {f"verifier.{key}": names for key, names in verifier.columns().items()}
     for key, names in columns.items():
         for name in names:
             if name not in rows.column_names:
@@ -118,7 +122,7 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: d
         if any(str(row[column]) != value for column, value in (task.where or {}).items()):
             continue
         where = f"tasks.{task.name}: {task.data}: row {number}{f' of {split}' if split else ''}"
-        prompt = task.prompt.format_map(row) if "{" in task.prompt else row[task.prompt]
+        prompt = filled(task.prompt, row)
         if not isinstance(prompt, str) or not prompt.strip():
             raise ConfigError(f"{where}: the prompt is empty; take the row out")
         if len(prompt) > LONGEST_PROMPT:
@@ -127,13 +131,16 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: d
         if text in known:
             raise ConfigError(f"{where}: has the prompt of {known[text]}; keep one of them")
         known[text] = f"row {number}{f' of {split}' if split else ''}"
-        target = _plain(row[task.answer]) if task.answer else None
+        answer = _plain(row[task.answer]) if task.answer else None
+        target = verifier.target(answer, row)
         if target is None and verifier.labelled:
             raise ConfigError(f"{where}: has no answer, and the verifier {verifier.kind} needs one")
         if complaint := verifier.complaint(target):
-            raise ConfigError(f"{where}: the answer {str(target)[:60]!r} {complaint}")
-        if verifier.has_gold(target) and not verifier.verify(target, verifier.gold(target)).correct:
-            raise ConfigError(f"{where}: the verifier refuses the row's own answer {str(target)[:60]!r}")
+            raise ConfigError(f"{where}: the answer {str(answer)[:60]!r} {complaint}")
+        if verifier.has_gold(target) and not (given := verifier.verify(target, verifier.gold(target))).correct:
+            raise ConfigError(
+                f"{where}: the verifier refuses the row's own answer {str(answer)[:60]!r} ({given.reason})"
+            )
         depth = str(row[task.depth]) if task.depth else ALIKE
         digest = blake2b(text.encode(), digest_size=6).hexdigest()
         found.append(Item(prompt, target, task.name, depth, f"{task.name}:{depth}:{digest}"))
@@ -152,13 +159,6 @@ def _values(rows: Any, where: Mapping[str, str]) -> str:
         values = sorted({str(value) for value in rows[column]})
         said.append(f"{column} is {', '.join(values[:MOST_DEPTHS])}{' …' if len(values) > MOST_DEPTHS else ''}")
     return one_line("; ".join(said), 300)
-
-
-def _columns(prompt: str) -> list[str]:
-    """The columns of a prompt: one, or those of a template."""
-    if "{" not in prompt:
-        return [prompt]
-    return [name for _, name, _, _ in string.Formatter().parse(prompt) if name]
 
 
 def _plain(value: Any) -> Any:

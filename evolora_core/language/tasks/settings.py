@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import LATER, Strict
 from evolora_core.language.families.names import ALIASES, MODULES
+from evolora_core.language.tasks.columns import Template
 from evolora_core.language.tasks.verifiers import AnyVerifier
 
 Part = Literal["train", "selection", "holdout"]
@@ -34,7 +35,7 @@ class TaskConfig(Strict):
         min_length=1,
         description="which split of the data set each part is made of; none: all rows are one pool, cut by prompt",
     )
-    prompt: Column = Field(
+    prompt: Template = Field(
         "prompt", description="column of the prompt, or a template of columns: `{title}: {question}`"
     )
     answer: Column | None = Field(

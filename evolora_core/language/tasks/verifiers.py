@@ -1,49 +1,22 @@
-"""The verifiers that a task may name: how an answer is graded against what a row gives.
+"""The verifiers that a task may name; those of JSON and of code are beside this file."""
 
-Each is a section of settings with functions: `complaint(target)` says what is wrong with the answer that a row gives,
-`gold(target)` is that answer as a learner reads it, and `verify(target, answer)` grades any text. A row without an
-answer has the target None; only verifiers that need none take it.
-"""
-
-import json
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator
 
-from evolora_core.engine.strict import Strict
 from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.patterns import compile_pattern, full_matches
-from evolora_core.language.families.answers import extract_number, extract_snippet, final_lines, same_json
+from evolora_core.language.families.answers import extract_number, final_lines
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
 from evolora_core.language.families.matching import TIME_LIMIT, TIMEOUT
 from evolora_core.language.families.verdicts import number_of, number_text
+from evolora_core.language.tasks.base import Verifier
+from evolora_core.language.tasks.code_verifier import Code
+from evolora_core.language.tasks.json_verifier import Json
 
 _WRAPPING = "`*\"' "
-
-
-class Verifier(Strict):
-    """What all have. labelled: whether it needs an answer in every row."""
-
-    kind: str
-    labelled: ClassVar[bool] = True
-
-    def complaint(self, target: Any) -> str | None:
-        """What is wrong with a target, or None."""
-        return None if isinstance(target, str) and target.strip() else "must be text"
-
-    def has_gold(self, target: Any) -> bool:
-        """Whether a target is a right answer, and does not only say what one looks like."""
-        return target is not None
-
-    def gold(self, target: Any) -> str:
-        """The right answer as text."""
-        return str(target)
-
-    def verify(self, target: Any, answer: str) -> Grade:
-        """The grade of an answer that is not blank."""
-        raise NotImplementedError
 
 
 class Exact(Verifier):
@@ -146,82 +119,6 @@ class Choice(Verifier):
         return max(found)[2] if found else None
 
 
-class Json(Verifier):
-    """The answer is JSON that fits a schema, and has the row's values where a row gives an answer."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
-
-    kind: Literal["json"]
-    schema_: dict[str, Any] | None = Field(None, alias="schema", description="JSON Schema that every answer has to fit")
-    keys: list[str] | None = Field(None, description="keys whose values have to be the row's; none: the whole value")
-    labelled: ClassVar[bool] = False
-
-    @field_validator("schema_")
-    @classmethod
-    def _sound(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
-        from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import SchemaError
-
-        if schema is not None:
-            try:
-                Draft202012Validator.check_schema(schema)
-            except SchemaError as error:
-                raise ValueError(f"schema: {error.message}") from None
-        return schema
-
-    def complaint(self, target: Any) -> str | None:
-        """It has to be JSON, fit the schema and have the keys. No answer is fine where there is a schema."""
-        if target is None:
-            return (
-                None if self.schema_ is not None else "must be JSON; without a schema nothing else says what is right"
-            )
-        try:
-            value = json.loads(target) if isinstance(target, str) else target
-        except (ValueError, RecursionError):
-            return "must be JSON"
-        if self.keys is not None and not (isinstance(value, dict) and set(self.keys) <= set(value)):
-            return f"must be an object with {', '.join(self.keys)}"
-        return self._misfit(value)
-
-    def gold(self, target: Any) -> str:
-        """On one line."""
-        return json.dumps(json.loads(target) if isinstance(target, str) else target, ensure_ascii=False)
-
-    def verify(self, target: Any, answer: str) -> Grade:
-        """The whole text, its last fenced block, or the last value in brackets."""
-        found = extract_json(answer)
-        if found is None:
-            return NO_ANSWER
-        if (misfit := self._misfit(found[0])) is not None:
-            return Grade(0.0, False, misfit[:200])
-        if target is None:
-            return CORRECT
-        wanted = json.loads(target) if isinstance(target, str) else target
-        if self.keys is None:
-            return CORRECT if same_json(found[0], wanted) else wrong()
-        given = found[0] if isinstance(found[0], dict) else {}
-        hits = [key in given and same_json(given[key], wanted[key]) for key in self.keys]
-        return CORRECT if all(hits) else wrong(sum(hits) / len(hits))
-
-    def _misfit(self, value: Any) -> str | None:
-        from jsonschema import Draft202012Validator
-        from jsonschema.exceptions import ValidationError
-        from referencing import Registry
-        from referencing.exceptions import Unresolvable
-
-        if self.schema_ is None:
-            return None
-        try:
-            Draft202012Validator(self.schema_, registry=Registry()).validate(value)  # nothing is fetched
-        except ValidationError as error:
-            return f"does not fit the schema: {error.message}"
-        except Unresolvable as error:
-            return f"cannot be held against the schema, which refers to {error}"
-        except RecursionError:
-            return "is nested too deeply"
-        return None
-
-
 class Regex(Verifier):
     """The answer, without quotes around it, fits a pattern: that of the task, or that of the row."""
 
@@ -296,28 +193,6 @@ class ContainsAll(Verifier):
         return [word if self.case or not fold else word.casefold() for word in words if word]
 
 
-def extract_json(answer: str) -> tuple[Any] | None:
-    """The JSON value of an answer, in a tuple: its last fenced block or all of it, else the last object or array."""
-    text = "\n".join(extract_snippet(answer))
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
-    try:
-        return (json.loads(text, parse_constant=_no_constant),)
-    except (ValueError, RecursionError):
-        pass
-    found, at = None, 0
-    while (start := min((place for mark in "{[" if (place := text.find(mark, at)) >= 0), default=-1)) >= 0:
-        try:
-            value, at = decoder.raw_decode(text, start)
-            found = (value,)
-        except (ValueError, RecursionError):
-            at = start + 1
-    return found
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _kind(settings: Any) -> str:
     """By what a section is told apart."""
     return str(settings.get("kind", "")) if isinstance(settings, dict) else str(getattr(settings, "kind", ""))
@@ -329,10 +204,11 @@ AnyVerifier = Annotated[
     | Annotated[Choice, Tag("choice")]
     | Annotated[Json, Tag("json")]
     | Annotated[Regex, Tag("regex")]
-    | Annotated[ContainsAll, Tag("contains-all")],
+    | Annotated[ContainsAll, Tag("contains-all")]
+    | Annotated[Code, Tag("code")],
     Discriminator(
         _kind,
         custom_error_type="verifier",
-        custom_error_message="kind: choose from exact, number, choice, json, regex, contains-all",
+        custom_error_message="kind: choose from exact, number, choice, json, regex, contains-all, code",
     ),
 ]

@@ -17,6 +17,7 @@ from evolora_core.language.families.registry import full_name, modules_of
 from evolora_core.language.tasks.own import enter_tasks
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
+from evolora_core.searches.adapters.evaluation.holdout_files import read_file
 from evolora_core.searches.adapters.settings.arms import ArmConfig, changed, leaves
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.es import EsConfig
@@ -79,7 +80,7 @@ class SuiteConfig(Experiment):
     grpo: GrpoConfig = Field(GrpoConfig(), description="group relative policy optimisation of one adapter")
     tuning: TuningConfig = Field(TuningConfig(), description="how the trials of each arm are made")
     calibration: CalibrationConfig = Field(CalibrationConfig(), description="what is measured before an ecology is run")
-    evaluation: EvaluationConfig = Field(description="routing and declared comparisons")
+    evaluation: EvaluationConfig = Field(description="routing, holdout files and declared comparisons")
 
     @field_validator("device")
     @classmethod
@@ -310,11 +311,13 @@ def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:
 
 
 def check(suite: SuiteConfig) -> None:
-    """Refuse families that do not exist or have too few items, and tasks of a user in which something is wrong. Raises
-    ConfigError.
+    """Refuse families that do not exist or have too few items, and tasks of a user and holdout files in which something
+    is wrong. Raises ConfigError.
     """
     unlabelled = enter_tasks(suite.own_families)
     check_families(suite.data)
+    for own in suite.evaluation.holdouts:
+        read_file(own)
     for condition in suite.conditions:
         if unlabelled & {*suite.data.train_families} and suite.learns_from_gold(condition):
             raise ConfigError(

@@ -11,6 +11,7 @@ from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
 from evolora_core.searches.adapters.stages import price
 from evolora_core.searches.adapters.stages.datasets import DATASETS
 from evolora_core.searches.adapters.stages.evaluate import EVALUATE
+from evolora_core.searches.adapters.stages.holdouts import HOLDOUT_ITEMS
 from evolora_core.searches.adapters.stages.tune import CHOOSE, TRY
 
 Needs = dict[str, Step | Sequence[Step] | None]
@@ -22,6 +23,7 @@ def plan(suite: Suite[SuiteConfig]) -> list[Step]:
     trials, choice = tuning(suite, arms) if suite.config.trials > 1 else ([], None)
 
     data = {seed: step_datasets(suite, seed) for seed in seeds}
+    further = {seed: step_holdouts(suite, seed, data[seed]) for seed in seeds if suite.config.evaluation.holdouts}
     prices = {(arm, seed): step_price(suite, arm, seed, data[seed]) for seed in seeds for arm in arms}
     calibrated: dict[int, Step] = {}
     trained: dict[tuple[str, int], Step] = {}
@@ -35,12 +37,12 @@ def plan(suite: Suite[SuiteConfig]) -> list[Step]:
                 needs = needs | {"budget": trained[lead, seed]}
             trained[arm, seed] = step_train(suite, arm, seed, needs)
     evaluated = [
-        step_evaluate(suite, condition, seed, data[seed], trained.get((condition, seed)))
+        step_evaluate(suite, condition, seed, data[seed], further.get(seed), trained.get((condition, seed)))
         for condition in suite.config.conditions
         for seed in seeds
     ]
     prepared = [step for seed in seeds for step in (data[seed], *(prices[arm, seed] for arm in arms))]
-    return unique([*trials, *prepared, *calibrated.values(), *trained.values(), *evaluated])
+    return unique([*trials, *prepared, *further.values(), *calibrated.values(), *trained.values(), *evaluated])
 
 
 def by_urgency(config: SuiteConfig) -> list[str]:
@@ -84,6 +86,11 @@ def step_datasets(suite: Suite[SuiteConfig], seed: int) -> Step:
     return Step(step_name(SHARED, seed, "datasets"), DATASETS, {"suite": suite, "seed": seed})
 
 
+def step_holdouts(suite: Suite[SuiteConfig], seed: int, data: Step) -> Step:
+    """Items of holdout files for a seed."""
+    return Step(step_name(SHARED, seed, "holdouts"), HOLDOUT_ITEMS, {"suite": suite, "seed": seed}, {"datasets": data})
+
+
 def step_price(suite: Suite[SuiteConfig], arm: str, seed: int, data: Step) -> Step:
     """Prices of a seed; arms that ask alike share them."""
     given = {"suite": suite, "arm": arm, "seed": seed}
@@ -101,7 +108,10 @@ def step_train(suite: Suite[SuiteConfig], arm: str, seed: int, needs: Needs) -> 
     return Step(step_name(arm, seed, stage.name), stage, {"suite": suite, "arm": arm, "seed": seed}, needs)
 
 
-def step_evaluate(suite: Suite[SuiteConfig], condition: str, seed: int, data: Step, trained: Step | None) -> Step:
-    """The holdouts of a condition."""
+def step_evaluate(
+    suite: Suite[SuiteConfig], condition: str, seed: int, data: Step, further: Step | None, trained: Step | None
+) -> Step:
+    """The holdouts of a condition, items of files among them where there are some."""
     given = {"suite": suite, "condition": condition, "seed": seed}
-    return Step(step_name(condition, seed, JUDGED), EVALUATE, given, {"datasets": data, "trained": trained})
+    needs: Needs = {"datasets": data, "holdouts": further, "trained": trained}
+    return Step(step_name(condition, seed, JUDGED), EVALUATE, given, needs)

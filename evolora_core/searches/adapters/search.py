@@ -35,4 +35,5 @@ SEARCH = Search(
     sections="evolora_core.searches.adapters.pack.sections",
     arms=ARMS,
     generations="generation_summary",
+    estimator="evolora_core.searches.adapters.arms.estimating",
 )

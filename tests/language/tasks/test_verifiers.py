@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from evolora_core.language.tasks.verifiers import AnyVerifier, Verifier, extract_json
+from evolora_core.language.tasks.base import Verifier
+from evolora_core.language.tasks.json_verifier import extract_json
+from evolora_core.language.tasks.verifiers import AnyVerifier
 
 
 class Holder(BaseModel):
@@ -122,7 +124,7 @@ def test_what_is_wrong_with_a_row(settings: dict[str, Any], target: Any, complai
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"kind": "similar"}, "choose from exact, number, choice, json, regex, contains-all"),
+        ({"kind": "similar"}, "choose from exact, number, choice, json, regex, contains-all, code"),
         ({}, "choose from exact, number"),
         ({"kind": "choice", "options": ["a", "A "]}, "two options are the same"),
         ({"kind": "json", "schema": {"type": "thing"}}, "schema: 'thing' is not valid"),

@@ -137,7 +137,7 @@ def _generation(
     with tempfile.TemporaryDirectory(prefix="evolora-task-") as folder:
         run = begin(task, config, Horizon(GENERATIONS), regime(suite.kind(suite.budget_of).name), Path(folder))
         advance(run)
-        taste = measure(run)
+        measure(run)  # refuses what could not be learned
         solved: dict[tuple[str, str], bool] = {}
         for row in run.state.events["episodes"]:
             key = row["family"], row["task_id"]
@@ -146,8 +146,11 @@ def _generation(
     shares = {
         family: float(np.mean([right for (own, _), right in solved.items() if own == family])) for family in families
     }
-    scale = whole.episodes / episodes
+    # Fewer episodes are fewer answers, but equally many learning steps.
+    more = {"calibration": 0.0, "rollout": whole.episodes / episodes}
+    accounts = [(more.get(purpose, 1.0) / GENERATIONS, own) for purpose, own in run.state.meter.accounts.items()]
+    flops = sum(by * own.flops for by, own in accounts)
+    seconds = sum(by * own.seconds for by, own in accounts)
     budgets = sum(suite.budget(condition) for condition in suite.trained) * len(suite.seeds) * whole.generations
-    flops, seconds = taste.generation_flops * scale, taste.generation_seconds * scale
     together = min(suite.processes, len(suite.trained) * len(suite.seeds))
     return shares, Cost(flops, seconds, flops * budgets, seconds * budgets / together / 3600)

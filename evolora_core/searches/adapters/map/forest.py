@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
-from evolora_core.language.splits import TITLES
+from evolora_core.language.splits import title
 from evolora_core.report.plots import STYLE
 from evolora_core.report.tables import difference, p_value, share
 from evolora_core.searches.adapters.pack.looks import LOOKS
@@ -118,7 +118,7 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
                 panel.text(
                     -(WORDS - 0.12) / PLOT, middle, words, transform=beside, va="bottom", fontsize=9, parse_math=False
                 )
-                where = f"{TITLES[row['split']]}, {row['routing']} routing"
+                where = f"{title(row['split'])}, {row['routing']} routing"
                 panel.text(
                     -(WORDS - 0.12) / PLOT, middle + 0.03, where, transform=beside, va="top", fontsize=7,
                     color="#666666",

@@ -18,7 +18,7 @@ import pandas as pd
 from evolora_core.errors import PackError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import read_text
-from evolora_core.language.splits import TITLES
+from evolora_core.language.splits import title
 from evolora_core.report.pack_folder import STAMP
 from evolora_core.report.plots import save
 from evolora_core.report.tables import Column, Table, csv, difference, p_value, share
@@ -163,7 +163,7 @@ def map_table(found: pd.DataFrame, question: Question) -> Table:
         Column("suite", lambda r: r["suite"], left=True),
         Column("host", lambda r: r["host"], left=True),
         Column("regime", lambda r: r["regime"], left=True),
-        Column("split", lambda r: TITLES[r["split"]], left=True),
+        Column("split", lambda r: title(r["split"]), left=True),
         Column("routing", lambda r: r["routing"], left=True),
         Column(question.difference, lambda r: difference(r["diff"], r["lo"], r["hi"])),
         Column("Holm p", lambda r: p_value(r["p_holm"])),

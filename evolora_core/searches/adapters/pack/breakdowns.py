@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from evolora_core.language.splits import TITLES
+from evolora_core.language.splits import HOLDOUTS, in_order, title
 from evolora_core.report.accuracies import interval
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, rows_of
@@ -13,18 +13,19 @@ from evolora_core.report.tables import Column, Table, rows_of
 _FAMILIES = """
     SELECT split, family, condition, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
     WHERE suite = $suite AND arm = condition AND family <> '*'
-    ORDER BY split, family, list_position(conditions, condition)
+    ORDER BY list_position($holdouts, split), split, family, list_position(conditions, condition)
 """
 _ROUTINGS = """
     SELECT condition, arm, split, accuracy.seeds, n, acc, lo, hi, bare FROM accuracy JOIN suites USING (suite)
         LEFT JOIN (SELECT * EXCLUDE seeds FROM bare_host) USING (suite, condition, arm, split)
-    WHERE suite = $suite AND family = '*' ORDER BY list_position(conditions, condition), arm <> condition, arm, split
+    WHERE suite = $suite AND family = '*'
+    ORDER BY list_position(conditions, condition), arm <> condition, arm, list_position($holdouts, split), split
 """
 
 
 def family_rows(stored: StoredSuite) -> pd.DataFrame:
     """Accuracy by split, family and condition."""
-    return stored.frame(_FAMILIES)
+    return stored.frame(_FAMILIES, holdouts=list(HOLDOUTS))
 
 
 def family_table(suite: str, data: pd.DataFrame) -> Table:
@@ -36,7 +37,7 @@ def family_table(suite: str, data: pd.DataFrame) -> Table:
         return lambda r: interval(by_cell.get((r["split"], r["family"], condition)))
 
     columns = [
-        Column("split", lambda r: TITLES[r["split"]], left=True),
+        Column("split", lambda r: title(r["split"]), left=True),
         Column("family", lambda r: r["family"], left=True),
         *(Column(f"{condition} %", cell(condition)) for condition in conditions),
     ]
@@ -48,7 +49,7 @@ def routing_rows(stored: StoredSuite) -> pd.DataFrame:
     """Accuracy of every routing that was evaluated, by split; the headline routing comes first. `bare` is the number of
     seeds in which the bare host answered the whole split.
     """
-    return stored.frame(_ROUTINGS)
+    return stored.frame(_ROUTINGS, holdouts=list(HOLDOUTS))
 
 
 def routing_table(suite: str, data: pd.DataFrame) -> Table:
@@ -61,7 +62,7 @@ def routing_table(suite: str, data: pd.DataFrame) -> Table:
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
-        *(Column(f"{title} %", cell(split)) for split, title in TITLES.items()),
+        *(Column(f"{title(split)} %", cell(split)) for split in in_order(set(data["split"]))),
         Column("bare host, of seeds", lambda r: f"{r['bare']:.0f} of {r['seeds']}" if r["bare"] else "", left=True),
     ]
     return Table("by_routing", f"{suite}: accuracy by routing", data, columns, key=("arm",))

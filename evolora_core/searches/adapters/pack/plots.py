@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from evolora_core.language.splits import TITLES
+from evolora_core.language.splits import in_order, title
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
 
@@ -91,7 +91,7 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
     `accuracies`: split, family, condition, acc, lo, hi (shares).
     """
     with matplotlib.rc_context(fname=STYLE):
-        splits = [split for split in TITLES if split in set(accuracies["split"])]
+        splits = in_order(set(accuracies["split"]))
         conditions = list(dict.fromkeys(accuracies["condition"]))
         families = {split: sorted(set(accuracies.loc[accuracies["split"] == split, "family"])) for split in splits}
         rows = [len(families[split]) for split in splits]
@@ -110,7 +110,7 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
                     acc, y, xerr=np.maximum(0, [acc - lo, hi - acc]), fmt=marker, color=colour, markersize=5,
                     elinewidth=1.2, capsize=0,
                 )  # fmt: skip
-            panel.set(title=TITLES[split].capitalize(), yticks=range(len(place)))
+            panel.set(title=title(split).capitalize(), yticks=range(len(place)))
             panel.set_yticklabels(list(place))
             panel.set_ylim(len(place) - 0.5, -0.5)
             panel.grid(axis="y", visible=False)

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.language.families.registry import full_name
-from evolora_core.language.splits import TITLES
+from evolora_core.language.splits import HOLDOUTS, in_order, title
 from evolora_core.report.sections import Config
 from evolora_core.report.stored import StoredSuite
 from evolora_core.searches.adapters.pack.curves import curves, headline
@@ -24,7 +24,7 @@ _BY_FAMILY = """
     SELECT split, family, condition, acc, lo, hi
     FROM accuracy JOIN suites USING (suite)
     WHERE suite = $suite AND arm = condition AND family <> '*'
-    ORDER BY split, family, list_position(conditions, condition)
+    ORDER BY list_position($holdouts, split), split, family, list_position(conditions, condition)
 """
 
 # Gain over `frozen` of the same seed, and retention, by run and routing. The bare host has no routing and stands in
@@ -81,7 +81,7 @@ _LINEAGE = """
 
 def family_points(stored: StoredSuite) -> pd.DataFrame:
     """Accuracy of the headline by split, family and condition."""
-    return stored.frame(_BY_FAMILY)
+    return stored.frame(_BY_FAMILY, holdouts=list(HOLDOUTS))
 
 
 def gain_points(stored: StoredSuite) -> pd.DataFrame:
@@ -123,8 +123,8 @@ def trained_splits(rows: pd.DataFrame, config: Config) -> tuple[pd.DataFrame, st
     if headline(config) not in BY_FAMILY:
         return rows, ""
     trained = _families(config, "train_families")
-    left_out = [str(split) for split, own in rows.groupby("split") if trained.isdisjoint(own["family"])]
-    words = " and ".join(words for split, words in TITLES.items() if split in left_out)
+    left_out = {str(split) for split, own in rows.groupby("split") if trained.isdisjoint(own["family"])}
+    words = " and ".join(map(title, in_order(left_out)))
     return _without(rows, "split", left_out, f"; {words}: the host's, as no arm has these families")
 
 

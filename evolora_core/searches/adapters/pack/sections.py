@@ -8,6 +8,7 @@ from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.searches.adapters.pack import breakdowns, facts, paper, plots, plotted, tradeoffs
 from evolora_core.searches.adapters.pack.attribution import found_frame, found_table, origin_frame, origin_table
 from evolora_core.searches.adapters.pack.curves import curve_frame, curve_table
+from evolora_core.searches.adapters.pack.holdout_files import holdout_frame, holdout_table
 from evolora_core.searches.adapters.pack.prices import price_frame, price_table
 from evolora_core.searches.adapters.pack.tuning import tuning_frame, tuning_table
 
@@ -16,6 +17,7 @@ SECTIONS = Sections(
         "paper_table": PackTable(paper.paper_rows, (paper.paper_table, paper.economy_table)),
         "comparisons": PackTable(paper.comparison_rows, (paper.comparison_table,), texts=("note", "regime", "bare")),
         "by_family": PackTable(breakdowns.family_rows, (breakdowns.family_table,)),
+        "holdouts": PackTable(holdout_frame, (holdout_table,), optional=True),
         "by_routing": PackTable(breakdowns.routing_rows, (breakdowns.routing_table,)),
         "compute": COMPUTE,
         "prices": PackTable(price_frame, (price_table,), optional=True),

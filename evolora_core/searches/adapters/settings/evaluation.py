@@ -1,14 +1,15 @@
-"""Settings of the evaluation: routers, and the comparisons that a suite declares."""
+"""Settings of the evaluation: routers, files of further items, and the comparisons that a suite declares."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
+from evolora_core.language.splits import HOLDOUTS
+from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
 
 Routing = Literal["single", "family", "cell", "learned"]
 HoldoutRouting = Literal["single", "family", "cell", "learned", "reselected"]
-Split = Literal["holdout_id", "holdout_ood", "retention"]
 
 
 class ComparisonConfig(Strict):
@@ -16,7 +17,10 @@ class ComparisonConfig(Strict):
 
     a: str = Field(description="condition whose advantage is tested")
     b: str = Field(description="condition that `a` is compared with")
-    split: Split = Field(description="holdout split")
+    split: str = Field(
+        max_length=100,
+        description="holdout_id, holdout_ood, retention, or the name of a file in `holdouts`, without its ending",
+    )
     routing: HoldoutRouting | None = Field(
         None, description="router under which both answer; by default the headline's"
     )
@@ -61,6 +65,12 @@ class EvaluationConfig(Strict):
         le=1_000_000,
         description="items of `holdout_id`, and of `retention`, that each strength answers, evenly spread",
     )
+    holdouts: list[HoldoutFile] = Field(
+        [],
+        max_length=20,
+        json_schema_extra=LATER,
+        description="holdout files that every condition answers once at the end, too, under every router",
+    )
 
     @model_validator(mode="after")
     def _routed(self) -> "EvaluationConfig":
@@ -68,4 +78,16 @@ class EvaluationConfig(Strict):
             raise ValueError("routings: `reselected` is `family` and more; add `family`, and put another router first")
         if self.strengths and "single" not in self.routings:
             raise ValueError("strengths: it is the router `single` that is scaled; add it to the routings")
+        return self
+
+    @model_validator(mode="after")
+    def _splits(self) -> "EvaluationConfig":
+        names = [own.name for own in self.holdouts]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise ValueError(f"holdouts: two files are called {name!r}; give one another name")
+        known = [*HOLDOUTS, *names]
+        for pair in self.comparisons:
+            if pair.split not in known:
+                raise ValueError(f"comparisons: split {pair.split!r} is none of {', '.join(known)}")
         return self

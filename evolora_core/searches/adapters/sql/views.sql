@@ -133,7 +133,7 @@ paid AS ( -- from the ledger, since a cooldown is paid for too and no generation
 merged AS (SELECT run_id, count(*) FILTER (WHERE origin = 'merge') AS merges FROM data.organelles GROUP BY run_id),
 answered AS (
     SELECT run_id, avg(flops) AS cost_per_answer, sum(flops) / nullif(count(*) FILTER (WHERE correct), 0) AS cost_per_correct
-    FROM data.evaluations WHERE arm = condition GROUP BY run_id
+    FROM data.evaluations WHERE arm = condition AND split IN ('holdout_id', 'holdout_ood', 'retention') GROUP BY run_id
 ),
 spent AS (
     SELECT run_id,

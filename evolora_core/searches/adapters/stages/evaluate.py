@@ -1,5 +1,5 @@
-"""Stage `evaluate`: one condition with one seed answers the three holdouts, with every router of the suite, and some
-of their items with its one adapter at several strengths.
+"""Stage `evaluate`: one condition with one seed answers the three holdouts and those of files, with every router of the
+suite, and some items with its one adapter at several strengths.
 
 A killed one keeps its answers."""
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, JsonValue
 from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
+from evolora_core.searches.adapters.evaluation.chosen import Chosen
 
 if TYPE_CHECKING:
     from evolora_core.language.hosts.host import Host
@@ -42,10 +43,17 @@ class Evaluated(BaseModel):
 
 
 def request(
-    suite: "Suite[SuiteConfig]", condition: str, seed: int, *, datasets: StageResult, trained: StageResult | None = None
+    suite: "Suite[SuiteConfig]",
+    condition: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    holdouts: StageResult | None = None,
+    trained: StageResult | None = None,
 ) -> StageRequest:
-    """Evaluate `condition`, whose adapters are in `trained` (None: the bare host)."""
+    """Evaluate `condition`, whose adapters are in `trained` (None: the bare host); items of files are in `holdouts`."""
     asked, data = suite.config.evaluation, suite.config.data
+    further = holdouts.facts(Chosen).families if holdouts else []
     strengths = sorted({1.0, *asked.strengths}) if trained else [0.0]
     return stage_request(
         suite,
@@ -53,14 +61,16 @@ def request(
         condition,
         seed,
         entry=__name__,
-        also=suite.config.modules_of(data.train_families, data.ood_families, data.retention_families),
+        also=suite.config.modules_of(data.train_families, data.ood_families, data.retention_families, further),
         config=Evaluation(
             condition=condition,
             routings=list(asked.routings) if trained else [],
             decoding=suite.config.decoding,
             frontier=Frontier(strengths=strengths, items=asked.frontier_items) if asked.strengths else None,
         ),
-        inputs={"datasets": datasets} | ({"trained": trained} if trained else {}),
+        inputs={"datasets": datasets}
+        | ({"holdouts": holdouts} if holdouts else {})
+        | ({"trained": trained} if trained else {}),
     )
 
 
@@ -75,10 +85,13 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
     from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
 
     host, asked = stage_host(work), work.config
+    folders = dict.fromkeys(HOLDOUTS, work.inputs["datasets"])
+    if "holdouts" in work.results:
+        folders |= dict.fromkeys(work.results["holdouts"].facts(Chosen).root, work.inputs["holdouts"])
     found = evaluate_condition(
         host,
         asked.condition,
-        {split: read_items(work.inputs["datasets"] / f"{split}.jsonl") for split in HOLDOUTS},
+        {split: read_items(folder / f"{split}.jsonl") for split, folder in folders.items()},
         work.inputs.get("trained"),
         asked.routings,
         asked.frontier,
@@ -94,6 +107,7 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
 
 
 def _comparable(work: Work[Evaluation], host: "Host") -> dict[str, JsonValue]:
+    further = {"holdouts": work.results["holdouts"].identity} if "holdouts" in work.results else {}
     return {
         "host": host.identity["weights_sha256"],
         "tokenizer": host.identity["tokenizer_sha256"],
@@ -101,6 +115,7 @@ def _comparable(work: Work[Evaluation], host: "Host") -> dict[str, JsonValue]:
         "dtype": host.identity["dtype"],
         "decoding": work.config.decoding.model_dump(mode="json"),
         "dataset": work.results["datasets"].identity,
+        **further,
     }
 
 

@@ -1,0 +1,108 @@
+"""`json`: the answer is JSON that fits a schema, or has a row's values."""
+
+import json
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, field_validator
+
+from evolora_core.language.families.answers import extract_snippet, same_json
+from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
+from evolora_core.language.tasks.base import Verifier
+
+
+class Json(Verifier):
+    """The answer is JSON that fits a schema, and has the row's values where a row gives an answer."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    kind: Literal["json"]
+    schema_: dict[str, Any] | None = Field(None, alias="schema", description="JSON Schema that every answer has to fit")
+    keys: list[str] | None = Field(None, description="keys whose values have to be the row's; none: the whole value")
+    labelled: ClassVar[bool] = False
+
+    @field_validator("schema_")
+    @classmethod
+    def _sound(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import SchemaError
+
+        if schema is not None:
+            try:
+                Draft202012Validator.check_schema(schema)
+            except SchemaError as error:
+                raise ValueError(f"schema: {error.message}") from None
+        return schema
+
+    def complaint(self, target: Any) -> str | None:
+        """It has to be JSON, fit the schema and have the keys. No answer is fine where there is a schema."""
+        if target is None:
+            return (
+                None if self.schema_ is not None else "must be JSON; without a schema nothing else says what is right"
+            )
+        try:
+            value = json.loads(target) if isinstance(target, str) else target
+        except (ValueError, RecursionError):
+            return "must be JSON"
+        if self.keys is not None and not (isinstance(value, dict) and set(self.keys) <= set(value)):
+            return f"must be an object with {', '.join(self.keys)}"
+        return self._misfit(value)
+
+    def gold(self, target: Any) -> str:
+        """On one line."""
+        return json.dumps(json.loads(target) if isinstance(target, str) else target, ensure_ascii=False)
+
+    def verify(self, target: Any, answer: str) -> Grade:
+        """The whole text, its last fenced block, or the last value in brackets."""
+        found = extract_json(answer)
+        if found is None:
+            return NO_ANSWER
+        if (misfit := self._misfit(found[0])) is not None:
+            return Grade(0.0, False, misfit[:200])
+        if target is None:
+            return CORRECT
+        wanted = json.loads(target) if isinstance(target, str) else target
+        if self.keys is None:
+            return CORRECT if same_json(found[0], wanted) else wrong()
+        given = found[0] if isinstance(found[0], dict) else {}
+        hits = [key in given and same_json(given[key], wanted[key]) for key in self.keys]
+        return CORRECT if all(hits) else wrong(sum(hits) / len(hits))
+
+    def _misfit(self, value: Any) -> str | None:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import ValidationError
+        from referencing import Registry
+        from referencing.exceptions import Unresolvable
+
+        if self.schema_ is None:
+            return None
+        try:
+            Draft202012Validator(self.schema_, registry=Registry()).validate(value)  # nothing is fetched
+        except ValidationError as error:
+            return f"does not fit the schema: {error.message}"
+        except Unresolvable as error:
+            return f"cannot be held against the schema, which refers to {error}"
+        except RecursionError:
+            return "is nested too deeply"
+        return None
+
+
+def extract_json(answer: str) -> tuple[Any] | None:
+    """The JSON value of an answer, in a tuple: its last fenced block or all of it, else the last object or array."""
+    text = "\n".join(extract_snippet(answer))
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    try:
+        return (json.loads(text, parse_constant=_no_constant),)
+    except (ValueError, RecursionError):
+        pass
+    found, at = None, 0
+    while (start := min((place for mark in "{[" if (place := text.find(mark, at)) >= 0), default=-1)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, start)
+            found = (value,)
+        except (ValueError, RecursionError):
+            at = start + 1
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,208 @@
+"""What the stages of an adapter search would take: a short run of each kind of condition, multiplied.
+
+FLOPs of the condition whose compute is the budget are counted on its first generations, and those of the others follow
+from them. Seconds are those that the same work took just now. What a stage goes on from is not counted again.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+
+from evolora_core.engine.progress import Progress
+from evolora_core.engine.stage import JUDGED, Step, Suite
+from evolora_core.engine.tables import write_table
+from evolora_core.language.flops import FlopModel
+from evolora_core.language.splits import HOLDOUTS
+from evolora_core.searches.adapters.arms.evolved import Evolution
+from evolora_core.searches.adapters.arms.sft import SftTrained, SftTraining
+from evolora_core.searches.adapters.arms.short_runs import Bench, ShortRun, generations, set_up, sizes, train_shortly
+from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
+from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.trials import Spent, trial_budget
+from evolora_core.searches.estimating import Expected
+
+
+def estimate(suite: Suite[SuiteConfig], steps: Sequence[Step], report: Progress) -> dict[str, Expected]:
+    """What each step takes, by name. StageError where nothing could be learned, as a run would say."""
+    config = suite.config
+    with tempfile.TemporaryDirectory(prefix="evolora-estimate-") as folder:
+        bench = set_up(suite, Path(folder))
+        answers = _answers(bench)
+        runs: dict[str, ShortRun] = {}
+        by_settings: dict[str, ShortRun] = {}  # conditions that differ in rates or budget alone take equally long
+        lead = config.budget_of
+        for number, condition in enumerate(sorted(config.trained, key=lambda own: own != lead)):
+            report(number, len(config.trained), condition)
+            budget = None if condition == lead else round(runs[lead].trained + bench.prices.spent)
+            key = _key(config, condition)
+            if budget is None or key not in by_settings:
+                by_settings[key] = train_shortly(bench, condition, budget)
+            runs[condition] = by_settings[key]
+        report(1, 1)
+        foretold = Foretold(bench, runs, answers)
+        return {step.name: foretold.of(step) for step in steps}
+
+
+def _key(config: SuiteConfig, condition: str) -> str:
+    """What decides how long a condition takes for its FLOPs."""
+    settings = config.settings(condition)
+    left_out = {"trials", "generations", "learning_rate"}
+    return f"{config.kind(condition).name} {settings.model_dump_json(exclude=left_out)}"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the bare host's answers took: FLOPs of one by split, seconds a FLOP, and bytes of a row."""
+
+    flops: dict[str, float]
+    pace: float
+    row: float
+
+
+def _answers(bench: Bench) -> Answers:
+    """Evaluate the bare host on a few items of each holdout."""
+    folder = bench.folder / "answers"
+    folder.mkdir()
+    few = {split: bench.few[split] for split in HOLDOUTS}
+    found = evaluate_condition(
+        bench.host, "bare", few, None, [], None, foreign=folder, decoding=bench.suite.config.decoding,
+        progress=lambda *_: None, answered=folder / "answered",
+    )  # fmt: skip
+    rows = found.tables["evaluations"]
+    write_table(folder, "evaluations", rows)
+    account = found.meter.accounts["evaluation"]
+    return Answers(
+        {split: sum(row["flops"] for row in rows if row["split"] == split) / len(own) for split, own in few.items()},
+        account.seconds / max(1, account.flops),
+        sizes(folder)[0] / len(rows),
+    )
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """What was measured, and what follows from it for each stage."""
+
+    bench: Bench
+    runs: dict[str, ShortRun]
+    answers: Answers
+
+    @property
+    def config(self) -> SuiteConfig:
+        """The suite's."""
+        return self.bench.suite.config
+
+    def of(self, step: Step) -> Expected:
+        """What a step takes."""
+        condition, _, stage = step.name.split(".")
+        if stage == "datasets":
+            return self.bench.datasets
+        if step.stage.name == "price":
+            return self.bench.price
+        if stage == "calibrate":
+            return self.calibration(condition)
+        if condition == TUNING:
+            return self.trial(step.given["arm"]) if "arm" in step.given else Expected()
+        if stage == JUDGED:
+            return self.evaluation(condition)
+        return self.training(condition) if condition in self.runs else Expected()
+
+    @property
+    def routing(self) -> float:
+        """All items that choose routes for each that chose in a short run."""
+        return self.bench.share("selection")
+
+    def led(self, wanted: int) -> Expected:
+        """So many generations of the condition whose compute is the budget, prices apart."""
+        run = self.runs[self.config.budget_of]
+        assert isinstance(run.training, Evolution)
+        longer = wanted / generations(run.training)
+        rollout = longer * self.config.lead.episodes / run.training.ecology.episodes
+        return run.times(longer, routing=self.routing, rollout=rollout, overhead=longer)
+
+    def calibration(self, condition: str) -> Expected:
+        """The first generations, without a cooldown or a choice of routes."""
+        run, wanted = self.runs[condition], self.config.lead.generations
+        assert isinstance(run.training, Evolution)
+        first = min(self.config.calibration.generations, wanted) / wanted
+        whole = self.led(wanted)
+        routed = run.accounts["routing"]
+        updated = run.accounts.get("update")
+        cooled = 1 - 1 / (1 + run.training.ecology.plasticity.cooldown)
+        longer = cooled * wanted / generations(run.training)
+        return Expected(
+            first * (whole.flops - self.routing * routed.flops - longer * (updated.flops if updated else 0)),
+            first * (whole.seconds - self.routing * routed.seconds - longer * (updated.seconds if updated else 0)),
+            run.others,
+        )
+
+    def training(self, condition: str) -> Expected:
+        """The whole training of a condition; the one whose compute is the budget goes on from its calibration."""
+        whole = self.led(self.config.lead.generations)
+        if condition == self.config.budget_of:
+            begun = self.calibration(condition)
+            return replace(whole, flops=whole.flops - begun.flops, seconds=whole.seconds - begun.seconds)
+        return self.spending(condition, self.config.budget(condition) * (self.bench.price.flops + whole.flops))
+
+    def spending(self, condition: str, budget: float) -> Expected:
+        """The training of a condition that spends a budget, or all the passes that it may make."""
+        run = self.runs[condition]
+        evolved = isinstance(run.training, Evolution)
+        left = budget - self.routing * run.accounts["routing"].flops - (self.bench.price.flops if evolved else 0)
+        longer = max(0.0, min(left, _most(run))) / max(1, run.trained)
+        return run.times(longer, routing=self.routing, overhead=longer if evolved else 1)
+
+    def trial(self, condition: str) -> Expected:
+        """A trial, with the answers that judge it."""
+        config, lead = self.config, self.config.budget_of
+        wanted = config.lead.generations
+        tried = max(len(self.runs[lead].training.arrivals) or 1, ceil(wanted * config.tuning.fraction))
+        made = self.led(tried)
+        if condition != lead:
+            fixed = self.bench.price.flops + self.routing * self.runs[lead].accounts["routing"].flops
+            spent = Spent(round(self.bench.price.flops + made.flops), round(fixed), False)
+            made = self.spending(condition, trial_budget([spent], config.budget(condition), wanted, tried)[0])
+        judged = self._asked("holdout_id") * self.dearness(condition)
+        return replace(made, flops=made.flops + judged, seconds=made.seconds + judged * self.answers.pace)
+
+    def evaluation(self, condition: str) -> Expected:
+        """The holdouts under every router, if every adapter proves better than the host: else the host answers for it,
+        and what two routers ask of the same one is asked once.
+        """
+        rows = sum(len(self.bench.items[split]) for split in HOLDOUTS)
+        if condition not in self.runs:
+            flops = sum(self._asked(split) for split in HOLDOUTS)
+            return Expected(flops, flops * self.answers.pace, rows * self.answers.row)
+        asked, dear = self.config.evaluation, self.dearness(condition)
+        routed, alone = bool({*asked.routings} - {"single"}), "single" in asked.routings
+        many = self.config.kind(condition).peopled or getattr(self.config.settings(condition), "specialists", False)
+        own = self._asked("holdout_id") * dear * (routed + alone if many else 1)
+        foreign = sum(self._asked(split) for split in HOLDOUTS[1:]) * (routed + dear * alone)
+        others = len({*asked.strengths} - {1.0})
+        scaled = sum(
+            min(1.0, asked.frontier_items / len(self.bench.items[split])) * self._asked(split)
+            for split in ("holdout_id", "retention")
+        )
+        flops = own + foreign + others * dear * scaled
+        return Expected(flops, flops * self.answers.pace, rows * len(asked.routings) * self.answers.row)
+
+    def _asked(self, split: str) -> float:
+        """FLOPs of the bare host's answers to a split."""
+        return len(self.bench.items[split]) * self.answers.flops[split]
+
+    def dearness(self, condition: str) -> float:
+        """What an answer of a condition's adapter costs, the bare host's being 1."""
+        settings = self.config.settings(condition)
+        rank = max(settings.ranks) if isinstance(settings, EcologyConfig) else settings.rank
+        return FlopModel.from_model(self.bench.host.model).dearness(rank)
+
+
+def _most(run: ShortRun) -> float:
+    """FLOPs of all the passes that a training may make over its items."""
+    training, facts = run.training, run.facts
+    if not isinstance(training, SftTraining) or training.sft.epochs is None or not isinstance(facts, SftTrained):
+        return float("inf")
+    rows = facts.steps * training.sft.batch_rows
+    return run.accounts["update"].flops / rows * max(facts.labels * training.sft.epochs, training.sft.batch_rows)

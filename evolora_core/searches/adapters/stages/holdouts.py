@@ -1,0 +1,84 @@
+"""Stage `holdouts`: the items of a suite's holdout files that a seed is asked, the same for every condition. What its
+adapters trained on, or its routers chose on, is left out.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.strict import Strict
+from evolora_core.engine.tables import write_table
+from evolora_core.errors import DataError
+from evolora_core.language.datasets import read_items, write_items
+from evolora_core.language.families.canonical import canonical
+from evolora_core.language.splits import HOLDOUTS, SPLITS
+from evolora_core.language.tasks.own import enter_tasks
+from evolora_core.searches.adapters.evaluation.chosen import Chosen, Count
+from evolora_core.searches.adapters.evaluation.holdout_files import digest_of, read_file, sample, unseen
+from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
+from evolora_core.searches.adapters.stages.datasets import split_rows
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class Files(Strict):
+    """The files, and a hash of what is in each."""
+
+    files: list[HoldoutFile]
+    digests: list[str]
+
+
+def request(suite: "Suite[SuiteConfig]", seed: int, *, datasets: StageResult) -> StageRequest:
+    """Choose the items of `seed`."""
+    files = suite.config.evaluation.holdouts
+    enter_tasks(suite.config.own_families)  # which a file may ask for; a worker has not read the suite's file
+    contents = [read_file(own) for own in files]
+    families = sorted({item.family for items in contents for item in items})
+    return stage_request(
+        suite,
+        "holdouts",
+        SHARED,
+        seed,
+        entry=__name__,
+        also=suite.config.modules_of(families),
+        config=Files(files=files, digests=[digest_of(items) for items in contents]),
+        inputs={"datasets": datasets},
+        uses_host=False,
+    )
+
+
+def make(work: Work[Files]) -> Made[Chosen]:
+    """Leaves NAME.jsonl for each file, and the table `splits`. DataError if a file has changed, or all of it is left
+    out.
+    """
+    known = _known(work.inputs["datasets"])
+    asked, counts = {}, {}
+    for own, digest in zip(work.config.files, work.config.digests, strict=True):
+        items = read_file(own)
+        if digest_of(items) != digest:
+            raise DataError(f"{own.file}: has changed since the suite was started; start it again")
+        places = unseen(items, known)
+        if not places:
+            raise DataError(
+                f"{own.file}: seed {work.seed} trains or chooses on every prompt of it; take it out of "
+                "evaluation.holdouts"
+            )
+        asked[own.name] = sample(own, items, places)
+        write_items(work.folder / f"{own.name}.jsonl", asked[own.name])
+        counts[own.name] = Count(
+            items=len(asked[own.name]),
+            left_out=len(items) - len(places),
+            families=sorted({item.family for item in asked[own.name]}),
+        )
+    write_table(work.folder, "splits", split_rows(asked))
+    return Made(0, Chosen(counts))
+
+
+def _known(datasets: Path) -> set[str]:
+    """The canonical prompts of every split that is looked at before the end."""
+    files = [datasets / f"{split}.jsonl" for split in SPLITS if split not in HOLDOUTS]
+    return {canonical(item.prompt) for file in files if file.is_file() for item in read_items(file)}
+
+
+HOLDOUT_ITEMS = Stage("holdouts", request, make)

@@ -1,0 +1,212 @@
+"""Two suites side by side: their conditions compared in pairs, item by item, where both answered the same items.
+
+Each condition stands under the name SUITE.CONDITION. What differs in more than what is compared is refused.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from evolora_core.engine.artifacts import check, read_manifest
+from evolora_core.engine.run_index import SuiteId, entries, read_suite
+from evolora_core.engine.stage import JUDGED
+from evolora_core.errors import ConfigError, StageError
+from evolora_core.statistics.comparisons import compute_comparisons, facts_of
+from evolora_core.statistics.inference import MAX_COMPARISONS
+
+COLUMNS = ["split", "task_id", "prompt", "arm", "correct"]
+ITEMS = ("dataset", "holdouts")  # of what evaluations have to share: which items there were, and these are looked at
+
+
+@dataclass(frozen=True)
+class Side:
+    """A finished suite: its settings, and the folder of every evaluation by condition and seed."""
+
+    id: SuiteId
+    settings: Mapping[str, Any]
+    folders: Mapping[tuple[str, int], Path]
+
+    def name(self, condition: str) -> str:
+        """How a condition is called among those of two suites."""
+        return f"{self.id}.{condition}"
+
+    def seeds(self, condition: str) -> set[int]:
+        """With which it was judged."""
+        return {seed for own, seed in self.folders if own == condition}
+
+    @property
+    def routings(self) -> list[str]:
+        """Its routers, the headline first; none where a search has no such thing."""
+        return list(self.settings.get("evaluation", {}).get("routings", []))
+
+
+def open_side(home: Path, suite: SuiteId) -> Side:
+    """A suite of the home. ConfigError where nothing of it was judged."""
+    folders = {
+        (entry.condition, entry.seed): home / entry.folder
+        for entry in entries(home, suite)
+        if entry.stage == JUDGED and entry.state in ("done", "cached")
+    }
+    if not folders:
+        raise ConfigError(f"{suite}: no condition of it was evaluated; `evolora retry {suite}` makes what is missing")
+    return Side(suite, read_suite(home, suite) or {}, folders)
+
+
+def common_conditions(left: Side, right: Side) -> list[str]:
+    """The conditions that both have, in the order of the first. ConfigError where there are none, or too many."""
+    theirs = {condition for condition, _ in right.folders}
+    named = left.settings.get("conditions") or sorted({condition for condition, _ in left.folders})
+    both = [condition for condition in named if condition in theirs and left.seeds(condition)]
+    if not both:
+        raise ConfigError(
+            f"{left.id} and {right.id} have no condition in common; name one of each by --a SUITE:CONDITION and "
+            "--b SUITE:CONDITION"
+        )
+    if len(both) > MAX_COMPARISONS:
+        raise ConfigError(
+            f"{left.id} and {right.id} have {len(both)} conditions in common, and each comparison costs all of them "
+            f"power, so that {MAX_COMPARISONS} is the most; name one of each by --a SUITE:CONDITION and --b "
+            "SUITE:CONDITION"
+        )
+    return both
+
+
+def compare_suites(
+    left: Side, right: Side, pairs: Sequence[tuple[str, str]], split: str, routing: str = ""
+) -> list[dict[str, Any]]:
+    """Rows of the comparisons of pairs of conditions, the first of each of `left`: as in the table `comparisons`, with
+    both accuracies. ConfigError or StageError names the difference where they cannot be compared.
+    """
+    _refuse_unlike_suites(left, right, routing)
+    asked: list[pd.DataFrame] = []
+    declared, notes = [], []
+    for a, b in pairs:
+        seeds, alone = _seeds(left, a, right, b)
+        _refuse_unlike(left, a, right, b, seeds)
+        both = [_answers(side, own, split, routing, seeds) for side, own in ((left, a), (right, b))]
+        _refuse_other_items(left.name(a), right.name(b), split, *both)
+        asked += both
+        declared.append({"a": left.name(a), "b": right.name(b), "split": split})
+        notes.append(f"without seeds of one suite alone: {', '.join(map(str, alone))}" if alone else "")
+    items = pd.concat(asked, ignore_index=True)
+    facts: dict[tuple[str, int], dict[str, Any]] = {
+        run: {} for run in zip(items["condition"], items["seed"], strict=True)
+    }
+    accuracy = items.groupby(["condition", "seed"])["correct"].mean().groupby("condition").mean()
+    return [
+        row
+        | {side: float(accuracy[row[name]]) for side, name in (("a_acc", "a"), ("b_acc", "b"))}
+        | {"routing": routing or "headline", "note": "; ".join(filter(None, [row["note"], note]))}
+        for row, note in zip(compute_comparisons(items, facts, declared), notes, strict=True)
+    ]
+
+
+def differing(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """The settings in which two suites differ, by dotted key."""
+    flat = [_flat(settings) for settings in (left, right)]
+    keys = [key for key in dict.fromkeys([*flat[0], *flat[1]]) if key != "name"]
+    return {key: (flat[0].get(key), flat[1].get(key)) for key in keys if flat[0].get(key) != flat[1].get(key)}
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= _flat(value, f"{above}{key}.") if isinstance(value, Mapping) and value else {f"{above}{key}": value}
+    return found
+
+
+def _refuse_unlike_suites(left: Side, right: Side, routing: str) -> None:
+    """Suites of other searches, tasks or routers are judged by other measures."""
+    for key in ("search", "tasks"):
+        if left.settings.get(key) != right.settings.get(key):
+            raise ConfigError(
+                f"{left.id} and {right.id} cannot be compared: they differ in `{key}`, and so in what is right; "
+                "compare suites that share it"
+            )
+    if routing:
+        for side in (left, right):
+            if routing not in side.routings:
+                known = ", ".join(side.routings) or "none"
+                raise ConfigError(f"--routing {routing}: {side.id} was not evaluated with it; its routers are {known}")
+    elif left.routings[:1] != right.routings[:1]:
+        raise ConfigError(
+            f"{left.id} and {right.id} cannot be compared: their headlines are the routers {left.routings[0]} and "
+            f"{right.routings[0]}; choose one by --routing"
+        )
+
+
+def _seeds(left: Side, a: str, right: Side, b: str) -> tuple[list[int], list[int]]:
+    """The seeds that both conditions have, and those of one alone."""
+    for side, condition in ((left, a), (right, b)):
+        if not side.seeds(condition):
+            known = ", ".join(dict.fromkeys(own for own, _ in side.folders))
+            raise ConfigError(f"{side.name(condition)}: not among its evaluated conditions: {known}")
+    ours, theirs = left.seeds(a), right.seeds(b)
+    if not ours & theirs:
+        raise ConfigError(
+            f"{left.name(a)} and {right.name(b)} cannot be compared: they share no seed "
+            f"({', '.join(map(str, sorted(ours)))} and {', '.join(map(str, sorted(theirs)))}); "
+            "run one of them with the other's seeds"
+        )
+    return sorted(ours & theirs), sorted(ours ^ theirs)
+
+
+def _refuse_unlike(left: Side, a: str, right: Side, b: str, seeds: Sequence[int]) -> None:
+    """What conditions of one suite have to share, which items they answered apart: host, decoding and the like."""
+    for seed in seeds:
+        ours, theirs = (_facts(side.folders[own, seed]) for side, own in ((left, a), (right, b)))
+        for key in dict.fromkeys([*ours, *theirs]):
+            if ours.get(key) != theirs.get(key):
+                mend = "run the older one again" if key == "code" else "compare suites that share it"
+                shown = " and ".join(_short(facts.get(key)) for facts in (ours, theirs))
+                raise StageError(
+                    f"{left.name(a)} and {right.name(b)} cannot be compared: seed {seed} differs in {key} ({shown}); "
+                    f"{mend}"
+                )
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    check(folder)
+    return {key: value for key, value in facts_of(read_manifest(folder) or {}).items() if key not in ITEMS}
+
+
+def _answers(side: Side, condition: str, split: str, routing: str, seeds: Sequence[int]) -> pd.DataFrame:
+    """A condition's answers to a split, as one arm under its name among those of two suites."""
+    name = side.name(condition)
+    found: list[pd.DataFrame] = []
+    for seed in seeds:
+        file = side.folders[condition, seed] / "evaluations.parquet"
+        if not file.exists() or "correct" not in pq.read_schema(file).names:
+            raise StageError(f"{name}: its evaluation has no answers that are right or wrong; read its pack instead")
+        there = [column for column in COLUMNS if column in pq.read_schema(file).names]
+        table = pq.read_table(file, columns=there).to_pandas()
+        arms = {*table["arm"]}
+        wanted = f"{condition}:{routing}" if f"{condition}:{routing}" in arms else condition
+        mine = table[(table["arm"] == wanted) & (table["split"] == split)]
+        if mine.empty:
+            known = ", ".join(sorted({*table["split"]}))
+            raise ConfigError(f"--split {split}: {name} was not evaluated on it; choose from {known}")
+        found.append(mine.assign(arm=name, condition=name, seed=seed))
+    answers: pd.DataFrame = pd.concat(found, ignore_index=True)
+    return answers
+
+
+def _refuse_other_items(a: str, b: str, split: str, left: pd.DataFrame, right: pd.DataFrame) -> None:
+    keys = [key for key in ("seed", "task_id", "prompt") if key in left and key in right]
+    ours, theirs = ({*zip(*(side[key] for key in keys), strict=True)} for side in (left, right))
+    if alone := ours ^ theirs:
+        seed = min(own[0] for own in alone)
+        raise StageError(
+            f"{a} and {b} cannot be compared: they answered different items of {split}: {len(ours & theirs)} are in "
+            f"both, {len(alone)} in one alone, the first with seed {seed}; compare suites with the same `data`"
+        )
+
+
+def _short(value: Any, limit: int = 40) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

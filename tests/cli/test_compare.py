@@ -1,0 +1,98 @@
+"""`evolora compare` on two finished suites: what it finds, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_suite import suite_id, write_suite
+
+from evolora_core.engine.run_index import read_suite
+from evolora_core.engine.run_index import write_suite as write_settings
+from flows.cli import main
+
+FIRST, SECOND = "example-0a1b2c3d", "another-4e5f6a7b"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two suites with seeds and items in common, and some with other ones."""
+    home = tmp_path_factory.mktemp("compare")
+    write_suite(home, FIRST, seeds=tuple(range(8)), items=60)
+    write_suite(home, SECOND, seeds=tuple(range(1, 9)), items=60, budgets={"sft-double": 2.0})
+    write_suite(home, "smaller-00000000", seeds=(0, 1), items=48)
+    write_suite(home, "later-00000000", seeds=(20,), items=60)
+    write_suite(home, "routed-00000000", seeds=(0,), items=60)
+    settings: dict[str, Any] = read_suite(home, suite_id("routed-00000000")) or {}
+    settings["evaluation"]["routings"] = ["single", "family"]
+    write_settings(home, suite_id("routed-00000000"), settings)
+    return home
+
+
+def run(capsys: pytest.CaptureFixture[str], home: Path, *words: str) -> tuple[int, str, str]:
+    """Exit code and what was printed."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setenv("EVOLORA_HOME", str(home))
+        main(["compare", *words])
+    printed = capsys.readouterr()
+    return int(end.value.code or 0), printed.out, printed.err
+
+
+def test_conditions_that_both_have_are_compared_item_by_item(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    code, out, err = run(capsys, home, "example", "another-4", "--json")
+    rows = json.loads(out)
+    assert code == 0, err
+    assert [row["a"] for row in rows] == [f"{FIRST}.{own}" for own in ("frozen", "single", "ecology", "sft")]
+    assert [row["b"] for row in rows] == [f"{SECOND}.{own}" for own in ("frozen", "single", "ecology", "sft")]
+    for row in rows:  # seeds 1 to 7; the answers of a seed are the same in both
+        assert (row["seeds"], row["n"], row["split"]) == (7, 7 * 60, "holdout_id")
+        assert row["diff"] == row["lo"] == row["hi"] == 0 and row["a_acc"] == row["b_acc"]
+        assert row["verdict"] == "undecided" and "without seeds of one suite alone: 0, 8" in row["note"]
+
+
+def test_two_conditions_get_the_verdict_of_a_pack(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    code, out, err = run(capsys, home, "--a", "another:sft-double", "--b", "example:ecology", "--json")
+    (row,) = json.loads(out)
+    assert code == 0, err
+    assert row["verdict"] == f"{SECOND}.sft-double" and row["lo"] > 0 and row["p_holm"] == row["p"] < 0.05
+    assert row["diff"] == pytest.approx(row["a_acc"] - row["b_acc"])
+    words = ("--a", "another:sft-double", "--b", "example:ecology", "--split", "retention")
+    code, out, _ = run(capsys, home, *words)
+    assert code == 0 and "differ in" in out and "arms.sft-double.budget" in out and "retention" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["example"], "name two suites"),
+        (["example", "nope"], "nope: no such suite"),
+        (["example", "example"], "named twice"),
+        (["--a", "example:sft"], "by --a and --b"),
+        (["--a", "example", "--b", "another:sft"], "names no condition"),
+        (["--a", "example:es", "--b", "another:sft"], "not among its evaluated conditions: ecology, frozen"),
+        (["example", "another", "--split", "moon"], "choose from holdout_id, holdout_ood, retention"),
+        (["example", "another", "--routing", "cell"], "--routing cell"),
+        (["example", "smaller"], "different items of holdout_id: 96 are in both, 24 in one alone"),
+        (["example", "later"], "they share no seed"),
+        (["example", "routed"], "their headlines are the routers family and single"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], home: Path, words: list[str], reason: str
+) -> None:
+    code, out, err = run(capsys, home, *words)
+    assert (code, out) == (1, "") and err.startswith("error: ") and err.count("\n") == 1
+    assert reason in err
+
+
+@pytest.mark.parametrize("changed", ["host", "decoding", "code"])
+def test_the_difference_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path, changed: str) -> None:
+    write_suite(tmp_path, FIRST, seeds=(0,), items=12)
+    write_suite(tmp_path, SECOND, seeds=(0,), items=12)
+    for manifest in tmp_path.glob("runs/another/*/evaluate/*/manifest.json"):
+        document = json.loads(manifest.read_text())
+        place = document["identity_document"] if changed == "code" else document["summary"]["comparable"]
+        place[changed] = "other"
+        manifest.write_text(json.dumps(document))
+    code, _, err = run(capsys, tmp_path, FIRST, SECOND)
+    assert code == 1 and f"seed 0 differs in {changed} (" in err and err.count("\n") == 1

@@ -1,0 +1,30 @@
+"""`evolora run --estimate` where it is refused; tests/flows/test_finished_suite.py has one that is not."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.cli import main
+
+TINY = str(Path(__file__).resolve().parents[2] / "configs" / "suites" / "tiny.yaml")
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--only", "s0"], "--only: an estimate is of the whole suite"),
+        (["--set", "host=smollm2-135m-q4"], "`evolora host fetch smollm2-135m-q4`"),
+        (["--set", "host=nobody"], "nobody"),
+        (["--set", "ecology.nope=1"], "nope"),
+    ],
+)
+def test_an_estimate_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], reason: str
+) -> None:
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
+    with pytest.raises(SystemExit) as end:
+        main(["run", TINY, "--estimate", *more])
+    printed = capsys.readouterr()
+    assert end.value.code == 1 and printed.out == ""
+    assert printed.err.startswith("error: ") and reason in printed.err and printed.err.count("\n") == 1
+    assert not (tmp_path / "home").exists()

@@ -1,0 +1,131 @@
+"""Holdout files of a suite: what is read and refused, what a seed is asked, and what a stage depends on."""
+
+import json
+from contextvars import Context
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evolora_core.engine.run_index import SuiteId
+from evolora_core.engine.stage import StageRequest, StageResult, Suite, Work
+from evolora_core.errors import ConfigError, DataError
+from evolora_core.language.datasets import read_items, write_items
+from evolora_core.language.families.base import Item
+from evolora_core.language.holdouts import read_holdout
+from evolora_core.searches.adapters.evaluation.chosen import Chosen
+from evolora_core.searches.adapters.evaluation.holdout_files import read_file, sample
+from evolora_core.searches.adapters.experiment import load_suite
+from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
+from evolora_core.searches.adapters.stages import evaluate, holdouts
+
+ROOT = Path(__file__).parents[3]
+GRID = ROOT / "tests" / "data" / "holdout_grid.jsonl"
+
+
+def request(file: Path, **more: Any) -> StageRequest:
+    """The stage of one file, for seed 0."""
+    asked = json.dumps([{"file": str(file), **more}])
+    config = load_suite(ROOT / "configs" / "suites" / "tiny.yaml", [f"evaluation.holdouts={asked}"])
+    return holdouts.request(Suite(config, SuiteId("tiny", "0" * 8)), 0, datasets=result("datasets", "d" * 16))
+
+
+def result(stage: str, identity: str, summary: Any = None) -> StageResult:
+    """What an earlier stage hands on."""
+    given: dict[str, Any] = {"condition": "shared", "seed": 0, "folder": "", "seconds": 0.0, "flops": 0}
+    return StageResult(stage=stage, identity=identity, summary=summary or {}, **given)
+
+
+def made(asked: StageRequest, folder: Path, known: dict[str, list[Item]]) -> tuple[Any, Path]:
+    """The facts and the folder of a stage whose seed has the splits `known`."""
+    out = folder / asked.identity
+    for path in (folder / "datasets", out):
+        path.mkdir(parents=True, exist_ok=True)
+    for split in ("train", "selection"):
+        write_items(folder / "datasets" / f"{split}.jsonl", known.get(split, []))
+    given: dict[str, Any] = {"horizon": {}, "host": None, "seed": 0, "results": {}, "relatives": []}
+    inputs = {"datasets": folder / "datasets"}
+    work: Work[Any] = Work(asked.config, inputs=inputs, folder=out, report=lambda *_: None, **given)
+    return holdouts.make(work).facts.root["mine"], out
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(GRID.read_text(encoding="utf-8"), encoding="utf-8")
+    return path
+
+
+def test_a_file_without_a_fault_is_asked_whole(file: Path, tmp_path: Path) -> None:
+    count, out = made(request(file), tmp_path, {})
+    assert (count.items, count.left_out) == (20, 0) and "code.format" in count.families
+    assert read_items(out / "mine.jsonl") == read_holdout(file)
+
+
+def test_what_a_seed_learned_or_chose_on_is_left_out_and_counted(file: Path, tmp_path: Path) -> None:
+    items = read_holdout(file)
+    spaced = Item(f"  {items[3].prompt} ", "", "math", "short", "x")  # the same prompt to whoever compares prompts
+    count, out = made(request(file), tmp_path, {"train": [spaced, items[5]], "selection": [items[5], items[7]]})
+    assert (count.items, count.left_out) == (17, 3)
+    assert read_items(out / "mine.jsonl") == [item for i, item in enumerate(items) if i not in (3, 5, 7)]
+    with pytest.raises(DataError, match="seed 0 trains or chooses on every prompt of it; take it out of eval"):
+        made(request(file), tmp_path, {"train": items})
+
+
+def test_a_sample_is_drawn_by_its_seed_and_hardly_changes_with_what_is_left_out() -> None:
+    items = read_holdout(GRID)
+    asked = HoldoutFile(file=str(GRID), items=8, seed=1)
+    whole = sample(asked, items, range(20))
+    assert whole == sample(asked, items, range(20)) and len(whole) == 8
+    assert whole != sample(HoldoutFile(file=str(GRID), items=8, seed=2), items, range(20))
+    without = sample(asked, items, [place for place in range(20) if items[place] != whole[2]])
+    assert len(without) == 8 and [item for item in whole if item in without] == whole[:2] + whole[3:]
+    assert sample(asked, items, range(3)) == items[:3]
+
+
+def test_an_edited_file_is_measured_again(file: Path, tmp_path: Path) -> None:
+    before, other = request(file), request(file, items=5)
+    file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert request(file).identity == before.identity != other.identity  # the items are the same
+    rows = file.read_text(encoding="utf-8").replace('"target": 14', '"target": 15', 1)
+    file.write_text(rows, encoding="utf-8")
+    assert request(file).identity != before.identity
+    with pytest.raises(DataError, match=r"mine.jsonl: has changed since the suite was started; start it again"):
+        made(before, tmp_path, {})
+
+
+def test_an_evaluation_depends_on_the_items_and_on_what_grades_them(file: Path) -> None:
+    config = load_suite(ROOT / "configs" / "suites" / "tiny.yaml", [f"evaluation.holdouts=[{file}]"])
+    suite = Suite(config, SuiteId("tiny", "0" * 8))
+    data = result("datasets", "d" * 16)
+    facts = {"mine": {"items": 1, "left_out": 0, "families": ["regex.synthesis"]}}
+    asked = [
+        evaluate.request(suite, "frozen", 0, datasets=data, holdouts=further)
+        for further in (None, result("holdouts", "a" * 16, facts), result("holdouts", "b" * 16, facts))
+    ]
+    assert len({own.identity for own in asked}) == 3
+    graders = [own.identity_document["also"] for own in asked]
+    assert set(graders[1]) - set(graders[0]) == {"evolora_core.language.families.regex_synthesis"}
+    assert Chosen.model_validate(facts).families == ["regex.synthesis"]
+
+
+def test_a_file_may_ask_for_a_task_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # the suite names its files from there
+    path = tmp_path / "mine.jsonl"
+    write_items(path, [Item("Compute 17 - 4.", 10, "rounded", "all", "x")])
+    config = load_suite(ROOT / "configs" / "suites" / "own-tasks.yaml", [f"evaluation.holdouts=[{path}]"])
+    suite, data = Suite(config, SuiteId("own-tasks", "0" * 8)), result("datasets", "d" * 16)
+    asked = Context().run(holdouts.request, suite, 0, datasets=data)  # as in a worker, where nobody has loaded it
+    assert asked.identity == holdouts.request(suite, 0, datasets=data).identity
+
+
+def test_a_fault_is_one_line_that_names_key_file_and_mend(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    write_items(path, read_holdout(GRID)[:3])
+    with pytest.raises(ConfigError, match=r"^evaluation.holdouts: .*mine.jsonl: has 3 items, not 4; ask for fewer$"):
+        read_file(HoldoutFile(file=str(path), items=4))
+    row = asdict(read_holdout(GRID)[0]) | {"family": "mahts"}
+    path.write_text(path.read_text(encoding="utf-8") + json.dumps(row) + "\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^evaluation.holdouts: .*mine.jsonl:4: family: unknown family 'mahts': did"):
+        read_file(HoldoutFile(file=str(path)))
