@@ -94,7 +94,13 @@ def load_yaml(path: Path, model: type[Model], overrides: Sequence[str] = ()) -> 
 def read_settings(path: Path, overrides: Sequence[str] = ()) -> Document:
     """Read the settings in `path`, whatever they are of. Raises ConfigError for what is no mapping in YAML."""
     # What we wrote ourselves is JSON, which YAML reads otherwise where text is escaped.
-    written = Path(path).suffix == ".json"
+    kind = Path(path).suffix
+    if kind not in (".yaml", ".yml", ".json"):
+        raise ConfigError(
+            f"{path}: settings are in a file that ends in .yaml; a data set or a Python file is named under a suite's "
+            "`tasks`, as docs/extending.md shows"
+        )
+    written = kind == ".json"
     try:
         text = read_text(Path(path), LONGEST_FILE)
         values, node = (read_json(text), None) if written else read_yaml(text, _Loader)

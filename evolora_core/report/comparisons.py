@@ -72,6 +72,8 @@ def draw_comparisons(declared: pd.DataFrame) -> Figure:
         panel.set_yticks(range(len(labels)), labels, fontsize=8)
         panel.set_ylim(len(labels) - 0.5, -0.5)
         panel.grid(axis="y", visible=False)
+        for side, x, words in (("left", 0, "← the second is better"), ("right", 1, "the first is better →")):
+            panel.text(x, 1.01, words, transform=panel.transAxes, ha=side, va="bottom", fontsize=8, color="#444444")
         panel.set(xlabel="difference in accuracy, points, with 95 % intervals\n(filled: verdict; open: undecided)")
         return figure
 

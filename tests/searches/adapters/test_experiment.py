@@ -252,3 +252,8 @@ def test_what_we_wrote_is_read_as_json(tmp_path: Path) -> None:
 def test_a_day_that_no_calendar_has_is_no_value() -> None:
     with pytest.raises(ConfigError, match="--set host=2024-13-45: the value is not valid YAML"):
         load_suite(SUITES / "tiny.yaml", ["host=2024-13-45"])
+
+
+def test_a_data_set_is_not_taken_for_a_suite() -> None:
+    with pytest.raises(ConfigError, match=r"rounded.csv: settings are in a file that ends in .yaml; a data set or"):
+        load_suite(SUITES.parent / "tasks/rounded.csv")

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from evolora_core.language.splits import in_order, title
 from evolora_core.report.plots import STYLE
@@ -49,6 +49,7 @@ def energy_and_population(generations: pd.DataFrame) -> Figure:
         _bands(population, generations, "population")
         energy.set(title="Energy of all organelles", ylabel="energy units")
         population.set(title="Population", ylabel="organelles", xlabel="generation")
+        energy.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         population.set_ylim(bottom=0)
         population.yaxis.set_major_locator(MaxNLocator(integer=True))
         _finish_generations(figure, [energy, population], generations)
@@ -78,7 +79,7 @@ def gain_and_retention(accuracies: pd.DataFrame) -> Figure:
             panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
             panel.set(title=f"Routing: {routing}", xlabel="gain in distribution, points")
         panels[0].set_xlim(*_at_least_one_wide(*panels[0].get_xlim()))  # all panels share it, and have their points now
-        panels[0].set_ylabel("retention accuracy, %")
+        panels[0].set_ylabel("retention accuracy, % (a mark is a seed)")
         larger = Line2D([], [], color="#777777", marker="o", markersize=9, linestyle="", label="larger: more FLOPs")
         more = [larger] if accuracies["budget"].nunique() > 1 else []
         legend_below(figure, list(dict.fromkeys(accuracies["curve"])), marker=True, more=more)
