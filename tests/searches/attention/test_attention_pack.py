@@ -146,7 +146,7 @@ def _searched(arm: str, seed: int) -> dict[str, list[dict[Any, Any]]]:
                 "candidate": number, "generation": 0, "slot": number, "operator": ("draw", "draw", "gate=silu")[number],
                 "genome": None,
                 "genome_id": program_id(text), "status": "ok" if number < 2 else "failed",
-                "reject_stage": "" if number < 2 else "train", "reason": "" if number < 2 else "guard: smallest",
+                "reject_stage": "" if number < 2 else "train", "reason": "" if number < 2 else "guard: flops",
                 "score": found, "fresh": True, "flops": 10**9,
             }
         )  # fmt: skip

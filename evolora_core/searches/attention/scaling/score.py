@@ -17,16 +17,12 @@ from evolora_core.searches.attention.scaling.losses import Losses
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a program may cost, and how much worse it may be at the smallest size.
+    """What a program may cost.
 
-    smallest    nats by which its mean loss at the smallest size may exceed the baseline's: a handicap there alone
-                raises a gain that the sizes predict by up to half of itself. With noise of .01 nats a program as good
-                as the baseline exceeds .02 in 8 % of cases with one seed, in 2 % with two
     flops       times the counted FLOPs of the baseline's training step, at any size
     parameters  times the baseline's non-embedding parameters, at any size
     """
 
-    smallest: float = 0.02
     flops: float = 3.0
     parameters: float = 1.1
 
@@ -40,7 +36,7 @@ class Scored:
 
     gain    over the baseline at the largest size (nats; positive: better); its value is the score
     curve   paired difference to the baseline, size by size (positive: worse)
-    guards  which of `finite`, `smallest`, `flops` and `parameters` it fails; only one without any may be selected
+    guards  which of `finite`, `flops` and `parameters` it fails; only one without any may be selected
     """
 
     program: str
@@ -82,7 +78,7 @@ def score(
         raise StageError(f"{program} was not measured at {largest}, the largest size of {baseline}")
     worse = curve[largest]
     gain = Estimate(0.0 - worse.value, worse.se, worse.dof, 0.0 - worse.hi, 0.0 - worse.lo)
-    return Scored(program, gain, curve, tuple(_failed(losses, program, baseline, curve, flops, bounds)))
+    return Scored(program, gain, curve, tuple(_failed(losses, program, baseline, flops, bounds)))
 
 
 def _parameters(losses: Losses, program: str, size: str) -> float:
@@ -93,15 +89,11 @@ def _failed(
     losses: Losses,
     program: str,
     baseline: str,
-    curve: Mapping[str, Estimate],
     flops: Mapping[str, float],
     bounds: Bounds,
 ) -> Iterator[str]:
     """The guards that a program fails."""
     mine, other = losses.n[losses.place(program)], losses.n[losses.place(baseline)]
-    smallest = min(curve, key=lambda size: _parameters(losses, baseline, size))
-    if curve[smallest].value > bounds.smallest:
-        yield "smallest"
     if max(flops.values()) > bounds.flops:
         yield "flops"
     if np.nanmax(mine / other) > bounds.parameters:
