@@ -1,12 +1,15 @@
 # make paper-suite   the default suite end to end: SUITE=configs/suites/quickstart.yaml
+# make regex-evo-vs-sft  the same for the six regex families: SUITE=configs/suites/regex.yaml
 # make test          all tests
 # make test-hostile  10,000 hostile inputs of each kind (EXAMPLES=10000); `make test` tries 100
 # make test-distributed  the same suite on local Dask and Ray clusters, with the extras that they need
+# make test-browser  pages in Chromium (BROWSER=/usr/bin/chromium), with the extras that they need
 # make check         formatting, lint and types
 # Each sets up .venv in this checkout when it is missing or older than the requirements. Needs Python 3.11+ and a package index.
 
 SUITE ?= configs/suites/quickstart.yaml
 WORKERS ?= 2
+BROWSER ?= /usr/bin/chromium
 EXAMPLES ?= 10000
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -14,10 +17,11 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 TESTED := .venv/.tested
 
-.PHONY: paper-suite test test-hostile test-distributed check install clean
+.PHONY: paper-suite regex-evo-vs-sft test test-hostile test-distributed test-browser check install clean
 .DEFAULT_GOAL := paper-suite
 
-paper-suite: $(STAMP)
+regex-evo-vs-sft: SUITE := configs/suites/regex.yaml
+paper-suite regex-evo-vs-sft: $(STAMP)
 	@$(BIN)/evolora run $(SUITE)
 
 test: $(TESTED)
@@ -29,6 +33,11 @@ test-hostile: $(STAMP)
 test-distributed: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf,dask,ray]'
 	$(BIN)/python -m pytest -m distributed
+
+test-browser: $(STAMP)
+	@test -x $(BROWSER) || { echo "error: $(BROWSER) is missing; run apt-get install chromium or make test-browser BROWSER=/path/to/chromium" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf,scope,browser]'
+	EVOLORA_BROWSER=$(BROWSER) $(BIN)/python -m pytest -m browser
 
 check: $(STAMP)
 	$(BIN)/ruff format --check
@@ -46,7 +55,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # Extras that have tests. They are not part of an installation: TRL imports wandb in every process wherever it is.
 $(TESTED): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tracking,openevolve]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tracking,openevolve,scope]'
 	@touch $@
 
 clean:

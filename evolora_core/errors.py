@@ -7,6 +7,7 @@ EvoloraError
 ├── AdapterError    an adapter that does not fit the host
 ├── StoreError      the DuckDB file: locked, newer, not writable
 ├── StageError      a stage that cannot run: an artefact is missing or damaged, calibration fails
+│   └── Unaffordable    a budget that does not pay for one step
 └── PackError       a pack that cannot be built or does not verify
 
 Each message is one line that names the file, the key or line, and the mend. Everything else that is raised is a
@@ -40,6 +41,10 @@ class StoreError(EvoloraError):
 
 class StageError(EvoloraError):
     """A stage cannot run with the inputs that it has."""
+
+
+class Unaffordable(StageError):
+    """A budget does not pay for one step."""
 
 
 class PackError(EvoloraError):

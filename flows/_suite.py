@@ -21,7 +21,7 @@ from evolora_core.searches.base import Experiment
 from evolora_core.searches.comparing import COMPARISON
 from evolora_core.searches.packing import PACK
 from evolora_core.searches.registry import get_search, sections_of, suite_id
-from flows._artifacts import show_pack
+from flows._artifacts import show_pack, show_page
 from flows._crashed import name_process, report_killed
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, use_host
 from flows._publish import publish
@@ -117,6 +117,7 @@ def make_suite(
         sections = sections_of(config)
         publish(packed, out, sections.files)
         show_pack(str(own), out, sections)
+        show_page(str(own), search)
     if outcome.failures:
         raise StageError(why(outcome.failures, config, complete))
     return {"suite": str(own), "pack": str(out) if packed else ""}

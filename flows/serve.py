@@ -9,6 +9,7 @@ from prefect.flows import EntrypointType, Flow
 from prefect.schedules import Cron
 
 from flows.attention_search import attention_search
+from flows.benchmark import benchmark
 from flows.evo_vs_sft import evo_vs_sft
 from flows.merge_evolution import merge_evolution
 from flows.ood_suite import ood_suite
@@ -21,13 +22,19 @@ FLOWS: tuple[Flow[..., Any], ...] = (
     ood_suite,
     merge_evolution,
     attention_search,
+    benchmark,
     pretrain_host_flow,
 )
-NIGHTLY = {"paper-suite": "0 2 * * *", "merge-evolution": "0 4 * * *", "attention-search": "0 6 * * *"}
+NIGHTLY = {
+    "paper-suite": "0 2 * * *",
+    "merge-evolution": "0 4 * * *",
+    "attention-search": "0 6 * * *",
+    "benchmark": "0 8 * * *",
+}
 
 
 def deployments(nightly: bool) -> list[RunnerDeployment]:
-    """One for each flow, of the same name; three have schedules, which fire only if `nightly`."""
+    """One for each flow, of the same name; four have schedules, which fire only if `nightly`."""
     schedules = {name: Cron(cron, timezone="UTC", active=nightly, slug="nightly") for name, cron in NIGHTLY.items()}
     return [
         RunnerDeployment.from_flow(

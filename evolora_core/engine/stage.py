@@ -33,6 +33,16 @@ class NoFacts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class NotRun(BaseModel):
+    """Of a stage of a condition that could not be run with its settings, and why: its budget pays for no step. The
+    stage JUDGED says so too. Such a run has no answers and is compared with nothing; the rest of its seed counts.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    not_run: str
+
+
 @dataclass(frozen=True)
 class HostUse:
     """How a suite loads its host, and what of it decides results: files, template, dtype, kind of device, threads."""

@@ -17,7 +17,7 @@ from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical, reserved
 from evolora_core.language.families.registry import get
-from evolora_core.language.splits import SPLITS
+from evolora_core.language.splits import HOLDOUTS, SPLITS
 from evolora_core.language.tasks.cutting import take
 from evolora_core.language.tasks.own import enter_beside
 from evolora_core.language.tasks.pools import Pool
@@ -64,7 +64,7 @@ def build_splits(config: SplitSettings, seed: int, pools: Mapping[str, Pool] | N
             else:
                 held_out = sum(own.get(cell, 0) for other, own in wanted.items() if other != "train")
                 train = wanted["train"].get(cell, 0)
-                items = take(pool, split, *cell, count, seed, seen, train, held_out)
+                items = take(pool, split, *cell, count, seed, seen, train, held_out, _key(split))
             found.setdefault(split, []).extend(items)
     return found
 
@@ -200,6 +200,10 @@ def _draw(split: str, name: str, depth: str, wanted: int, seed: int, seen: set[s
             seen.add(prompt)
             items.append(item)
     if len(items) < wanted:
-        key = f"data.{split}_items" if split in ("train", "selection", "reselection") else "data.holdout_items"
-        raise DataError(f"{split}: cell {name}:{depth} has only {len(items)} of {wanted} items; lower {key}")
+        raise DataError(f"{split}: cell {name}:{depth} has only {len(items)} of {wanted} items; lower {_key(split)}")
     return items
+
+
+def _key(split: str) -> str:
+    """The setting that says how many items a split has."""
+    return "data.holdout_items" if split in HOLDOUTS else f"data.{split}_items"

@@ -3,13 +3,15 @@
 Grid form: `{"prompt", "target", "family", "depth", "task_id"?}`. Regex form: `{"prompt", "capability", "test_cases",
 "expected_answer", "metadata", "target_regex", …}`, which becomes an item of `regex.<capability>`: recognition by
 `expected_answer`; synthesis, debugging and refactoring by `test_cases`; explanation and mutation effects by
-`metadata.required_keywords` (a recognition row that has these is a mutation effect). Further keys are ignored.
+`metadata.required_keywords` (a recognition row that has these is a mutation effect). Further keys say what kind of item
+a row is, and are ignored unless they choose among the rows.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from evolora_core.errors import ConfigError, DataError
@@ -31,8 +33,9 @@ LARGEST_BITS = 4096  # of an integer: a thousand digits
 UNSPECIFIED = "unspecified"  # the depth of a regex row that names none
 
 
-def read_holdout(path: Path) -> list[Item]:
-    """The items of a holdout file, in its order; families under their full names.
+def read_holdout(path: Path, where: Mapping[str, str | None] = MappingProxyType({})) -> list[Item]:
+    """The items of a holdout file, in its order; families under their full names. where: only those of rows whose keys
+    have these values as text; None stands for null, and for a key that a row lacks.
 
     Rows without a task_id become `task_<index>`, a repeated id gets `__2`, `__3`, … DataError, in one line, names the
     file, the line and the key that is wrong, and how to mend it.
@@ -40,20 +43,39 @@ def read_holdout(path: Path) -> list[Item]:
     items: list[Item] = []
     repeats: dict[str, int] = {}
     taken: set[str] = set()
-    for number, row in _rows(Path(path)):
+    rows = list(_rows(Path(path)))
+    for index, (number, row) in enumerate(rows):
         try:
             prompt, family, depth, target = _regex_row(row) if _is_regex_form(row) else _grid_row(row)
-            name = _text(row, "task_id") if row.get("task_id") is not None else f"task_{len(items)}"
+            name = _text(row, "task_id") if row.get("task_id") is not None else f"task_{index}"
         except _Trouble as trouble:
             raise DataError(f"{path}:{number}: {trouble}") from None
         repeats[name] = repeats.get(name, 0) + 1
         while (task_id := name if repeats[name] == 1 else f"{name}__{repeats[name]}") in taken:
             repeats[name] += 1
         taken.add(task_id)
-        items.append(Item(prompt, target, family, depth, task_id))
-    if not items:
+        if all(_value(row, key) == value for key, value in where.items()):
+            items.append(Item(prompt, target, family, depth, task_id))
+    if not rows:
         raise DataError(f"{path}: has no rows; write one JSON object a line")
+    if not items:
+        raise DataError(f"{path}: has no row with {_told(where)}; {'; '.join(_there(rows, key) for key in where)}")
     return items
+
+
+def _value(row: Mapping[str, Any], key: str) -> str | None:
+    value = row.get(key)
+    return None if value is None else str(value)
+
+
+def _told(where: Mapping[str, str | None]) -> str:
+    return " and ".join(f"{key} {'null' if value is None else repr(value)}" for key, value in where.items())
+
+
+def _there(rows: list[tuple[int, dict[str, Any]]], key: str) -> str:
+    """Which values a key has in a file, in words."""
+    values = sorted({str(_value(row, key) or "null")[:40] for _, row in rows})
+    return f"{key} has {', '.join(values[:10])}{', …' if len(values) > 10 else ''}"
 
 
 class _Trouble(Exception):

@@ -14,6 +14,8 @@ store, and follows these conventions:
 
 - The stage that judges a condition with a seed is called `evaluate`. It leaves the table `evaluations`, in which the
   arm that is named like the condition is the headline. A seed counts once every condition of it is judged.
+- A condition that could not be run with a seed, since its budget pays for no step, is judged by the facts `NotRun`
+  (`engine/stage.py`): it has no answers, and the seed counts without it.
 - What it was judged with goes into its facts as `comparable`; conditions that differ in that are not compared.
 - `closing` is asked for the stages that close the suite, once the complete seeds are known. They end with those of
   `searches/comparing.py` and `searches/packing.py`.
@@ -30,6 +32,7 @@ no evolutionary loop: that is a search's own.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
@@ -90,6 +93,21 @@ class Arm:
     stage: Stage | None
 
 
+@dataclass(frozen=True)
+class Page:
+    """A page to look at a suite, on disk: how many of its items it shows, and what it leaves out, in sentences."""
+
+    file: Path
+    bytes: int
+    items: int
+    left_out: Sequence[str] = ()
+
+
+def page_file(home: Path, suite: str) -> Path:
+    """Where the page of a suite is, unless somebody names another place."""
+    return home / "scope" / f"{suite}.html"
+
+
 Config = TypeVar("Config", bound=Experiment)
 
 
@@ -108,8 +126,14 @@ class Search(Generic[Config]):
                  folder and says in words what it is; "": it exports none
     generations  the view with a row for each run and generation: suite, run_id, condition, seed, generation, and
                  numbers, which `evolora track` hands on; "": it has none
-    estimator    a module with `estimate(suite, steps, report)`: by the name of a step of the plan, what it would take
-                 (`searches/estimating.py`), after short measurements that write nothing to EVOLORA_HOME; "": unknown
+    page         a module with `write_page(home, suite, out, seed) -> Page`, which writes what can be looked at of a
+                 finished suite as one HTML file, and `installed()`: whether this machine can; "": it draws none
+    calibration  the kinds of stages that come before anything is searched: `evolora calibrate` makes these alone
+    calibrated   the view with what they found: suite, condition, seed, stage, what, value (a number) and note
+    estimator    a module with `estimate(suite, steps, report)`: by the name of each of these steps, what it would take
+                 (`searches/estimating.py`), after short measurements that write nothing to EVOLORA_HOME;
+                 `hosts(config)`: the models that this needs; LEAVES_OUT: what it supposes and leaves out, in words.
+                 "": unknown
     """
 
     name: str
@@ -122,6 +146,9 @@ class Search(Generic[Config]):
     arms: Mapping[str, Arm]
     exporter: str = ""
     generations: str = ""
+    page: str = ""
+    calibration: Sequence[str] = ()
+    calibrated: str = ""
     estimator: str = ""
 
 

@@ -1,6 +1,6 @@
 """What a suite would take, before it is run: which of its stages stand already, and how long the others last.
 
-What a stage takes, its search says (`Search.estimator`), after short measurements. Nothing here writes.
+What a stage takes, its search says (`Search.estimator`), after short measurements. Nothing is written to EVOLORA_HOME.
 """
 
 import heapq
@@ -13,7 +13,10 @@ from typing import Any
 from evolora_core.engine import artifacts
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.stage import StageResult, Step, Suite
+from evolora_core.searches.base import Experiment
 from evolora_core.searches.registry import get_search
+
+WHOLE = "A stage that was killed, and one that goes on from a shorter one of another run, count as a whole."
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,15 @@ class Expected:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of a plan: the stages that stand already, what each of the others would take, and how long these last together,
-    so many at a time. expected: None where the search foretells nothing.
+    """Of a plan: the stages that stand already, what each of the others would take, how long these last together, so
+    many at a time, and in words what is left out. expected: None where the search foretells nothing.
     """
 
     steps: Sequence[Step]
     done: Mapping[str, StageResult]
     expected: Mapping[str, Expected] | None
     elapsed: float | None
+    left_out: str = ""
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for the stages of a kind and a condition, in the order of the plan, and one with the sums. What a
@@ -53,7 +57,7 @@ class Estimate:
             return row
         own = [self.expected[name] for name in left]
         return row | {
-            "flops": sum(one.flops for one in own),
+            "flops": float(sum(one.flops for one in own)),
             "seconds": sum(one.seconds for one in own),
             "megabytes": sum(one.bytes for one in own) / 1e6,
             "elapsed": None,
@@ -65,13 +69,29 @@ def estimate(home: Path, suite: Suite[Any], report: Progress) -> Estimate:
     search = get_search(suite.config.search)
     steps = search.plan(suite)
     done = standing(home, steps)
-    if len(done) == len(steps):
+    left = [step for step in steps if step.name not in done]
+    if not left:
         return Estimate(steps, done, {}, 0.0)
     if not search.estimator:
         return Estimate(steps, done, None, None)
-    expected: Mapping[str, Expected] = import_module(search.estimator).estimate(suite, steps, report)
-    seconds = {step.name: 0.0 if step.name in done else expected[step.name].seconds for step in steps}
-    return Estimate(steps, done, expected, lasts(steps, seconds, suite.config.processes))
+    by = import_module(search.estimator)
+    expected: Mapping[str, Expected] = by.estimate(suite, left, report)
+    seconds = {step.name: expected[step.name].seconds if step in left else 0.0 for step in steps}
+    return Estimate(steps, done, expected, lasts(steps, seconds, suite.config.processes), f"{by.LEAVES_OUT} {WHOLE}")
+
+
+def hosts(config: Experiment) -> list[str]:
+    """The models that an estimate needs on this machine: an estimate fetches none."""
+    search = get_search(config.search)
+    if search.estimator:
+        return list(import_module(search.estimator).hosts(config))
+    host = search.host(config)
+    return [host.word] if host else []
+
+
+def bytes_of(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def standing(home: Path, steps: Sequence[Step]) -> dict[str, StageResult]:

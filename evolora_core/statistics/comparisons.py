@@ -6,7 +6,7 @@ named.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,10 @@ def facts_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     the manifest does not say.
 
     What is in `comparable` is for a search to say: all that must be equal for two conditions of one seed to be
-    compared.
+    compared. Of a condition that was not run there is the reason alone, as `not_run`.
     """
+    if reason := why_not_run(manifest):
+        return {"not_run": reason}
     comparable = manifest.get("summary", {}).get("comparable")
     code = manifest.get("identity_document", {}).get("code")
     if missing := [name for name, value in (("comparable", comparable), ("code", code)) if not value]:
@@ -43,6 +45,11 @@ def facts_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
             "run the suite again"
         )
     return {**comparable, "code": code}
+
+
+def why_not_run(manifest: Mapping[str, Any]) -> str:
+    """Why the condition of an evaluation could not be run; "" for one that was."""
+    return str(manifest.get("summary", {}).get("not_run", ""))
 
 
 def refuse_unlike(facts: Mapping[Run, Mapping[str, Any]], a: str, b: str, seeds: Iterable[int]) -> None:
@@ -67,23 +74,26 @@ def compute_comparisons(
     family.
 
     `items` has the columns condition, seed, split, task_id, arm, correct. A pair may name a routing; without one, or
-    where an arm has no other, the headline arms (arm = condition) are compared. Raises StageError for unlike conditions
-    and items without a partner.
+    where an arm has no other, the headline arms (arm = condition) are compared. Where `facts` say that a condition was
+    not run with a seed, its comparisons are of the others; one without any seed is left out. Raises StageError for
+    unlike conditions and items without a partner.
     """
     arms = set(items["arm"])
-    margins = sum(pair.get("margin") is not None for pair in declared)
+    kept = list(_possible(declared, facts))
+    margins = sum(pair.get("margin") is not None for pair, _ in kept)
     compared = []
-    for pair in declared:
+    for pair, alone in kept:
         a, b, split = pair["a"], pair["b"], pair["split"]
         routed = [f"{condition}:{pair.get('routing')}" for condition in (a, b)]
-        left, right = (_by_item(items, arm if arm in arms else arm.partition(":")[0], split) for arm in routed)
+        there = items[~items["seed"].isin(alone)] if alone else items
+        left, right = (_by_item(there, arm if arm in arms else arm.partition(":")[0], split) for arm in routed)
         _refuse_unmatched(left, right, a, b, split)
         outcomes_a, outcomes_b = _by_seed(left), _by_seed(right)
         refuse_unlike(facts, a, b, outcomes_a)
         rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
         compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples, max(1, margins)))
     rows = []
-    for pair, decided in zip(declared, decide(compared), strict=True):
+    for (pair, alone), decided in zip(kept, decide(compared), strict=True):
         row = {k: v for k, v in asdict(decided).items() if k not in ("seed_tests", "floor")}
         row["routing"] = pair.get("routing") or "headline"
         if margin := pair.get("margin"):
@@ -91,8 +101,22 @@ def compute_comparisons(
             bound = decided.lo if decided.floor is None else decided.floor
             words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown} (bound {100 * bound:+.1f})"
             row["note"] = "; ".join(filter(None, [decided.note, words]))
+        if alone:
+            words = f"without seed {', '.join(map(str, alone))}, where one of them was not run"
+            row["note"] = "; ".join(filter(None, [row["note"], words]))
         rows.append(row)
     return rows
+
+
+def _possible(
+    declared: Sequence[Mapping[str, Any]], facts: Mapping[Run, Mapping[str, Any]]
+) -> Iterator[tuple[Mapping[str, Any], list[int]]]:
+    """The declared pairs of which both conditions were run with some seed; with each the seeds with which one was not."""
+    for pair in declared:
+        both = [(seed, said) for (own, seed), said in facts.items() if own in (pair["a"], pair["b"])]
+        alone = sorted({seed for seed, said in both if "not_run" in said})
+        if not alone or {seed for seed, _ in both} - {*alone}:
+            yield pair, alone
 
 
 def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[dict[str, Any]]:
@@ -125,14 +149,16 @@ def write_comparisons(
 ) -> dict[str, list[dict[str, Any]]]:
     """Read the evaluate stages in `folders`, write `comparisons.parquet` and `accuracies.parquet` to `out`.
 
-    Uses the seeds that are complete in all conditions. Returns the rows of both tables. Raises StageError.
+    Uses the seeds that are complete in all conditions; one that was not run counts as complete and has no items.
+    Returns the rows of both tables. Raises StageError.
     """
     seeds = complete_seeds(folders)
     if not seeds:
         raise StageError("no seed has been evaluated in every condition, so there is nothing to compare")
     used = {run: folder for run, folder in folders.items() if run[1] in seeds}
     facts = {run: facts_of(read_manifest(folder) or {}) for run, folder in used.items()}
-    items = pd.concat([_read_items(folder, *run) for run, folder in used.items()], ignore_index=True)
+    ran = [run for run, said in facts.items() if "not_run" not in said]
+    items = pd.concat([_read_items(used[run], *run) for run in ran], ignore_index=True)
     tables = {
         "comparisons": compute_comparisons(items, facts, declared, resamples),
         "accuracies": compute_accuracies(items, resamples),

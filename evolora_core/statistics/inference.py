@@ -80,22 +80,83 @@ def hierarchical_bootstrap(
     they are the plain ones, and the interval speaks of these runs only. Where so few resamples would leave fewer than
     IN_A_TAIL beyond a bound, more are drawn.
     """
-    seeds = len(values)
-    if seeds == 0 or any(len(v) == 0 for v in values):
-        raise ValueError("hierarchical_bootstrap: every seed needs at least one item")
+    tail, resamples = _tail(len(values), resamples, alpha)
+    drawn = _draw_seeds(values, rng, resamples)
+    return _bounds(_resampled_means(values, drawn, rng), tail)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Intervals of the difference `first - second` of two means, and of the ratio `second / first`, which may have
+    none.
+    """
+
+    difference: tuple[float, float]
+    ratio: tuple[float, float] | None
+
+
+def contrast(
+    first: Sequence[np.ndarray],
+    second: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    alpha: float = ALPHA,
+) -> Contrast:
+    """Two means over the same seeds of different items: percentile intervals, resampling seeds for both together, then
+    the items of each within the drawn seeds, as in `hierarchical_bootstrap`.
+
+    `first[s]` and `second[s]` are item values of seed s. There is no ratio where the interval of mean(first) is not
+    wholly above zero, since no interval of finite length would cover it then (Fieller 1954, J. R. Stat. Soc. B 16:175).
+    """
+    if len(first) != len(second):
+        raise ValueError(f"contrast: {len(first)} and {len(second)} seeds do not pair")
+    tail, resamples = _tail(len(first), resamples, alpha)
+    drawn = _draw_seeds(first, rng, resamples)
+    one, other = (_resampled_means(values, drawn, rng) for values in (first, second))
+    difference = _bounds(one - other, tail)
+    if _bounds(one, tail)[0] <= 0:
+        return Contrast(difference, None)
+    # A resample whose first mean is not positive has no ratio: it counts against both bounds.
+    none, ratios = one <= 0, other / np.where(one > 0, one, 1.0)
+    lo = float(np.quantile(np.where(none, -np.inf, ratios), tail, method="higher"))
+    hi = float(np.quantile(np.where(none, np.inf, ratios), 1 - tail, method="lower"))
+    return Contrast(difference, (lo, hi) if np.isfinite([lo, hi]).all() else None)
+
+
+def _tail(seeds: int, resamples: int, alpha: float) -> tuple[float, int]:
+    """The share of resamples beyond each bound, and how many resamples there have to be."""
     tail = alpha / 2
     if seeds >= MIN_SEEDS:
         tail = float(special.ndtr(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, alpha / 2)))
-    resamples = max(resamples, math.ceil(IN_A_TAIL / tail))
-    drawn = rng.integers(seeds, size=(resamples, seeds))
-    means = np.empty((resamples, seeds))
+    return tail, max(resamples, math.ceil(IN_A_TAIL / tail))
+
+
+def _draw_seeds(values: Sequence[np.ndarray], rng: np.random.Generator, resamples: int) -> np.ndarray:
+    """Places of seeds [resamples, seeds], with replacement."""
+    seeds = len(values)
+    if seeds == 0:
+        raise ValueError("a bootstrap over seeds needs at least one")
+    return rng.integers(seeds, size=(resamples, seeds))
+
+
+def _resampled_means(values: Sequence[np.ndarray], drawn: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Means over seeds [resamples] of the means of resampled items; `drawn` [resamples, seeds] are the seeds' places."""
+    if any(len(v) == 0 for v in values):
+        raise ValueError("a bootstrap over items needs at least one of every seed")
+    means = np.empty(drawn.shape)
     for seed, items in enumerate(values):
         # Drawing n items with replacement is one multinomial draw over the distinct values, whatever n is.
         distinct, counts = np.unique(np.asarray(items, dtype=np.float64), return_counts=True)
         here = drawn == seed
         picks = rng.multinomial(len(items), counts / len(items), size=int(here.sum()))
         means[here] = picks @ distinct / len(items)
-    lo, hi = np.quantile(means.mean(axis=1), [tail, 1 - tail])
+    result: np.ndarray = means.mean(axis=1)
+    return result
+
+
+def _bounds(means: np.ndarray, tail: float) -> tuple[float, float]:
+    """The quantiles beyond which a share `tail` of the resamples lies."""
+    lo, hi = np.quantile(means, [tail, 1 - tail])
     return float(lo), float(hi)
 
 

@@ -16,7 +16,7 @@ from evolora_core.engine.artifacts import check, read_manifest
 from evolora_core.engine.run_index import SuiteId, entries, read_suite
 from evolora_core.engine.stage import JUDGED
 from evolora_core.errors import ConfigError, StageError
-from evolora_core.statistics.comparisons import compute_comparisons, facts_of
+from evolora_core.statistics.comparisons import compute_comparisons, facts_of, why_not_run
 from evolora_core.statistics.inference import MAX_COMPARISONS
 
 COLUMNS = ["split", "task_id", "prompt", "arm", "correct"]
@@ -50,7 +50,9 @@ def open_side(home: Path, suite: SuiteId) -> Side:
     folders = {
         (entry.condition, entry.seed): home / entry.folder
         for entry in entries(home, suite)
-        if entry.stage == JUDGED and entry.state in ("done", "cached")
+        if entry.stage == JUDGED
+        and entry.state in ("done", "cached")
+        and not why_not_run(read_manifest(home / entry.folder) or {})
     }
     if not folders:
         raise ConfigError(f"{suite}: no condition of it was evaluated; `evolora retry {suite}` makes what is missing")

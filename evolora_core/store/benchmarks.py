@@ -11,15 +11,19 @@ import duckdb
 from evolora_core.engine.artifacts import write_json
 from evolora_core.store.connection import opened, store_path
 
-COLUMNS = ("measure", "ours", "other", "ratio", "unit", "note")
+MEASURED = ("measure", "ours", "other", "ratio", "unit", "note")
+MACHINE = ("cores", "processor", "torch", "version", "code")
 
 
-def record_benchmark(home: Path, bench: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write the rows of a benchmark to a file and to the store; returns the file."""
+def record_benchmark(home: Path, bench: str, rows: Sequence[Mapping[str, Any]], machine: Mapping[str, Any]) -> Path:
+    """Write the rows of a benchmark to a file and to the store, with facts of the machine under the names of MACHINE;
+    returns the file.
+    """
     measured = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     path = home / "bench" / f"{bench}-{measured}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"bench": bench, "measured": measured, "rows": [dict(row) for row in rows]})
+    document = {"bench": bench, "measured": measured, "machine": dict(machine), "rows": [dict(row) for row in rows]}
+    write_json(path, document)
     with opened(store_path(home)) as connection:
         insert_benchmark(connection, path)
     return path
@@ -28,8 +32,15 @@ def record_benchmark(home: Path, bench: str, rows: Sequence[Mapping[str, Any]]) 
 def insert_benchmark(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Load one file into an open store."""
     document = json.loads(path.read_text(encoding="utf-8"))
+    names = ("bench", "measured", *MEASURED, *MACHINE)
+    machine = document.get("machine", {})  # which older files do not have
     for row in document["rows"]:
         connection.execute(
-            "INSERT INTO data.benchmarks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [document["bench"], document["measured"], *(row.get(name) for name in COLUMNS)],
+            f"INSERT INTO data.benchmarks ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+            [
+                document["bench"],
+                document["measured"],
+                *(row.get(name) for name in MEASURED),
+                *(machine.get(name) for name in MACHINE),
+            ],
         )

@@ -20,6 +20,7 @@ from flows.cli import (
     ask,
     attention,
     bench,
+    calibrate,
     compare,
     doctor,
     evaluate,
@@ -31,6 +32,7 @@ from flows.cli import (
     regime_map,
     retry,
     run,
+    scope,
     serve,
     serve_run,
     sql,
@@ -44,8 +46,8 @@ from flows.cli._app import app
 __all__ = ["app", "console", "main"]
 
 for module in (
-    run, serve, status, retry, sql, store, pack, compare, regime_map, task, evaluate, host, merge, attention, export,
-    export_data, ask, serve_run, track, bench, doctor,
+    run, calibrate, serve, status, retry, sql, store, pack, compare, regime_map, task, evaluate, host, merge, attention,
+    export, export_data, ask, serve_run, track, scope, bench, doctor,
 ):  # fmt: skip
     module.register(app)
 

@@ -33,6 +33,7 @@ def register(app: App) -> None:
     bench.command(ecology, help_epilogue="Example: `evolora bench ecology --host nano`")
     bench.command(orchestration, help_epilogue="Example: `evolora bench orchestration --set 'seeds=[0]'`")
     bench.command(faults, help_epilogue="Example: `evolora bench faults --kills 5`")
+    bench.command(history, help_epilogue="Example: `evolora bench history engine --last 5`")
 
 
 def engine(
@@ -208,18 +209,41 @@ def faults(
     _keep("faults", measure(load_suite(suite, settings or []), kills, seed, only or []), json)
 
 
-def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:
-    """Print the rows and write them to a file and the store; returns the file. A note that rows share is said once,
-    before them.
+def history(
+    bench: Annotated[str, Parameter(help="Of one benchmark only.")] = "",
+    /,
+    *,
+    last: Annotated[int, Parameter(help="Measurements of each ratio, the latest ones."), AtLeastOne] = 10,
+    json: Json = False,
+) -> None:
+    """Ratios over time, each of two sides that were compared in one run: seconds of other hours or machines cannot be
+    compared. `before` is the ratio of the same measure with the same settings the time before.
     """
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.store import record_benchmark
+    from evolora_core.engine.home import home_path
+    from evolora_core.report.benchmarks import history_rows
 
+    rows = history_rows(home_path(), bench, last)
+    if bench and not rows:
+        raise ConfigError(f"bench history: nothing is recorded of {bench[:60]!r}; `evolora bench` lists the benchmarks")
+    _show(rows, json)
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print rows. A note that they share is said once, before them."""
     groups = [(note, list(found)) for note, found in groupby(rows, lambda row: row["note"])]
     if as_json or len(groups) > max(1, len(rows) // 2):
         show(rows, as_json)
-    else:
-        for note, found in groups:
-            print(note)
-            show([{key: value for key, value in row.items() if key != "note"} for row in found], as_json)
-    return record_benchmark(prepare_home(), bench, rows)
+        return
+    for note, found in groups:
+        print(note)
+        show([{key: value for key, value in row.items() if key != "note"} for row in found], as_json)
+
+
+def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:
+    """Print the rows and write them to a file and the store; returns the file."""
+    from evolora_core.engine.home import prepare_home
+    from evolora_core.store import record_benchmark
+    from flows.bench.machine import machine_facts
+
+    _show(rows, as_json)
+    return record_benchmark(prepare_home(), bench, rows, machine_facts())

@@ -64,20 +64,20 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
     from evolora_core.engine.stage import Suite
     from evolora_core.errors import ConfigError
     from evolora_core.language.hosts.catalog import find_host
-    from evolora_core.searches.registry import get_search, suite_id
+    from evolora_core.searches.registry import suite_id
     from tasks._progress import progress
 
     if only:
         raise ConfigError("--only: an estimate is of the whole suite; leave out one of the two")
-    host = get_search(config.search).host(config)
-    if host and not find_host(host.word).ready:
-        raise ConfigError(f"host: {host.word} is not on this machine; bring it by `evolora host fetch {host.word}`")
     with tempfile.TemporaryDirectory(prefix="evolora-caches-") as caches, progress("estimate") as report:
         if not home_path().exists():
             os.environ["MPLCONFIGDIR"] = caches  # matplotlib writes there when the modules below are imported
-        from evolora_core.searches.estimating import estimate
+        from evolora_core.searches.estimating import estimate, hosts
         from flows._preflight import check_machine, use_host
 
+        for word in hosts(config):
+            if not find_host(word).ready:
+                raise ConfigError(f"host: {word} is not on this machine; bring it by `evolora host fetch {word}`")
         check_machine(config)
         found = estimate(home_path(), Suite(config, suite_id(config), use_host(config)), report)
     rows = found.rows()
@@ -93,7 +93,8 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
     else:
         print(
             f"\nWith processes: {config.processes}, this takes about {lasts(found.elapsed or 0)} on this machine, as "
-            "busy as it is now. Starting the processes, comparing and the pack come on top."
+            "busy as it is now. Starting the processes, comparing and the pack come on top.\n"
+            f"{found.left_out}"
         )
 
 

@@ -16,7 +16,9 @@ def serve(
     *,
     nightly: Annotated[
         bool,
-        Parameter(help="Run three suites every night: the default at 02:00 UTC, merges at 04:00, attention at 06:00."),
+        Parameter(
+            help="Run every night: the default suite at 02:00 UTC, merges 04:00, attention 06:00, benchmarks 08:00."
+        ),
     ] = False,
     limit: Annotated[
         int, Parameter(help="Flow runs at a time; a suite has several processes already."), AtLeastOne

@@ -28,3 +28,17 @@ def test_an_estimate_is_refused_in_one_line(
     assert end.value.code == 1 and printed.out == ""
     assert printed.err.startswith("error: ") and reason in printed.err and printed.err.count("\n") == 1
     assert not (tmp_path / "home").exists()
+
+
+def test_an_estimate_fetches_no_model(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the base of a merge suite nor what it merges."""
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
+    hub = str(Path(TINY).with_name("merge-hub.yaml"))
+    for changes in ([], ["--set", "host=nano-merge"]):
+        with pytest.raises(SystemExit) as end:
+            main(["run", hub, "--estimate", *changes])
+        printed = capsys.readouterr()
+        assert end.value.code == 1 and "is not on this machine; bring it by `evolora host fetch" in printed.err
+    assert not (tmp_path / "home").exists()

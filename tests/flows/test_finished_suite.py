@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -144,6 +145,9 @@ def test_task_runs_say_condition_and_seed_and_the_table_is_an_artifact(finished:
     assert [row["condition"] for row in shown] == ["frozen", "single", "ecology", "sft"]
     assert f"({(finished.pack / 'README.md').as_uri()})" in artifacts["paper-table"].description
     assert (finished.pack / "README.md").as_uri() in artifacts["paper-pack"].data
+    if find_spec("altair") and find_spec("vl_convert"):  # the extra `scope`
+        page = finished.home / "scope" / f"{finished.suite}.html"
+        assert page.as_uri() in artifacts["scope"].data and page.stat().st_size > 900_000
 
 
 def test_the_run_graph_is_the_chain(finished: SimpleNamespace) -> None:

@@ -1,10 +1,12 @@
 """A law's suite from its file to its fit: bases of two widths are trained, and every subset is merged."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from evolora_core.store import query
+from flows.cli import main
 
 SUITE = """
 search: merging
@@ -66,3 +68,17 @@ def test_the_law_is_judged_on_what_it_was_not_fitted_on(home: Path) -> None:
 def test_the_seed_of_a_suite_trains_a_base_of_its_own(home: Path) -> None:
     spent = query(home, "SELECT count(*) FROM data.compute WHERE stage = 'base' AND purpose = 'update'").rows
     assert spent == [(1,)]
+
+
+def test_an_estimate_counts_bases_parents_and_merges(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setenv("EVOLORA_HOME", str(home))
+        main(["run", str(home.parent / "law.yaml"), "--set", "seeds=[1]", "--estimate", "--json"])
+    assert end.value.code == 0
+    found = {row["stage"]: row for row in json.loads(capsys.readouterr().out) if row["condition"] == "shared"}
+    sql = "SELECT regexp_replace(stage, '-.*', ''), sum(flops) FROM compute WHERE condition = 'shared' GROUP BY ALL"
+    made = dict(query(home, sql).rows)
+    assert [found[stage]["stages"] for stage in ("base", "parent", "law")] == [3, 9, 2]
+    for stage in ("base", "parent", "law"):
+        assert found[stage]["flops"] == pytest.approx(made[stage], rel=0.2)  # of another seed, and few rows

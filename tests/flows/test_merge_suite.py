@@ -2,6 +2,7 @@
 tried again, a small landscape, export.
 """
 
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -185,3 +186,34 @@ def test_what_cannot_be_exported_is_refused_in_one_line(finished: SimpleNamespac
         export("merges.cma.s0", out=tmp_path / "model", candidate=10_000)
     with pytest.raises(ConfigError, match="say --candidate"):
         export("merges.cma.s0", out=tmp_path / "model", organelle=1)
+
+
+def foretold(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What one more seed of the suite would take, by condition and kind of stage. Nothing of the home is written."""
+    before = {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")}
+    capsys.readouterr()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setenv("EVOLORA_HOME", str(finished.home))
+        patch.chdir(finished.folder)
+        main(["run", "merges.yaml", "--set", "seeds=[0,1]", "--estimate", "--json"])
+    assert end.value.code == 0
+    assert {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")} == before
+    found = json.loads(capsys.readouterr().out)
+    assert all(row["stages"] == 2 * row["done"] for row in found)  # the other seed stands
+    return {(row["condition"], row["stage"]): row for row in found}
+
+
+def test_an_estimate_counts_what_stages_are_charged(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = foretold(finished, capsys)
+    sql = """SELECT condition, regexp_replace(stage, '-.*', ''), sum(flops) FROM compute WHERE seed = 0 GROUP BY ALL"""
+    made = {(condition, stage): flops for condition, stage, flops in query(finished.home, sql).rows}
+    plain = ["base", "parent-code", "best-parent", "uniform", "greedy-soup", "lambda-grid", "model-stock", "ensemble"]
+    assert {own: found[own, "control"]["flops"] for own in plain} == {own: made[own, "control"] for own in plain}
+    for key in (("shared", "parent"), ("multitask", "control"), ("adam", "control"), ("fine-tuned-mean", "control")):
+        assert found[key]["flops"] == pytest.approx(made[key], rel=0.15)
+    for own in ("random", "evomerge", "cma", "cycleqd", "niches"):
+        assert 0.9 * found[own, "search"]["flops"] < made[own, "search"] <= found[own, "search"]["flops"] * 1.02
+    assert found["shared", "landscape"]["flops"] == pytest.approx(made["shared", "landscape"], rel=0.2)
+    assert found["shared", "regret"]["seconds"] > 0 and found["multitask", "control"]["megabytes"] > 0

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from evolora_core.store import query
 from flows._server import ADDRESS, known_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         )
         wait_for(lambda: (home / ADDRESS).exists(), 120)
         url = json.loads((home / ADDRESS).read_text())["url"]
-        wait_for(lambda: len(post(url, "deployments/filter", {})) == 6, 60)
+        wait_for(lambda: len(post(url, "deployments/filter", {})) == 7, 60)
         yield process, shell, url
     process.kill()
 
@@ -70,7 +71,9 @@ def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served: Any) -
     _, _, url = served
     assert ":4200/" not in url
     names = {deployment["name"] for deployment in post(url, "deployments/filter", {})}
-    assert names == {"paper-suite", "evo-vs-sft", "ood-suite", "merge-evolution", "attention-search", "pretrain-host"}
+    assert names == {
+        "paper-suite", "evo-vs-sft", "ood-suite", "merge-evolution", "attention-search", "benchmark", "pretrain-host",
+    }  # fmt: skip
 
 
 def test_the_nightly_run_is_scheduled(served: Any) -> None:
@@ -95,6 +98,19 @@ def test_the_bare_name_runs_from_another_shell(served: Any, tmp_path: Path) -> N
     done = prefect(shell, "deployment", "run", "paper-suite", "--params", json.dumps(given), "--watch")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "tiny" / "README.md").exists()
+
+
+def test_a_benchmark_runs_as_a_deployment(served: Any) -> None:
+    """Its rows are in the store, and the page of their history stands with the flow run."""
+    _, shell, url = served
+    (deployment,) = [d for d in post(url, "deployments/filter", {}) if d["name"] == "benchmark"]
+    assert [schedule["schedule"]["cron"] for schedule in deployment["schedules"]] == ["0 8 * * *"]
+    quick = "engine --population 2 --rows 2 --rank 2 --prompt-tokens 12 --new-tokens 2 --repeats 1 --only generate"
+    done = prefect(shell, "deployment", "run", "benchmark", "--params", json.dumps({"benches": [quick]}), "--watch")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (kept,) = query(Path(shell["EVOLORA_HOME"]), "SELECT ratio, torch FROM benchmark_history").rows
+    (page,) = [own for own in post(url, "artifacts/filter", {}) if own["key"] == "benchmark-history"]
+    assert page["flow_run_id"] and f"| {kept[0]:.3f} |" in page["data"] and kept[1] in page["data"]
 
 
 def test_a_failed_flow_run_can_be_retried_by_prefect(served: Any, tmp_path: Path) -> None:

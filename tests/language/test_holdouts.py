@@ -178,3 +178,25 @@ def test_every_row_has_an_id_of_its_own(tmp_path: Path) -> None:
     rows = [row | {"task_id": name} for name in ("a", "a", "a__2", "a")] + [row]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [item.task_id for item in read_holdout(path)] == ["a", "a__2", "a__2__2", "a__3", "task_4"]
+
+
+def test_rows_are_chosen_by_their_keys_and_keep_their_ids() -> None:
+    path = DATA / "holdout_regex.jsonl"
+    everything = read_holdout(path)
+    assert [item.task_id for item in read_holdout(path, {"holdout_type": "operator"})] == ["synth_choice"]
+    plain = read_holdout(path, {"holdout_type": None, "mutation_type": None})
+    assert [item for item in everything if item in plain] == plain and len(plain) == len(everything) - 3
+    assert read_holdout(path, {"no_such_key": None}) == everything
+    with pytest.raises(DataError) as raised:
+        read_holdout(path, {"holdout_type": "opertor", "mutation_type": None})
+    assert str(raised.value) == (
+        f"{path}: has no row with holdout_type 'opertor' and mutation_type null; holdout_type has null, operator; "
+        "mutation_type has count, null, widen_range"
+    )
+
+
+def test_a_row_is_checked_whether_it_is_chosen_or_not(tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text(lines(GRID_ROW | {"kind": 1}, GRID_ROW | {"kind": 2}, without(GRID_ROW, "target") | {"kind": 2}))
+    with pytest.raises(DataError, match=r"mine.jsonl:3: target: missing"):
+        read_holdout(file, {"kind": "1"})

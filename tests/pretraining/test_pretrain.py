@@ -127,10 +127,11 @@ def test_context_too_short_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "never").exists()
 
 
-def test_the_shipped_card_is_what_the_code_would_write(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["nano", "nano-regex"])
+def test_the_shipped_card_is_what_the_code_would_write(name: str, tmp_path: Path) -> None:
     """All but the figures of the run: the same words and the same config."""
-    folder = find_host("nano").path
-    config = pretrain_config("nano")
+    folder = find_host(name).path
+    config = pretrain_config(name)
     assert config == PretrainConfig(**json.loads((folder / "pretrain.json").read_text(encoding="utf-8")))
     report = PretrainReport(folder, "0" * 64, 0, 0, 0, 0, 0, 0.0, (CellAccuracy("math", "short", 1, 1, 0.0, 1.0),))
     write_card(tmp_path / "README.md", config, report)

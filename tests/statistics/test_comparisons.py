@@ -157,3 +157,23 @@ def test_a_pair_may_be_compared_under_another_routing() -> None:
     assert row["verdict"] == "undecided"
     (headline,) = compute_comparisons(items, _facts(items), [PAIR[0] | {"routing": None}], 1000)
     assert (headline["routing"], headline["verdict"]) == ("headline", "ecology")
+
+
+def test_a_condition_that_was_not_run_is_compared_over_the_other_seeds() -> None:
+    rng = stream(0, 0, 0, "test")
+    rows = [
+        {"condition": own, "seed": seed, "arm": own, "split": "holdout_id", "task_id": str(task), "family": "math"}
+        | {"correct": bool(rng.random() < (0.8 if own == "a" else 0.4))}
+        for own, seeds in (("a", (0, 1, 2)), ("b", (0, 2)))
+        for seed in seeds
+        for task in range(50)
+    ]
+    facts: dict[tuple[str, int], dict[str, str]] = {(own, seed): {"host": "h"} for own in "ab" for seed in range(3)}
+    facts |= {("b", 1): {"not_run": "no step"}} | {("c", seed): {"not_run": "no step"} for seed in range(3)}
+    declared = [{"a": "a", "b": own, "split": "holdout_id"} for own in ("b", "c")]
+    (row,) = compute_comparisons(pd.DataFrame(rows), facts, declared, 200)
+    assert (row["a"], row["b"], row["seeds"], row["n"]) == ("a", "b", 2, 100)
+    assert "without seed 1, where one of them was not run" in row["note"]
+    del facts["c", 0], facts["c", 1], facts["c", 2]  # never judged: that is no condition that was not run
+    with pytest.raises(StageError, match="c has no items on holdout_id"):
+        compute_comparisons(pd.DataFrame(rows), facts, declared, 200)

@@ -1,19 +1,53 @@
-"""Tables of benchmarks survive a rebuild of the store."""
+"""Tables of benchmarks survive a rebuild of the store, and their ratios have a history."""
 
+import json
 from pathlib import Path
 
+from evolora_core.report.benchmarks import history_page, history_rows
 from evolora_core.store import query, rebuild, record_benchmark, store_path
 
 
 def test_a_benchmark_is_kept_in_a_file_and_in_the_store(tmp_path: Path) -> None:
     rows = [{"measure": "speed", "ours": 3.0, "other": 2.0, "ratio": 1.5, "unit": "1/s", "note": ""}]
-    file = record_benchmark(tmp_path, "toy", [*rows, rows[0] | {"other": None, "ratio": None}])
+    machine = {"cores": 2, "processor": "abacus", "torch": "2.9", "version": "1", "code": "0a1b2c3d+"}
+    file = record_benchmark(tmp_path, "toy", [*rows, rows[0] | {"other": None, "ratio": None}], machine)
     found = query(tmp_path, "SELECT * FROM benchmarks ORDER BY ALL")
     assert [(row["bench"], row["measure"], row["ratio"]) for row in found.records()] == [
         ("toy", "speed", 1.5),
         ("toy", "speed", None),
     ]
+    assert {tuple(row[name] for name in machine) for row in found.records()} == {tuple(machine.values())}
     assert file.parent == tmp_path / "bench"
     store_path(tmp_path).unlink()
     rebuild(tmp_path)
     assert query(tmp_path, "SELECT * FROM benchmarks ORDER BY ALL") == found
+
+
+def write(home: Path, measured: str, ratio: float | None, note: str = "one thread", **machine: object) -> None:
+    """A file of a benchmark as it lies in EVOLORA_HOME/bench; without `machine` one from before that was noted."""
+    row = {"measure": "speed", "ours": 1.0, "other": ratio and 1 / ratio, "ratio": ratio, "unit": "1/s", "note": note}
+    document = {"bench": "toy", "measured": measured, "rows": [row]} | ({"machine": machine} if machine else {})
+    (home / "bench").mkdir(exist_ok=True)
+    (home / "bench" / f"toy-{measured}.json").write_text(json.dumps(document))
+
+
+def test_the_history_compares_ratios_of_the_same_settings(tmp_path: Path) -> None:
+    assert history_rows(tmp_path) == [] and "Nothing was measured" in history_page(tmp_path)
+    write(tmp_path, "20260101T080000Z", 2.0)
+    write(tmp_path, "20260102T080000Z", 8.0, note="two threads", cores=2)
+    write(tmp_path, "20260103T080000Z", None)  # seconds of one side alone
+    write(tmp_path, "20260104T080000Z", 3.0, cores=4, torch="2.9")
+    rebuild(tmp_path)
+    shown = [
+        (row["note"], row["ratio"], row["before"], row["change"], row["cores"], row["torch"])
+        for row in history_rows(tmp_path)
+    ]
+    assert shown == [
+        ("one thread", 2.0, None, None, None, None),
+        ("one thread", 3.0, 2.0, 0.5, 4, "2.9"),
+        ("two threads", 8.0, None, None, 2, None),
+    ]
+    assert [(row["ratio"], row["before"]) for row in history_rows(tmp_path, "toy", last=1)] == [(3.0, 2.0), (8.0, None)]
+    assert history_rows(tmp_path, "another") == []
+    page = history_page(tmp_path)
+    assert page.count("## toy") == 2 and "2026-01-04 08:00" in page and "+50.0%" in page

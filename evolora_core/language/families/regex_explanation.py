@@ -14,7 +14,7 @@ import numpy as np
 
 from evolora_core.language.families.answers import final_lines
 from evolora_core.language.families.base import CORRECT, DEPTHS, NO_ANSWER, Family, Grade, Item, wrong
-from evolora_core.language.families.patterns import draw_segments, pattern_of, words_of
+from evolora_core.language.families.patterns import Segments, draw_segments, pattern_of, words_of
 from evolora_core.language.families.regex_mutation_effect import complaint as keyword_complaint
 
 _NUMERAL_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -43,7 +43,11 @@ _NUMBERS = {
 
 def draw(rng: np.random.Generator, depth: str) -> tuple[str, dict[str, Any]]:
     """(prompt, target)."""
-    segments = draw_segments(rng, depth)
+    return pose(draw_segments(rng, depth))
+
+
+def pose(segments: Segments) -> tuple[str, dict[str, Any]]:
+    """(prompt, target) about a pattern."""
     pattern, words = pattern_of(segments), words_of(segments)
     return f"In words, like 1 or more digits, 'x': {pattern}", {
         "pattern": pattern,

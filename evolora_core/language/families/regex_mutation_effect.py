@@ -13,7 +13,7 @@ import numpy as np
 
 from evolora_core.language.families.answers import final_lines
 from evolora_core.language.families.base import CORRECT, DEPTHS, NO_ANSWER, Family, Grade, Item, wrong
-from evolora_core.language.families.patterns import draw_segments, matches, pattern_of, sample
+from evolora_core.language.families.patterns import Segments, draw_segments, matches, pattern_of, sample
 from evolora_core.language.families.variants import draw_miss, loosened
 
 _DRAWS = 8
@@ -25,17 +25,27 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, dict[str, Any]]:
     while True:
         segments = draw_segments(rng, depth)
         changed = loosened(segments, rng)
-        if changed is None:
-            continue
-        texts = dict.fromkeys(sample(changed, rng) for _ in range(_DRAWS))
-        wanted = [text for text in texts if not matches(segments, text)][: int(rng.integers(1, 3))]
-        offered = [*wanted, sample(segments, rng), draw_miss(changed, rng)]
-        offered = [offered[index] for index in rng.permutation(len(offered)).tolist()]
-        old, new = pattern_of(segments), pattern_of(changed)
-        prompt = f"Which match {new} but not {old}: {', '.join(offered)}"
-        if wanted and len(prompt) <= _LONGEST_PROMPT:
-            named = [text for text in offered if text in wanted]
-            return prompt, {"required_keywords": named, "strings": offered, "pattern": old, "mutated_pattern": new}
+        posed = None if changed is None else pose(segments, changed, rng)
+        if posed is not None and len(posed[0]) <= _LONGEST_PROMPT:
+            return posed
+
+
+def pose(segments: Segments, changed: Segments, rng: np.random.Generator) -> tuple[str, dict[str, Any]] | None:
+    """(prompt, target) about a pattern and a looser one; None where no string was found that tells them apart."""
+    texts = dict.fromkeys(sample(changed, rng) for _ in range(_DRAWS))
+    wanted = [text for text in texts if not matches(segments, text)][: int(rng.integers(1, 3))]
+    offered = [*wanted, sample(segments, rng), draw_miss(changed, rng)]
+    offered = [offered[index] for index in rng.permutation(len(offered)).tolist()]
+    if not wanted:
+        return None
+    old, new = pattern_of(segments), pattern_of(changed)
+    target = {
+        "required_keywords": [text for text in offered if text in wanted],
+        "strings": offered,
+        "pattern": old,
+        "mutated_pattern": new,
+    }
+    return f"Which match {new} but not {old}: {', '.join(offered)}", target
 
 
 def solution(target: dict[str, Any]) -> str:

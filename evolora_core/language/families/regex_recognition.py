@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from evolora_core.language.families.base import DEPTHS, Family, Grade, Item
-from evolora_core.language.families.patterns import draw_segments, pattern_of, sample
+from evolora_core.language.families.patterns import Segments, draw_segments, pattern_of, sample
 from evolora_core.language.families.variants import draw_miss
 from evolora_core.language.families.verdicts import boolean_complaint, boolean_of, verify_boolean
 
 
 def draw(rng: np.random.Generator, depth: str) -> tuple[str, dict[str, Any]]:
     """(prompt, target)."""
-    segments = draw_segments(rng, depth)
+    return pose(draw_segments(rng, depth), rng)
+
+
+def pose(segments: Segments, rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+    """(prompt, target) about a pattern."""
     expected = rng.random() < 0.5
     text = sample(segments, rng) if expected else draw_miss(segments, rng)
     pattern = pattern_of(segments)

@@ -13,7 +13,7 @@ import numpy as np
 from evolora_core.language.families.answers import extract_pattern
 from evolora_core.language.families.base import CORRECT, DEPTHS, Family, Grade, Item
 from evolora_core.language.families.matching import grade_pattern
-from evolora_core.language.families.patterns import CLASSES, Literal, Run, Segment, draw_segments, pattern_of
+from evolora_core.language.families.patterns import CLASSES, Literal, Run, Segment, Segments, draw_segments, pattern_of
 from evolora_core.language.families.regex_synthesis import cases_of, complaint, solution
 from evolora_core.language.families.variants import draw_cases
 
@@ -29,13 +29,17 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, dict[str, Any]]:
             _inflated(segment, rng) if chosen else segment.pattern()
             for segment, chosen in zip(segments, inflate, strict=True)
         )
-        pattern = pattern_of(segments)
-        if len(pattern) < len(original) <= 70:
-            return f"Shorten the regex {original}", {
-                "pattern": pattern,
-                "original_pattern": original,
-                "test_strings": draw_cases(segments, rng),
-            }
+        if len(pattern_of(segments)) < len(original) <= 70:
+            return pose(segments, original, rng)
+
+
+def pose(segments: Segments, original: str, rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+    """(prompt, target) about a pattern and a longer text of the same."""
+    return f"Shorten the regex {original}", {
+        "pattern": pattern_of(segments),
+        "original_pattern": original,
+        "test_strings": draw_cases(segments, rng),
+    }
 
 
 def _inflated(segment: Segment, rng: np.random.Generator) -> str:

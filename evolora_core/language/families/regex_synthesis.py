@@ -13,7 +13,7 @@ from evolora_core.errors import DataError
 from evolora_core.language.families.answers import extract_pattern
 from evolora_core.language.families.base import DEPTHS, Family, Grade, Item
 from evolora_core.language.families.matching import grade_pattern
-from evolora_core.language.families.patterns import draw_segments, pattern_of, words_of
+from evolora_core.language.families.patterns import Segments, draw_segments, pattern_of, words_of
 from evolora_core.language.families.variants import draw_cases
 
 _ATOMS = {"digits": r"\d", "small letters": "[a-z]", "capitals": "[A-Z]", "hex digits": "[0-9a-f]"}
@@ -27,7 +27,11 @@ _NUMBERS = {
 
 def draw(rng: np.random.Generator, depth: str) -> tuple[str, dict[str, Any]]:
     """(prompt, target)."""
-    segments = draw_segments(rng, depth)
+    return pose(draw_segments(rng, depth), rng)
+
+
+def pose(segments: Segments, rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+    """(prompt, target) about a pattern."""
     return f"Write a regex for: {words_of(segments)}", {
         "pattern": pattern_of(segments),
         "test_strings": draw_cases(segments, rng),

@@ -13,7 +13,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
 from evolora_core.language.tasks.pools import Pool
 
-PART_OF = {"train": "train", "selection": "selection", "reselection": "selection"}  # all others: holdout
+PART_OF = {"train": "train"} | dict.fromkeys(("search", "selection", "reselection"), "selection")  # all others: holdout
 
 
 def side(pool: Pool, split: str, depth: str, train: int, held_out: int) -> list[Item]:
@@ -30,27 +30,32 @@ def side(pool: Pool, split: str, depth: str, train: int, held_out: int) -> list[
 
 
 def take(
-    pool: Pool, split: str, family: str, depth: str, wanted: int, seed: int, seen: set[str], train: int, held_out: int
+    pool: Pool,
+    split: str,
+    family: str,
+    depth: str,
+    wanted: int,
+    seed: int,
+    seen: set[str],
+    train: int,
+    held_out: int,
+    key: str,
 ) -> list[Item]:
     """`wanted` items of a depth for a split of a seed, none of them in `seen`, to which they are added.
 
-    DataError says how many are missing.
+    DataError says how many are missing, and names the key of a suite that says how many are wanted.
     """
     there = [item for item in side(pool, split, depth, train, held_out) if canonical(item.prompt) not in seen]
     if len(there) < wanted:
         missing = wanted - len(there)
         raise DataError(
             f"{split}: task {family}{f', depth {depth}' if len(pool.depths) > 1 else ''} has {len(there)} of {wanted} "
-            f"items; {missing} {'is' if missing == 1 else 'are'} missing: bring more rows, or lower {_key(split)}"
+            f"items; {missing} {'is' if missing == 1 else 'are'} missing: bring more rows, or lower {key}"
         )
     chosen = stream(seed, 0, 0, f"dataset.{split}", family, depth).permutation(len(there))[:wanted]
     found = [there[place] for place in chosen]
     seen.update(canonical(item.prompt) for item in found)
     return found
-
-
-def _key(split: str) -> str:
-    return f"data.{split}_items" if split in PART_OF else "data.holdout_items"
 
 
 def _order(item: Item) -> bytes:

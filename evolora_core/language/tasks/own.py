@@ -86,13 +86,18 @@ def write_definitions(folder: Path, definitions: Sequence[Definition]) -> None:
         (folder / FILE).write_text(json.dumps(rows), encoding="utf-8")
 
 
-def enter_beside(folder: Path) -> None:
-    """Make the tasks known whose definitions lie in a folder, if any do."""
+def read_definitions(folder: Path) -> list[Definition]:
+    """The definitions that lie in a folder; none where the items are of no task of a user."""
     try:
         rows = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return
-    enter(family_of(Definition.model_validate(row)) for row in rows)
+        return []
+    return [Definition.model_validate(row) for row in rows]
+
+
+def enter_beside(folder: Path) -> None:
+    """Make the tasks known whose definitions lie in a folder, if any do."""
+    enter(map(family_of, read_definitions(folder)))
 
 
 def _text(task: TaskConfig) -> str:

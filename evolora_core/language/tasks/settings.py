@@ -1,6 +1,6 @@
 """The section of a suite that brings tasks of a user."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -93,3 +93,26 @@ class TaskConfig(Strict):
         """The file or folder of the data, where it is one."""
         path = Path(self.data or "")
         return path if self.data and path.exists() else None
+
+
+def own_families(tasks: Iterable[TaskConfig], used: Collection[str]) -> list[TaskConfig]:
+    """The tasks of a suite whose families are `used`, one for each family."""
+    return [own for task in tasks for own in task.families(used)]
+
+
+def check_named(tasks: Sequence[TaskConfig], used: Collection[str], place: str) -> None:
+    """Refuse, by a ValueError, tasks that are not `used`, and names that stand twice. place: where a suite names its
+    families, in words.
+    """
+    for task in tasks:
+        if task.family is not None and not task.families(used):
+            raise ValueError(
+                f"tasks: no {place} names a family of {task.name!r}, such as {task.name}.VALUE with a value of its "
+                f"column {task.family!r}; add some there, or take it out here"
+            )
+    names = [task.name for task in own_families(tasks, used)]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise ValueError(f"tasks: {name!r} stands twice; give one another name")
+        if name not in used:
+            raise ValueError(f"tasks: no {place} names {name!r}; add it there, or take it out here")

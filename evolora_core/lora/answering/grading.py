@@ -38,6 +38,7 @@ def answer_items(
     decoding: Decoding,
     keys: np.ndarray | None = None,
     temperatures: float | Sequence[float] = 0.0,
+    prompts: Sequence[str] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
     alternatives: int = 0,
     sampled: bool = False,
@@ -48,7 +49,7 @@ def answer_items(
 
     `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
     prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
-    nothing. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
+    nothing. `prompts[i]` is asked in the place of the item's own prompt; what is graded is the item. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
     `alternatives` and `sampled` are passed on to `generate`. `progress(done, total)` is called now and then. Greedy
     answers are kept in `folder`, if one is given, and not asked for again. When memory runs out, half as many are
     answered together, with a warning: floating point then differs in the last digits.
@@ -57,10 +58,10 @@ def answer_items(
     if len(slots) != len(items):
         raise ValueError(f"{len(items)} items but {len(slots)} slots")
     heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float64), (len(items),))
-    prompts = encode_unique(host, [item.prompt for item in items])
+    asked = encode_unique(host, [item.prompt for item in items] if prompts is None else prompts)
     given_tokens = [[] for _ in items] if prefixes is None else [list(prefix) for prefix in prefixes]
-    prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, given_tokens, strict=True)]
-    lengths = np.array([len(ids) for ids in prompts], dtype=np.int64)
+    asked = [[*prompt, *prefix] for prompt, prefix in zip(asked, given_tokens, strict=True)]
+    lengths = np.array([len(ids) for ids in asked], dtype=np.int64)
     fits = lengths + decoding.max_new_tokens <= host.max_context
     outcomes: list[Outcome | None] = [
         None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], False, 0.0)
@@ -90,7 +91,7 @@ def answer_items(
                     answers = generate(
                         host,
                         population,
-                        [prompts[row] for row in rows],
+                        [asked[row] for row in rows],
                         slots[rows],
                         max_new_tokens=decoding.max_new_tokens,
                         temperatures=heat[rows].tolist(),

@@ -15,7 +15,7 @@ from evolora_core.language.datasets import check_families
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.registry import full_name, modules_of
 from evolora_core.language.tasks.own import enter_tasks
-from evolora_core.language.tasks.settings import TaskConfig
+from evolora_core.language.tasks.settings import TaskConfig, check_named, own_families
 from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
 from evolora_core.searches.adapters.evaluation.holdout_files import read_file
 from evolora_core.searches.adapters.settings.arms import ArmConfig, changed, leaves
@@ -224,18 +224,7 @@ class SuiteConfig(Experiment):
 
     @model_validator(mode="after")
     def _own_tasks(self) -> "SuiteConfig":
-        for task in self.tasks:
-            if task.family is not None and not task.families(self._used):
-                raise ValueError(
-                    f"tasks: no list of `data` names a family of {task.name!r}, such as {task.name}.VALUE with a value "
-                    f"of its column {task.family!r}; add some there, or take it out here"
-                )
-        names = [task.name for task in self.own_families]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                raise ValueError(f"tasks: {name!r} stands twice; give one another name")
-            if name not in self._used:
-                raise ValueError(f"tasks: no list of `data` names {name!r}; add it there, or take it out here")
+        check_named(self.tasks, self._used, "list of `data`")
         return self
 
     @property
@@ -245,7 +234,7 @@ class SuiteConfig(Experiment):
     @property
     def own_families(self) -> list[TaskConfig]:
         """The tasks of a user, one for each family."""
-        return [own for task in self.tasks for own in task.families(self._used)]
+        return own_families(self.tasks, self._used)
 
     def modules_of(self, *lists: Sequence[str]) -> list[str]:
         """The modules of families, tasks of a user among them, for the identity of a stage."""

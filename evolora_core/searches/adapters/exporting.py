@@ -9,6 +9,8 @@ from evolora_core.language.datasets import read_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import get
 from evolora_core.language.splits import SPLITS
+from evolora_core.language.tasks.base import Verifier
+from evolora_core.language.tasks.own import read_definitions
 from evolora_core.searches.base import DEFAULT
 from evolora_core.searches.registry import find_suite
 
@@ -27,18 +29,21 @@ def write_splits(home: Path, word: str, seed: int | None, out: Path) -> dict[str
         raise ConfigError(f"{suite}: the splits of seed {own} were not made; run the suite, or name another seed")
     folder = home / done[-1].folder
     splits = {name: read_items(folder / f"{name}.jsonl") for name in SPLITS if (folder / f"{name}.jsonl").is_file()}
+    verifiers = {own.name: own.verifier for own in read_definitions(folder)}
     out.mkdir(parents=True, exist_ok=True)
     for name, items in splits.items():
-        lines = [json.dumps(_row(item), ensure_ascii=False) for item in items]
+        lines = [json.dumps(_row(item, verifiers.get(item.family)), ensure_ascii=False) for item in items]
         (out / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (out / "README.md").write_text(_card(str(suite), own, list(splits)), encoding="utf-8")
     return {name: len(items) for name, items in splits.items()}
 
 
-def _row(item: Item) -> dict[str, str | None]:
-    """`answer` is the right answer as text, None where there is none; `target` what it is graded against, as JSON."""
-    family = get(item.family)
-    answer = None if item.target is None else family.gold(item)
+def _row(item: Item, verifier: Verifier | None) -> dict[str, str | None]:
+    """`answer` is the right answer as text, None where there is none, as where a row says only what one looks like (its
+    own pattern, say); `target` what it is graded against, as JSON. verifier: that of a row of a user.
+    """
+    answered = item.target is not None if verifier is None else verifier.has_gold(item.target)
+    answer = get(item.family).gold(item) if answered else None
     target = json.dumps(item.target, ensure_ascii=False)
     return {"prompt": item.prompt, "answer": answer, "target": target, "family": item.family, "depth": item.depth}
 
@@ -49,5 +54,6 @@ def _card(suite: str, seed: int, splits: list[str]) -> str:
     return (
         f"---\nconfigs:\n  - config_name: default\n    data_files:\n{files}---\n\n"
         f"The splits of {suite}, run seed {seed}. No prompt is in two of them.\n\n"
-        "`answer` is the right answer as text, `target` what answers are graded against, as JSON.\n"
+        "`answer` is the right answer as text, null where a row has none. `target` is what answers are graded against, "
+        "as JSON.\n"
     )

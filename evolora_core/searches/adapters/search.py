@@ -35,5 +35,8 @@ SEARCH = Search(
     sections="evolora_core.searches.adapters.pack.sections",
     arms=ARMS,
     generations="generation_summary",
+    page="evolora_core.searches.adapters.scope.page",
+    calibration=("datasets", "holdouts", "price", "tune", "calibrate"),
+    calibrated="calibration_found",
     estimator="evolora_core.searches.adapters.arms.estimating",
 )

@@ -1,19 +1,21 @@
 """Trials of settings: what one may spend, and which of those that tuning tried is the best."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 
-def best_trials(answered: Iterable[tuple[str, int, float]]) -> dict[str, int]:
+def best_trials(answered: Iterable[tuple[str, int, float | None]]) -> dict[str, int]:
     """The trial of each arm with the highest mean accuracy over the tuning seeds; a tie goes to the earlier trial.
 
-    `answered` has (arm, trial, accuracy on a seed) in any order.
+    `answered` has (arm, trial, accuracy on a seed) in any order; None or NaN for a trial that could not be run, which
+    loses to all that could.
     """
     accuracies: dict[tuple[str, int], list[float]] = defaultdict(list)
     for arm, trial, accuracy in answered:
-        accuracies[arm, trial].append(accuracy)
+        accuracies[arm, trial].append(-math.inf if accuracy is None or math.isnan(accuracy) else accuracy)
     # Rounded, since (0.1 + 0.2) / 2 is not (0 + 0.3) / 2 in floats; accuracies are shares of fewer items than 1e9.
     by_merit = sorted(accuracies, key=lambda own: (round(fmean(accuracies[own]), 12), -own[1]))
     return dict(by_merit)  # the last of an arm, which is its best, stays

@@ -39,4 +39,7 @@ SEARCH = Search(
         **{name: Arm(name, MEASURE) for name in KNOWN},
         **{name: Arm(name, SEARCHING) for name in SEARCHES},
     },
+    estimator="evolora_core.searches.attention.estimating",
+    calibration=("corpus", "rates"),
+    calibrated="attention_calibration",
 )

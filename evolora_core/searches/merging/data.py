@@ -1,5 +1,6 @@
 """The four splits of a merge suite: equal numbers of each domain, no prompt twice, nothing reserved in `train`."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from evolora_core.engine.rng import stream
@@ -7,29 +8,50 @@ from evolora_core.errors import DataError
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical, reserved
 from evolora_core.language.families.registry import get as get_family
+from evolora_core.language.tasks.cutting import take
+from evolora_core.language.tasks.pools import Pool
 from evolora_core.searches.merging.settings import SPLITS, DataSettings, Domain
 
 _DRAWS_PER_ITEM = 400  # a tenth of the prompts is reserved, and a small cell repeats itself
 Splits = dict[str, dict[str, list[Item]]]  # split -> domain -> items
+Cell = tuple[str, str]  # family, depth
 
 
-def draw_splits(domains: Mapping[str, Domain], data: DataSettings, seed: int) -> Splits:
+def draw_splits(
+    domains: Mapping[str, Domain], data: DataSettings, seed: int, pools: Mapping[str, Pool] | None = None
+) -> Splits:
     """The items of each split by domain. The families and depths of a domain take turns.
 
-    `train` has none of the prompts that are reserved for evaluation, the other splits have only those: what a base was
-    pretrained on is in none of them. DataError where a cell has too few items.
+    Of drawn families `train` has none of the prompts that are reserved for evaluation, the other splits have only
+    those: what a base was pretrained on is in none of them. `pools` are the rows of a user's tasks by name; they are
+    cut as `language/tasks/cutting.py` says. DataError where a cell has too few items.
     """
+    wanted = {split: {name: _shares(own, getattr(data, split)) for name, own in domains.items()} for split in SPLITS}
+    asked = {split: sum((Counter(own) for own in wanted[split].values()), Counter()) for split in SPLITS}
     seen: set[str] = set()
-    return {
-        split: {name: _draw(split, name, domain, getattr(data, split), seed, seen) for name, domain in domains.items()}
-        for split in SPLITS
-    }
+    found: Splits = {}
+    for split in SPLITS:
+        found[split] = {name: [] for name in domains}
+        for name, cells in wanted[split].items():
+            for cell, count in cells.items():
+                pool = (pools or {}).get(cell[0])
+                if pool is None:
+                    items = _draw(split, name, cell, count, seed, seen)
+                else:
+                    held_out = sum(asked[other][cell] for other in SPLITS if other != "train")
+                    sides = (asked["train"][cell], held_out)
+                    items = take(pool, split, *cell, count, seed, seen, *sides, f"data.{split}")
+                found[split][name] += items
+    return found
 
 
-def cells(domain: Domain) -> list[tuple[str, str]]:
-    """The (family, depth) cells of a domain."""
-    families = [get_family(name) for name in domain.families]
-    return [(family.name, depth) for family in families for depth in domain.depths if depth in family.depths]
+def _shares(domain: Domain, wanted: int) -> dict[Cell, int]:
+    """How many of a split's items are of each cell of a domain; the first cells take the remainder."""
+    cells: list[Cell] = []
+    for family in map(get_family, domain.families):
+        known = family.depths if family.rows else [depth for depth in domain.depths if depth in family.depths]
+        cells += [(family.name, depth) for depth in known]
+    return {cell: wanted // len(cells) + (place < wanted % len(cells)) for place, cell in enumerate(cells)}
 
 
 def by_name(splits: Splits) -> dict[str, list[Item]]:
@@ -37,27 +59,23 @@ def by_name(splits: Splits) -> dict[str, list[Item]]:
     return {split: [item for items in own.values() for item in items] for split, own in splits.items()}
 
 
-def _draw(split: str, name: str, domain: Domain, wanted: int, seed: int, seen: set[str]) -> list[Item]:
+def _draw(split: str, name: str, cell: Cell, wanted: int, seed: int, seen: set[str]) -> list[Item]:
+    """`wanted` drawn items of a cell of a domain; their prompts are added to `seen`."""
+    family, depth = get_family(cell[0]), cell[1]
+    rng = stream(seed, 0, 0, f"merge.{split}", name, *cell)
     found: list[Item] = []
-    known = cells(domain)
-    for place, (family_name, depth) in enumerate(known):
-        family = get_family(family_name)
-        share = wanted // len(known) + (place < wanted % len(known))
-        rng = stream(seed, 0, 0, f"merge.{split}", name, family_name, depth)
-        drawn = 0
-        for _ in range(1000 + _DRAWS_PER_ITEM * share):
-            if drawn == share:
-                break
-            item = family.make(rng, depth)
-            prompt = canonical(item.prompt)
-            if prompt not in seen and reserved(prompt) == (split != "train"):
-                seen.add(prompt)
-                found.append(item)
-                drawn += 1
-        if drawn < share:
-            raise DataError(
-                f"{split}: cell {family_name}:{depth} has only {drawn} of {share} items; lower data.{split}"
-            )
+    for _ in range(1000 + _DRAWS_PER_ITEM * wanted):
+        if len(found) == wanted:
+            break
+        item = family.make(rng, depth)
+        prompt = canonical(item.prompt)
+        if prompt not in seen and reserved(prompt) == (split != "train"):
+            seen.add(prompt)
+            found.append(item)
+    if len(found) < wanted:
+        raise DataError(
+            f"{split}: cell {family.name}:{depth} has only {len(found)} of {wanted} items; lower data.{split}"
+        )
     return found
 
 

@@ -1,14 +1,18 @@
 """A merge suite: conditions × seeds over the models of one base, ending in one paper pack."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 from evolora_core.errors import ConfigError
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.registry import get as get_family
+from evolora_core.language.families.registry import modules_of
 from evolora_core.language.hosts.pretrain_config import pretrain_config
+from evolora_core.language.tasks.own import enter_tasks
+from evolora_core.language.tasks.settings import TaskConfig, check_named, own_families
 from evolora_core.searches.base import Experiment
 from evolora_core.searches.merging.names import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
 from evolora_core.searches.merging.settings import Budget, DataSettings, Domain, FineTuning, Gradients, Landscape, Law
@@ -66,6 +70,9 @@ class MergeExperiment(Experiment):
         description="conditions that the suite compares: controls, strategies, parent-NAME, and those of `arms`",
     )
     arms: dict[Name, ArmConfig] = Field({}, description="conditions of your own, by name")
+    tasks: list[TaskConfig] = Field(
+        [], max_length=100, json_schema_extra=LATER, description="families of your own, which `domains` may name"
+    )
     domains: dict[Name, Domain] = Field(
         min_length=1, max_length=16, description="what the merged model has to know, by name"
     )
@@ -88,6 +95,20 @@ class MergeExperiment(Experiment):
     def parents(self) -> list[str]:
         """Names of the models that are merged."""
         return list(self.models or self.domains)
+
+    @property
+    def _used(self) -> set[str]:
+        return {family for domain in self.domains.values() for family in domain.families}
+
+    @property
+    def own_families(self) -> list[TaskConfig]:
+        """The tasks of a user, one for each family."""
+        return own_families(self.tasks, self._used)
+
+    def modules_of(self, domains: Mapping[str, Domain]) -> list[str]:
+        """The modules of all families of some domains, tasks of a user among them, for the identity of a stage."""
+        families = {family for domain in domains.values() for family in domain.families}
+        return modules_of(families, [task.name for task in self.own_families])
 
     def kind(self, condition: str) -> Kind:
         """What a condition is at bottom."""
@@ -141,6 +162,11 @@ class MergeExperiment(Experiment):
         return self
 
     @model_validator(mode="after")
+    def _own_tasks(self) -> "MergeExperiment":
+        check_named(self.tasks, self._used, "domain")
+        return self
+
+    @model_validator(mode="after")
     def _compares(self) -> "MergeExperiment":
         declared: set[tuple[str, str]] = set()
         for pair in self.evaluation.comparisons:
@@ -157,16 +183,25 @@ class MergeExperiment(Experiment):
 
 
 def check(config: MergeExperiment) -> None:
-    """Refuse families that do not exist or have none of the depths, and a base that nothing says how to train. Raises
-    ConfigError.
+    """Refuse families that do not exist or have none of the depths, tasks of a user in which something is wrong, and a
+    base that nothing says how to train. Raises ConfigError.
     """
+    if unlabelled := enter_tasks(config.own_families):
+        raise ConfigError(
+            f"tasks: {min(unlabelled)!r} has rows without a right answer, and a merge suite trains specialists and "
+            "measures candidates by it; name a column with answers, or take those rows out"
+        )
     if config.pretrain or config.law:
         pretrain_config(config.host)
     for name, domain in config.domains.items():
+        named: list[str] = []
         for word in domain.families:
             try:
                 family = get_family(word)
             except ConfigError as error:
                 raise ConfigError(f"domains.{name}.families: {error}") from error
-            if not set(domain.depths) & set(family.depths):
+            if family.name in named:
+                raise ConfigError(f"domains.{name}.families: {word!r} stands twice; keep one")
+            named.append(family.name)
+            if not family.rows and not set(domain.depths) & set(family.depths):
                 raise ConfigError(f"domains.{name}.depths: {word!r} has {', '.join(family.depths)}")

@@ -41,4 +41,7 @@ SEARCH = Search(
     },
     exporter="evolora_core.searches.merging.exporting",
     generations="merge_generation",
+    estimator="evolora_core.searches.merging.estimating",
+    calibration=("datasets", "base", "parent"),
+    calibrated="merge_calibration",
 )

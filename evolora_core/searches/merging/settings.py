@@ -14,7 +14,10 @@ class Domain(Strict):
 
     families: list[str] = Field(min_length=1, max_length=20, description="families whose items ask for it")
     depths: list[Literal["short", "medium", "long"]] = Field(
-        ["short"], min_length=1, max_length=3, description="sizes of the items"
+        ["short"],
+        min_length=1,
+        max_length=3,
+        description="sizes of the items; rows of your own have those of their column",
     )
     weight: float = Field(0.25, ge=0, le=1000, description="weight in the score, relative to the other domains'")
 

@@ -12,11 +12,10 @@ import torch
 
 from evolora_core.engine.rng import stream
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import gold
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.progress import bars_on_terminals_only
-from evolora_core.searches.merging.judging.scoring import batches, logits
+from evolora_core.searches.merging.judging.scoring import batches, encoded, logits
 
 CLIP = 1.0
 WARMUP = 0.1
@@ -46,10 +45,10 @@ def fine_tune(
     after: Callable[[int], None] | None = None,
 ) -> Spent:
     """Train all weights of `model`, in place, on the answers of `items`. `weights` are those of the items in the loss,
-    all equal by default; `after(step)` is called when a step, counted from 1, is done.
+    all equal by default; `after(step)` is called when a step, counted from 1, is done. DataError for an item that is
+    too long.
     """
-    prompts = host.encode_prompts([item.prompt for item in items])
-    answers = host.encode_answers([gold(item) for item in items])
+    prompts, answers = encoded(host, items)
     shares = [1.0] * len(items) if weights is None else list(weights)
     cost = FlopModel.from_model(model)
     model.requires_grad_(True).train()

@@ -18,6 +18,12 @@ FROM evaluated AS e
 GROUP BY e.suite, e.seed
 HAVING count(*) = (SELECT count(*) FROM expected AS x WHERE x.suite = e.suite);
 
+-- Conditions that could not be run with a seed, since their budget pays for no step. They have no answers, and the seed is
+-- complete without them.
+CREATE OR REPLACE VIEW not_run AS
+SELECT suite, run_id, condition, seed, json_extract_string(manifest, '$.summary.not_run') AS reason
+FROM data.stages WHERE stage = 'evaluate' AND json_extract_string(manifest, '$.summary.not_run') IS NOT NULL;
+
 -- Wilson score intervals, z = 1.959963984540054. An item whose answer never came (too long) is in it, as wrong.
 CREATE OR REPLACE MACRO wilson_lo(k, n) AS CASE WHEN n = 0 OR k = 0 THEN 0.0 ELSE
     (k / n + 1.920729410347062 / n - 1.959963984540054 * sqrt(k / n * (1 - k / n) / n + 0.960364705173531 / (n * n)))
@@ -86,6 +92,14 @@ CREATE OR REPLACE VIEW evaluations AS FROM data.evaluations;
 CREATE OR REPLACE VIEW accuracies AS FROM data.accuracies;
 CREATE OR REPLACE VIEW comparisons AS FROM data.comparisons;
 CREATE OR REPLACE VIEW benchmarks AS FROM data.benchmarks;
+
+-- What can be compared over time and machines: of rows with two sides, the ratio, and that of the same measure with the same
+-- settings (`note`) the time before. change: by how much the ratio grew since, NULL the first time.
+CREATE OR REPLACE VIEW benchmark_history AS
+SELECT bench, note, measure, measured, ratio, lag(ratio) OVER same AS before, ratio / lag(ratio) OVER same - 1 AS change,
+    unit, cores, processor, torch, version, code
+FROM data.benchmarks WHERE ratio IS NOT NULL
+WINDOW same AS (PARTITION BY bench, note, measure ORDER BY measured);
 
 -- Of searches that measure whole genomes: a candidate that failed has a NULL score.
 CREATE OR REPLACE VIEW candidate AS

@@ -145,7 +145,7 @@ def test_no_seed_trains_on_what_another_holds_out(count: int, train: int, held: 
         seen: set[str] = set()
         try:
             for split, wanted in (("train", train), ("selection", held), ("holdout_id", held)):
-                found = take(own, split, "own", ALIKE, wanted, seed, seen, train, 2 * held)
+                found = take(own, split, "own", ALIKE, wanted, seed, seen, train, 2 * held, "data.own")
                 assert len({item.prompt for item in found}) == wanted
                 (trained if split == "train" else asked).update(canonical(item.prompt) for item in found)
         except DataError as error:
@@ -158,10 +158,10 @@ def test_no_seed_trains_on_what_another_holds_out(count: int, train: int, held: 
 def test_all_rows_can_be_used_and_one_more_is_missed() -> None:
     seen: set[str] = set()
     for split, wanted in (("train", 60), ("selection", 20), ("holdout_id", 20)):
-        assert len(take(pool(100), split, "own", ALIKE, wanted, 3, seen, 60, 40)) == wanted
+        assert len(take(pool(100), split, "own", ALIKE, wanted, 3, seen, 60, 40, "data.own")) == wanted
     with pytest.raises(
         DataError, match=r"selection: task own has 40 of 44 items; 4 are missing: bring more rows, or lower"
     ):
-        take(pool(100), "selection", "own", ALIKE, 44, 3, set(), 60, 40)
-    with pytest.raises(DataError, match=r"train: task own has 60 of 61 items; 1 is missing: .* data.train_items"):
-        take(pool(100), "train", "own", ALIKE, 61, 3, set(), 60, 40)
+        take(pool(100), "selection", "own", ALIKE, 44, 3, set(), 60, 40, "data.own")
+    with pytest.raises(DataError, match=r"train: task own has 60 of 61 items; 1 is missing: .* data.own"):
+        take(pool(100), "train", "own", ALIKE, 61, 3, set(), 60, 40, "data.own")

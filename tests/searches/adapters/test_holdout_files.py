@@ -129,3 +129,49 @@ def test_a_fault_is_one_line_that_names_key_file_and_mend(tmp_path: Path) -> Non
     path.write_text(path.read_text(encoding="utf-8") + json.dumps(row) + "\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"^evaluation.holdouts: .*mine.jsonl:4: family: unknown family 'mahts': did"):
         read_file(HoldoutFile(file=str(path)))
+
+
+REGEX = str(ROOT / "tests" / "data" / "holdout_regex.jsonl")
+
+
+def test_a_column_makes_several_splits_of_one_file(tmp_path: Path) -> None:
+    """Each has its own items, and what chose them is part of the stage's identity."""
+    files = [
+        {"file": REGEX, "where": {"holdout_type": "operator"}, "split": "operator"},
+        {"file": REGEX, "where": {"holdout_type": None}, "split": "usual"},
+        {"file": REGEX, "split": "mine"},
+    ]
+    pairs = '[{"a": "ecology", "b": "frozen", "split": "usual"}]'
+    changes = [f"evaluation.holdouts={json.dumps(files)}", f"evaluation.comparisons={pairs}"]
+    config = load_suite(ROOT / "configs" / "suites" / "tiny.yaml", changes)
+    suite, data = Suite(config, SuiteId("tiny", "0" * 8)), result("datasets", "d" * 16)
+    asked = holdouts.request(suite, 0, datasets=data)
+    _, out = made(asked, tmp_path, {})
+    sizes = {name: len(read_items(out / f"{name}.jsonl")) for name in ("operator", "usual", "mine")}
+    assert sizes == {"operator": 1, "usual": 6, "mine": 7}
+    assert config.model_validate_json(config.model_dump_json()) == config  # as a worker reads it
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ({"file": REGEX, "where": {"holdout_type": "none"}}, r"has no row with holdout_type 'none'; holdout_type has"),
+        ({"file": REGEX, "split": "train"}, r"'train' cannot name a split: letters, digits, - and _, and none of"),
+        ({"file": REGEX, "where": {}}, r"evaluation.holdouts.0.where"),
+        ({"file": REGEX, "where": {"a": 3}}, r"evaluation.holdouts.0.where.a"),
+    ],
+)  # fmt: skip
+def test_a_faulty_choice_is_one_line(file: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as raised:
+        load_suite(ROOT / "configs" / "suites" / "tiny.yaml", [f"evaluation.holdouts={json.dumps([file])}"])
+    assert "\n" not in str(raised.value)
+
+
+def test_the_regex_suite_asks_every_kind_alone_and_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    config = load_suite("configs/suites/regex.yaml")
+    items = {own.name: [item.task_id for item in read_file(own)] for own in config.evaluation.holdouts}
+    kinds = ["operator", "composition", "semantic_coupling", "surface_form"]
+    assert list(items) == [*kinds, "unseen"] and sum((items[kind] for kind in kinds), []) == items["unseen"]
+    asked = {item.family for own in config.evaluation.holdouts for item in read_file(own)}
+    assert asked == set(config.data.train_families) and len(asked) == 6

@@ -1,15 +1,23 @@
 """What every stage that trains an arm of an adapter search is given."""
 
-from typing import TYPE_CHECKING, Any, Self
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import StageRequest, StageResult, Suite, stage_request
+from evolora_core.engine.stage import Made, NotRun, StageRequest, StageResult, Suite, stage_request
 from evolora_core.engine.strict import Strict
+from evolora_core.errors import Unaffordable
 from evolora_core.language.decoding import DecodingConfig
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+log = logging.getLogger(__name__)
+
+Facts = TypeVar("Facts", bound=BaseModel)
 
 
 class Training(Strict):
@@ -51,6 +59,15 @@ def chosen_trial(suite: "Suite[SuiteConfig]", arm: str, choice: StageResult | No
 def budget_from(suite: "Suite[SuiteConfig]", arm: str, budget: StageResult) -> int:
     """FLOPs that an arm may spend, relative to those of the stage `budget`."""
     return round(suite.config.budget(arm) * budget.flops)
+
+
+def if_affordable(train: Callable[[], Made[Facts]]) -> Made[Facts] | Made[NotRun]:
+    """What `train` makes; where its budget pays for no step, the reason, and nothing was spent."""
+    try:
+        return train()
+    except Unaffordable as error:
+        log.warning("not run: %s", error)
+        return Made(0, NotRun(not_run=str(error)))
 
 
 def training_request(

@@ -14,7 +14,6 @@ from evolora_core.engine.progress import Progress
 from evolora_core.engine.stage import JUDGED, Step, Suite
 from evolora_core.engine.tables import write_table
 from evolora_core.language.flops import FlopModel
-from evolora_core.language.splits import HOLDOUTS
 from evolora_core.searches.adapters.arms.evolved import Evolution
 from evolora_core.searches.adapters.arms.sft import SftTrained, SftTraining
 from evolora_core.searches.adapters.arms.short_runs import Bench, ShortRun, generations, set_up, sizes, train_shortly
@@ -24,6 +23,16 @@ from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.trials import Spent, trial_budget
 from evolora_core.searches.estimating import Expected
 
+LEAVES_OUT = (
+    "An evaluation counts as if every adapter proved better than the host, and a trial as if it had the settings of "
+    "its arm's first one. Left out: what the routers `learned` and `reselected` ask at the end."
+)
+
+
+def hosts(config: SuiteConfig) -> list[str]:
+    """The models that have to be on this machine."""
+    return [config.host]
+
 
 def estimate(suite: Suite[SuiteConfig], steps: Sequence[Step], report: Progress) -> dict[str, Expected]:
     """What each step takes, by name. StageError where nothing could be learned, as a run would say."""
@@ -32,15 +41,15 @@ def estimate(suite: Suite[SuiteConfig], steps: Sequence[Step], report: Progress)
         bench = set_up(suite, Path(folder))
         answers = _answers(bench)
         runs: dict[str, ShortRun] = {}
-        by_settings: dict[str, ShortRun] = {}  # conditions that differ in rates or budget alone take equally long
+        alike: dict[str, ShortRun] = {}  # conditions that differ in rates or budget alone take equally long
         lead = config.budget_of
         for number, condition in enumerate(sorted(config.trained, key=lambda own: own != lead)):
             report(number, len(config.trained), condition)
-            budget = None if condition == lead else round(runs[lead].trained + bench.prices.spent)
             key = _key(config, condition)
-            if budget is None or key not in by_settings:
-                by_settings[key] = train_shortly(bench, condition, budget)
-            runs[condition] = by_settings[key]
+            if key not in alike:
+                budget = round(runs[lead].trained + bench.prices.spent) if runs else None
+                alike[key] = train_shortly(bench, condition, budget)
+            runs[condition] = alike[key]
         report(1, 1)
         foretold = Foretold(bench, runs, answers)
         return {step.name: foretold.of(step) for step in steps}
@@ -63,10 +72,10 @@ class Answers:
 
 
 def _answers(bench: Bench) -> Answers:
-    """Evaluate the bare host on a few items of each holdout."""
+    """Evaluate the bare host on a few items of each split that is judged at the end."""
     folder = bench.folder / "answers"
     folder.mkdir()
-    few = {split: bench.few[split] for split in HOLDOUTS}
+    few = {split: bench.few[split] for split in bench.judged}
     found = evaluate_condition(
         bench.host, "bare", few, None, [], None, foreign=folder, decoding=bench.suite.config.decoding,
         progress=lambda *_: None, answered=folder / "answered",
@@ -168,18 +177,18 @@ class Foretold:
         return replace(made, flops=made.flops + judged, seconds=made.seconds + judged * self.answers.pace)
 
     def evaluation(self, condition: str) -> Expected:
-        """The holdouts under every router, if every adapter proves better than the host: else the host answers for it,
-        and what two routers ask of the same one is asked once.
+        """The holdouts and holdout files under every router, if every adapter proves better than the host: else the
+        host answers for it, and what two routers ask of the same one is asked once.
         """
-        rows = sum(len(self.bench.items[split]) for split in HOLDOUTS)
+        rows = sum(len(self.bench.items[split]) for split in self.bench.judged)
         if condition not in self.runs:
-            flops = sum(self._asked(split) for split in HOLDOUTS)
+            flops = sum(self._asked(split) for split in self.bench.judged)
             return Expected(flops, flops * self.answers.pace, rows * self.answers.row)
         asked, dear = self.config.evaluation, self.dearness(condition)
         routed, alone = bool({*asked.routings} - {"single"}), "single" in asked.routings
         many = self.config.kind(condition).peopled or getattr(self.config.settings(condition), "specialists", False)
         own = self._asked("holdout_id") * dear * (routed + alone if many else 1)
-        foreign = sum(self._asked(split) for split in HOLDOUTS[1:]) * (routed + dear * alone)
+        foreign = sum(self._asked(split) for split in self.bench.judged[1:]) * (routed + dear * alone)
         others = len({*asked.strengths} - {1.0})
         scaled = sum(
             min(1.0, asked.frontier_items / len(self.bench.items[split])) * self._asked(split)

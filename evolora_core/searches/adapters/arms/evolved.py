@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.searches.adapters.arms.base import Training, budget_from, chosen_trial, common
+from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.searches.adapters.arms.base import Training, budget_from, chosen_trial, common, if_affordable
 from evolora_core.searches.adapters.ecology.regimes.names import REGIMES
 from evolora_core.searches.adapters.ecology.rules.names import RULES
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
@@ -182,13 +182,13 @@ def calibrate(work: Work[Evolution]) -> Made[Calibrated]:
     )
 
 
-def evolve(work: Work[Evolution]) -> Made[Ended]:
+def evolve(work: Work[Evolution]) -> Made[Ended] | Made[NotRun]:
     """Leaves population, routes and the tables of an evolution. It goes on from a shorter run's last commit if there is
     one, else from its calibration's.
     """
     if not (work.folder / "checkpoints").exists() and (earlier := _earlier(work)):
         shutil.copytree(earlier / "checkpoints", work.folder / "checkpoints")
-    return train(work, work.folder)
+    return if_affordable(lambda: train(work, work.folder))
 
 
 def train(work: Work[Evolution], folder: Path) -> Made[Ended]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work
+from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work
 from evolora_core.searches.adapters.arms.base import (
     Training,
     budget_from,
     chosen_trial,
     common,
+    if_affordable,
     training_request,
 )
 from evolora_core.searches.adapters.settings.grpo import GrpoSettings
@@ -57,9 +58,9 @@ def request(
     return training_request(suite, "grpo", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
 
 
-def make(work: Work[GrpoTraining]) -> Made[GrpoTrained]:
+def make(work: Work[GrpoTraining]) -> Made[GrpoTrained] | Made[NotRun]:
     """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `grpo_steps` and `compute`."""
-    return train(work, work.folder)
+    return if_affordable(lambda: train(work, work.folder))
 
 
 def train(work: Work[GrpoTraining], folder: Path) -> Made[GrpoTrained]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work
+from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work
 from evolora_core.searches.adapters.arms.base import (
     Training,
     budget_from,
     chosen_trial,
     common,
+    if_affordable,
     training_request,
 )
 from evolora_core.searches.adapters.settings.sft import SftSettings
@@ -59,11 +60,11 @@ def request(
     return training_request(suite, "sft", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
 
 
-def make(work: Work[SftTraining]) -> Made[SftTrained]:
+def make(work: Work[SftTraining]) -> Made[SftTrained] | Made[NotRun]:
     """Leaves an adapter in PEFT's format for everything or for each family, candidates.json, routes, and the tables
     `sft_steps` and `compute`.
     """
-    return train(work, work.folder)
+    return if_affordable(lambda: train(work, work.folder))
 
 
 def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:

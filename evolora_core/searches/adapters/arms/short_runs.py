@@ -21,7 +21,7 @@ from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item, cells_of
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.kept import stage_host
-from evolora_core.language.splits import SPLITS
+from evolora_core.language.splits import HOLDOUTS, SPLITS
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.lora.answering.pricing import Prices, price
@@ -29,9 +29,10 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.arms.base import Training
 from evolora_core.searches.adapters.arms.evolved import Evolution
 from evolora_core.searches.adapters.arms.registry import TRAINED
+from evolora_core.searches.adapters.evaluation.holdout_files import digest_of, read_file
 from evolora_core.searches.adapters.experiment import SuiteConfig
-from evolora_core.searches.adapters.stages import datasets
-from evolora_core.searches.estimating import Expected
+from evolora_core.searches.adapters.stages import datasets, holdouts
+from evolora_core.searches.estimating import Expected, bytes_of
 
 SECONDS = 2.0  # that the answers of a measurement may take, about
 GENERATIONS = 2
@@ -54,6 +55,11 @@ class Bench:
     prices: Prices
     datasets: Expected
     price: Expected
+
+    @property
+    def judged(self) -> list[str]:
+        """The splits that are looked at once, at the end: the holdouts, and those of holdout files."""
+        return [*HOLDOUTS, *(own.name for own in self.suite.config.evaluation.holdouts)]
 
     def work(self, config: Any, name: str) -> Work[Any]:
         """For the body of a stage."""
@@ -107,8 +113,9 @@ def set_up(suite: Suite[SuiteConfig], folder: Path) -> Bench:
     started = time.perf_counter()
     work: Work[Any] = Work(request.config, {}, suite.host, seed, {}, {}, whole, [], _silent)
     datasets.make(work)
-    made = Expected(0, time.perf_counter() - started, sum(sizes(whole)))
+    made = Expected(0, time.perf_counter() - started, bytes_of(whole))
     items = {name: read_items(path) for name in SPLITS if (path := whole / f"{name}.jsonl").exists()}
+    items |= _further(suite, seed, whole, folder / "holdouts")
     host = stage_host(work)
 
     asked = items["train"][:FEWEST]
@@ -122,6 +129,16 @@ def set_up(suite: Suite[SuiteConfig], folder: Path) -> Bench:
     (folder / "prices").mkdir()
     prices.save(folder / "prices" / "calibration.json")
     return Bench(suite, folder, host, items, few, prices, made, expected)
+
+
+def _further(suite: Suite[SuiteConfig], seed: int, whole: Path, folder: Path) -> dict[str, list[Item]]:
+    """The items of the holdout files that a seed is asked, by split."""
+    folder.mkdir()
+    files = suite.config.evaluation.holdouts
+    asked = holdouts.Files(files=files, digests=[digest_of(read_file(own)) for own in files])
+    if files:
+        holdouts.make(Work(asked, {}, suite.host, seed, {"datasets": whole}, {}, folder, [], _silent))
+    return {own.name: read_items(folder / f"{own.name}.jsonl") for own in files}
 
 
 def speed(host: Host, items: list[Item], config: SuiteConfig) -> float:

@@ -18,7 +18,7 @@ from evolora_core.engine import artifacts, commits
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached, span
 from evolora_core.engine.progress import Progress
-from evolora_core.errors import StageError
+from evolora_core.errors import Unaffordable
 from evolora_core.lora.population.saved import save_population
 from evolora_core.searches.adapters.ecology.checkpoint import load_state, save_state
 from evolora_core.searches.adapters.ecology.events import Row, write_tables
@@ -53,7 +53,7 @@ class Evolved:
 def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime, folder: Path) -> Run:
     """Found a population, or resume it from the commits in `folder`. What the choice of routes will cost is set aside.
 
-    Raises StageError if that, and the pricing, leave nothing of the budget for a generation.
+    Raises Unaffordable if that, and the pricing, leave nothing of the budget for a generation.
     """
     if regime.needs_budget and horizon.budget_flops is None:
         raise ValueError(f"evolve: {regime.word} needs the FLOPs that it may spend")
@@ -66,7 +66,7 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
         log.info("resumed at generation %d", state.generation)
     run = Run(task, config, horizon, regime, rule(config.plasticity.rule), state, folder)
     if state.generation == 0 and phase_over(run):
-        raise StageError(
+        raise Unaffordable(
             f"{regime.word}: the budget does not pay for a generation{' of each family' if horizon.arrivals else ''}: "
             f"{horizon.budget_flops:.3g} FLOPs remain beside the choice of routes, and calibration took "
             f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"

@@ -14,9 +14,9 @@ from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
 
 
 def read_file(own: HoldoutFile) -> list[Item]:
-    """All of its items. ConfigError where something is wrong with one, or more are asked for than there are."""
+    """The items that may be asked. ConfigError where a row is faulty, or more are asked for than there are."""
     try:
-        items = read_holdout(Path(own.file))
+        items = read_holdout(Path(own.file), own.where or {})
     except DataError as error:
         raise ConfigError(f"evaluation.holdouts: {error}") from None
     if own.items is not None and own.items > len(items):

@@ -119,9 +119,9 @@ def places(pack: Path) -> pd.DataFrame:
             read_text(pack / name)  # an ordinary file of bounded size, in UTF-8
         # An empty note is no missing one, and a regime called `8` is no number.
         found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str})
-        flops = pd.read_csv(pack / "paper_table.csv").set_index("condition")["total_flops"]
+        means = pd.read_csv(pack / "paper_table.csv").set_index("condition")
         withdrawn = _withdrawn(pack)
-        rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, flops, question)]
+        rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, means, question)]
         for row in rows:
             if row["verdict"] != UNDECIDED and (reason := withdrawn.get((row["evolved"], row["rival"]))):
                 row |= {"verdict": WITHDRAWN, "note": reason}
@@ -131,8 +131,11 @@ def places(pack: Path) -> pd.DataFrame:
     return pd.DataFrame(named, columns=COLUMNS)
 
 
-def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series, question: Question) -> list[dict[str, Any]]:
-    """The rows of one pack for one question, without suite and host."""
+def _rows(config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, question: Question) -> list[dict[str, Any]]:
+    """The rows of one pack for one question, without suite and host. What was declared of a condition that was not run
+    is in none.
+    """
+    flops, not_run = means["total_flops"], means.index[means["seeds"] == 0]
     arms = config.get("arms", {})
     kinds = {condition: arms.get(condition, {}).get("like", condition) for condition in config["conditions"]}
     by_key = {(r["split"], r["a"], r["b"], r["routing"]): r for r in found.to_dict("records")}
@@ -140,6 +143,8 @@ def _rows(config: dict[str, Any], found: pd.DataFrame, flops: pd.Series, questio
     for pair in config["evaluation"]["comparisons"]:
         key = pair["split"], pair["a"], pair["b"], pair.get("routing") or "headline"
         if {kinds[pair["a"]], kinds[pair["b"]]} != {"ecology", question.rival}:
+            continue
+        if key not in by_key and {pair["a"], pair["b"]} & {*not_run}:
             continue
         row = by_key[key]
         reversed_ = kinds[pair["a"]] == question.rival

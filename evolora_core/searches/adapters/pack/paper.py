@@ -11,10 +11,39 @@ from evolora_core.report import comparisons, takeaways
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
 
+_NOT_RUN = """
+    SELECT condition, string_agg(seed, ', ' ORDER BY seed) AS not_run, arg_min(reason, seed) AS reason
+    FROM not_run JOIN complete_seeds USING (suite, seed) JOIN suites USING (suite) WHERE suite = $suite
+    GROUP BY condition, conditions ORDER BY list_position(conditions, condition)
+"""
+
 
 def paper_rows(stored: StoredSuite) -> pd.DataFrame:
-    """One row per condition, means over the complete seeds."""
-    return stored.frame("FROM paper_table WHERE suite = $suite")
+    """One row per condition, means over the complete seeds. Where a condition was not run, there is a column more:
+    `not_run`, the seeds with which it was not ("": it was with all).
+    """
+    rows, absent = stored.frame("FROM paper_table WHERE suite = $suite"), not_run_rows(stored)
+    if absent.empty:
+        return rows
+    rows = rows.merge(absent[["condition", "not_run"]], how="left", on="condition")
+    return rows.assign(not_run=rows["not_run"].astype(object).where(rows["not_run"].notna(), ""))
+
+
+def not_run_rows(stored: StoredSuite) -> pd.DataFrame:
+    """One row for each condition whose budget pays for no step: `not_run`, with which seeds, and the reason of the
+    first.
+    """
+    return stored.frame(_NOT_RUN)
+
+
+def not_run_table(suite: str, data: pd.DataFrame) -> Table:
+    """What was not run, and why."""
+    columns = [
+        Column("condition", lambda r: r["condition"], left=True),
+        Column("seeds", lambda r: r["not_run"], left=True),
+        Column("reason", lambda r: r["reason"], left=True),
+    ]
+    return Table("not_run", f"{suite}: not run, as the budget pays for no step", data, columns)
 
 
 def paper_table(suite: str, data: pd.DataFrame) -> Table:
@@ -25,6 +54,8 @@ def paper_table(suite: str, data: pd.DataFrame) -> Table:
         *(Column(f"{title} %", _interval(split)) for split, title in TITLES.items()),
         Column("total FLOPs", number("total_flops", "{:.3g}")),
     ]
+    if "not_run" in data:
+        columns.append(Column("", _absence, left=True))
     return Table("paper_table", f"{suite}: accuracy, means over seeds with 95 % intervals", data, columns)
 
 
@@ -64,6 +95,13 @@ def takeaway(row: Mapping[str, Any]) -> str:
     """The sentence about a comparison, and whether an arm of it changed nothing."""
     bare = f" The bare host answers for {row['bare']}." if row.get("bare") else ""
     return takeaways.takeaway(row, "router") + bare
+
+
+def _absence(row: Mapping[str, Any]) -> str:
+    if not row["not_run"]:
+        return ""
+    seeds = f" with seed {row['not_run']}" if row["seeds"] else ""
+    return f"not run{seeds}: budget pays for no step"
 
 
 def _interval(split: str) -> Callable[[dict[str, Any]], str]:

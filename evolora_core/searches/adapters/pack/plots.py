@@ -133,7 +133,8 @@ def lineage(lives: pd.DataFrame) -> Figure:
         place = {organelle: i for i, organelle in enumerate(order["organelle"])}
         figure = Figure(figsize=(7.0, min(9.0, 1.8 + 0.13 * len(place))))
         panel = figure.subplots()
-        ends = order["died"].add(0.9).fillna(generations).to_numpy(dtype=float)  # at the end of the generation
+        died = pd.to_numeric(order["died"])  # in a CSV where nobody died, nothing says that these are numbers
+        ends = died.add(0.9).fillna(generations).to_numpy(dtype=float)  # at the end of the generation
         # Births of one generation stand side by side, in the order of birth.
         nth = order.groupby("born").cumcount() / order.groupby("born")["organelle"].transform("size")
         at = dict(

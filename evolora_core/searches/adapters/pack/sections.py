@@ -10,15 +10,18 @@ from evolora_core.searches.adapters.pack.attribution import found_frame, found_t
 from evolora_core.searches.adapters.pack.curves import curve_frame, curve_table
 from evolora_core.searches.adapters.pack.holdout_files import holdout_frame, holdout_table
 from evolora_core.searches.adapters.pack.prices import price_frame, price_table
+from evolora_core.searches.adapters.pack.transfer import transfer_frame, transfer_table
 from evolora_core.searches.adapters.pack.tuning import tuning_frame, tuning_table
 
 SECTIONS = Sections(
     tables={
-        "paper_table": PackTable(paper.paper_rows, (paper.paper_table, paper.economy_table)),
+        "paper_table": PackTable(paper.paper_rows, (paper.paper_table, paper.economy_table), texts=("not_run",)),
+        "not_run": PackTable(paper.not_run_rows, (paper.not_run_table,), texts=("not_run", "reason"), optional=True),
         "comparisons": PackTable(paper.comparison_rows, (paper.comparison_table,), texts=("note", "regime", "bare")),
         "by_family": PackTable(breakdowns.family_rows, (breakdowns.family_table,)),
         "holdouts": PackTable(holdout_frame, (holdout_table,), optional=True),
         "by_routing": PackTable(breakdowns.routing_rows, (breakdowns.routing_table,)),
+        "transfer": PackTable(transfer_frame, (transfer_table,), texts=("note",), optional=True),
         "compute": COMPUTE,
         "prices": PackTable(price_frame, (price_table,), optional=True),
         "origins": PackTable(origin_frame, (origin_table,), optional=True),

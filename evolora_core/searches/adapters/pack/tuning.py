@@ -13,7 +13,7 @@ from evolora_core.searches.adapters.trials import best_trials
 # A trial of a run from before `holdout_acc` was judged on the selection split, and chosen by that.
 _TRIALS = """
     SELECT arm AS condition, trial, seed, changes, coalesce(holdout_acc, selection_acc) AS accuracy,
-        if(holdout_acc IS NULL, 'selection', 'holdout_id') AS split, flops
+        if(holdout_acc IS NULL AND selection_acc IS NOT NULL, 'selection', 'holdout_id') AS split, flops
     FROM tuning WHERE suite = $suite ORDER BY ALL
 """
 
@@ -31,16 +31,23 @@ def tuning_frame(stored: StoredSuite) -> pd.DataFrame:
     found = answered.assign(seed="seed_" + answered["seed"].astype(str)).pivot(
         index=key, columns="seed", values="accuracy"
     )
-    found = found.join(answered.groupby(key).agg(accuracy=("accuracy", "mean"), flops=("flops", "sum"))).reset_index()
+    found = found.join(answered.groupby(key).agg(accuracy=("accuracy", _mean), flops=("flops", "sum"))).reset_index()
     order = {condition: place for place, condition in enumerate(stored.config["conditions"])}
     found = found.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
-    found["chosen"] = found["trial"] == found["condition"].map(best)
+    found["chosen"] = (found["trial"] == found["condition"].map(best)) & found["accuracy"].notna()
     found["edge"] = ""
     for _, own in found.groupby("condition"):
         chosen = own.index[own["chosen"]]
+        if chosen.empty:  # no trial could be run
+            continue
         trials = [flat(json.loads(changes)) for changes in own["changes"]]
         found.loc[chosen, "edge"] = edge(trials, flat(json.loads(found.loc[chosen[0], "changes"])))
     return found
+
+
+def _mean(accuracies: "pd.Series[float]") -> float:
+    """NaN where the trial could not be run on one of the seeds."""
+    return float(accuracies.mean(skipna=False))
 
 
 def flat(changes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

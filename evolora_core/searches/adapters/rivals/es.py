@@ -22,7 +22,7 @@ from torch import Tensor
 from evolora_core.engine import artifacts, commits, rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
-from evolora_core.errors import StageError
+from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
@@ -58,14 +58,14 @@ def train_es(
     progress: Progress | None = None,
 ) -> EsResult:
     """Steps until another could overspend `budget_flops`. A killed run goes on from its last commit in `folder/work`;
-    remove it if you want a fresh run. Raises StageError if the budget does not pay for one step.
+    remove it if you want a fresh run. Raises Unaffordable if the budget pays for no step.
     """
     first = _dearest(host, _asked(items, config, seed, 0), config, decoding)
     if first > budget_flops:
-        raise StageError(
-            f"es: the budget of {budget_flops:.3g} FLOPs does not pay for one step of {2 * config.pairs} x "
-            f"{config.items} answers ({first:.3g} FLOPs); raise ecology.generations or ecology.episodes, or lower "
-            "es.pairs or es.items"
+        raise Unaffordable(
+            f"es: the budget of {max(0, budget_flops):.3g} FLOPs, the choice of routes apart, does not pay for one "
+            f"step of {2 * config.pairs} x {config.items} answers ({first:.3g} FLOPs); raise ecology.generations or "
+            "ecology.episodes, or lower es.pairs or es.items"
         )
     base = Population.empty(host, 1, config.rank, scale=config.scale)
     base.init_slot(0, config.rank, rng.stream(seed, 0, 0, "es"))

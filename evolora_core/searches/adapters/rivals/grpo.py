@@ -31,7 +31,7 @@ from evolora_core.engine import artifacts, rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.strict import config_hash
-from evolora_core.errors import DataError, StageError
+from evolora_core.errors import DataError, Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
@@ -100,7 +100,7 @@ def train_grpo(
     """Steps until another could overspend `budget_flops`; the adapter of the last is the result.
 
     A killed run resumes from `folder/work` and ends bit for bit as an undisturbed one. A finished run goes on from its
-    last commit. Remove that folder if you want a fresh run. Raises StageError if the budget does not pay for one step,
+    last commit. Remove that folder if you want a fresh run. Raises Unaffordable if the budget pays for no step,
     DataError if no item fits.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
@@ -162,8 +162,9 @@ def _fit(
     )
     first = int(dearest[groups.chosen(0)].sum())
     if first > budget:
-        raise StageError(
-            f"grpo: the budget of {budget:.3g} FLOPs does not pay for one step of {config.groups} groups of "
+        raise Unaffordable(
+            f"grpo: the budget of {max(0, budget):.3g} FLOPs, the choice of routes apart, does not pay for one step of "
+            f"{config.groups} groups of "
             f"{config.samples} answers ({first:.3g} FLOPs); raise ecology.generations or ecology.episodes, or lower "
             "grpo.groups or grpo.samples"
         )

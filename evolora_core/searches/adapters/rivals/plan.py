@@ -11,7 +11,7 @@ from hashlib import blake2b
 import numpy as np
 
 from evolora_core.engine import rng
-from evolora_core.errors import StageError
+from evolora_core.errors import Unaffordable
 
 SELECTION_SHARE = 0.1  # of the budget, at most, goes to choosing among checkpoints; training gains more from it
 FEWEST_QUESTIONS = 32  # with fewer items a choice is noise, and the last checkpoint the better guess
@@ -68,8 +68,7 @@ def make_plan(
     expected cost of one selection answer, in the order in which the items will be asked; the number of items is cut
     so that `checkpoints` times their cost stays within SELECTION_SHARE of the budget. There is no selection at all
     with a single checkpoint or with fewer than FEWEST_QUESTIONS items. At most `epochs` passes are made, but one step.
-    Raises StageError if not even one step is
-    affordable.
+    Raises Unaffordable if not even one step is.
     """
     questions, reserve = 0, 0
     if question_flops is not None and len(question_flops) and checkpoints > 1:
@@ -99,9 +98,10 @@ def make_plan(
         flops.append(cost)
         total += cost
     if not order:
-        raise StageError(
-            f"sft: the budget of {budget_flops:.3g} FLOPs does not pay for one optimizer step of {batch_rows} rows "
-            f"({cost:.3g} FLOPs); raise ecology.generations or ecology.episodes, or lower sft.batch_rows"
+        raise Unaffordable(
+            f"sft: the budget of {max(0, budget_flops):.3g} FLOPs, the choice of routes apart, does not pay for one "
+            f"optimizer step of {batch_rows} rows ({cost:.3g} FLOPs); raise ecology.generations or ecology.episodes, "
+            "or lower sft.batch_rows"
         )
     steps = len(order)
     keep = sorted({max(1, round(steps * (i + 1) / checkpoints)) for i in range(checkpoints)})

@@ -76,6 +76,26 @@ class SftResult:
     diverged: bool
 
 
+def plan_sft(
+    host: Host, train_items: Sequence[Item], config: SftSettings, *, budget_flops: int, seed: int, asked: Sequence[Item]
+) -> tuple[TrainingRows, Plan]:
+    """The rows to train on, and what the budget buys; `asked` are the selection items in their order. Raises
+    Unaffordable if it buys no step, DataError if no item fits the host.
+    """
+    rows = tokenise(host, train_items)
+    plan = make_plan(
+        row_flops(FlopModel.from_model(host.model), rows.lengths, rows.answers, config.rank, config.kl),
+        rows.lengths,
+        budget_flops=budget_flops,
+        batch_rows=config.batch_rows,
+        checkpoints=config.checkpoints,
+        seed=seed,
+        question_flops=question_costs(host, asked, rank=config.rank),
+        epochs=config.epochs,
+    )
+    return rows, plan
+
+
 def train_sft(
     host: Host,
     train_items: Sequence[Item],
@@ -94,22 +114,12 @@ def train_sft(
     It starts from a fresh adapter, or from the one (PEFT format, same rank) in the folder `start`. With
     `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
     A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended
-    trains nothing anew. Whoever needs neither removes that folder. Raises StageError if the budget buys no step,
-    DataError if no item fits the host.
+    trains nothing anew. Whoever needs neither removes that folder. Raises Unaffordable if the budget buys no
+    step, DataError if no item fits the host.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
-    rows = tokenise(host, train_items)
     asked = interleave(selection_items, seed) if decoding is not None else []
-    plan = make_plan(
-        row_flops(FlopModel.from_model(host.model), rows.lengths, rows.answers, config.rank, config.kl),
-        rows.lengths,
-        budget_flops=budget_flops,
-        batch_rows=config.batch_rows,
-        checkpoints=config.checkpoints,
-        seed=seed,
-        question_flops=question_costs(host, asked, rank=config.rank),
-        epochs=config.epochs,
-    )
+    rows, plan = plan_sft(host, train_items, config, budget_flops=budget_flops, seed=seed, asked=asked)
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     parts = micro_batches(config.batch_rows)

@@ -11,8 +11,9 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import part_of
 from evolora_core.lora.population.candidates import add_candidate, load_candidates, write_candidates
 from evolora_core.lora.population.merge import summed_rank
+from evolora_core.searches.adapters.rivals.checkpoints import interleave
 from evolora_core.searches.adapters.rivals.labels import labelled, parts
-from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
+from evolora_core.searches.adapters.rivals.sft import SftResult, plan_sft, train_sft
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
 from evolora_core.searches.adapters.settings.sft import SftSettings
@@ -40,7 +41,8 @@ class FineTuned:
 def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrivals: Sequence[str] = ()) -> FineTuned:
     """Train into `folder`, an adapter in PEFT's format for everything or for each family, and choose routes: leaves
     candidates.json and routes too. Where families come one after another (`arrivals`), one adapter is trained on each
-    in turn, or, with specialists, one adapter on each.
+    in turn, or, with specialists, one adapter on each. Raises Unaffordable before anything is trained, if what is left
+    for one of several trainings pays for no step.
     """
     host = terms.host
     items = labelled(terms.items, config, terms.seed)
@@ -49,21 +51,29 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
     ranks = [config.rank] * len(config.strengths)
     if config.specialists:  # one of them, or their sum, answers everything
         ranks.append(summed_rank(config.rank) if summed else config.rank)
-    left = terms.for_training(ranks)
+    each = terms.for_training(ranks) // len(training)
+    # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
+    seeds = {
+        name: rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed
+        for number, name in enumerate(training)
+    }
+    selection = {name: [item for item in terms.selection if name in ("all", item.family)] for name in training}
+    if len(training) > 1:
+        for name, own in training.items():
+            asked = interleave(selection[name], seeds[name])
+            plan_sft(host, own, config, budget_flops=each, seed=seeds[name], asked=asked)
     results: dict[str, SftResult] = {}
     meter = Meter()
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
-        # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
-        seed = rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed
         results[name] = train_sft(
             host,
             own,
             config,
-            budget_flops=left // len(training),
-            seed=seed,
+            budget_flops=each,
+            seed=seeds[name],
             folder=folder / name,
-            selection_items=[item for item in terms.selection if name in ("all", item.family)],
+            selection_items=selection[name],
             decoding=terms.decoding,
             start=start,
             progress=part_of(terms.progress, number, 1, len(training)),

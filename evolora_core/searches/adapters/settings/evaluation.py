@@ -19,7 +19,7 @@ class ComparisonConfig(Strict):
     b: str = Field(description="condition that `a` is compared with")
     split: str = Field(
         max_length=100,
-        description="holdout_id, holdout_ood, retention, or the name of a file in `holdouts`, without its ending",
+        description="holdout_id, holdout_ood, retention, or the split of a file in `holdouts`",
     )
     routing: HoldoutRouting | None = Field(
         None, description="router under which both answer; by default the headline's"
@@ -85,7 +85,7 @@ class EvaluationConfig(Strict):
         names = [own.name for own in self.holdouts]
         for number, name in enumerate(names):
             if name in names[:number]:
-                raise ValueError(f"holdouts: two files are called {name!r}; give one another name")
+                raise ValueError(f"holdouts: two files are called {name!r}; give one another name, by `split`")
         known = [*HOLDOUTS, *names]
         for pair in self.comparisons:
             if pair.split not in known:

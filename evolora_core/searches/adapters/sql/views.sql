@@ -153,9 +153,10 @@ SELECT runs.*, generations, episodes, (reward - cost) / nullif(episodes, 0) AS m
 FROM runs LEFT JOIN lived USING (run_id) LEFT JOIN paid USING (run_id) LEFT JOIN merged USING (run_id)
     LEFT JOIN answered USING (run_id) LEFT JOIN spent USING (run_id) LEFT JOIN reached USING (run_id);
 
--- Means over the complete seeds. lo, hi: bootstrap over seeds and items, NULL until the suite's comparisons are computed
--- from the same seeds. cost_per_answer, train_flops and total_flops are budget FLOPs; train = rollouts and updates; total =
--- all but the evaluation on the holdouts, which measures and does not train.
+-- Means over the complete seeds with which a condition was run; of one that never was (view `not_run`) 0 seeds and NULLs.
+-- lo, hi: bootstrap over seeds and items, NULL until the suite's comparisons are computed from the same seeds.
+-- cost_per_answer, train_flops and total_flops are budget FLOPs; train = rollouts and updates; total = all but the
+-- evaluation on the holdouts, which measures and does not train.
 CREATE OR REPLACE VIEW paper_table AS
 WITH intervals AS (
     SELECT suite, condition, any_value(seeds) AS seeds,
@@ -165,12 +166,12 @@ WITH intervals AS (
     FROM accuracy WHERE arm = condition AND family = '*' GROUP BY suite, condition
 ),
 means AS (
-    SELECT suite, condition, count(*) AS seeds, avg(generations) AS generations, avg(episodes) AS episodes,
-        avg(mean_net) AS mean_net, avg(mean_roi) AS mean_roi, avg(merges) AS merges, avg(qd_coverage) AS qd_coverage,
+    SELECT suite, condition, count(*) FILTER (WHERE reason IS NULL) AS seeds, avg(generations) AS generations,
+        avg(episodes) AS episodes, avg(mean_net) AS mean_net, avg(mean_roi) AS mean_roi, avg(merges) AS merges, avg(qd_coverage) AS qd_coverage,
         avg(holdout_id) AS holdout_id_acc, avg(holdout_ood) AS holdout_ood_acc, avg(retention) AS retention_acc,
         avg(cost_per_answer) AS cost_per_answer, avg(cost_per_correct) AS cost_per_correct,
         avg(train_flops) AS train_flops, avg(total_flops) AS total_flops, avg(evaluation_flops) AS evaluation_flops
-    FROM run_summary JOIN complete_seeds USING (suite, seed)
+    FROM run_summary JOIN complete_seeds USING (suite, seed) LEFT JOIN not_run USING (suite, run_id, condition, seed)
     GROUP BY suite, condition
 )
 SELECT m.suite, m.condition, s.host, m.seeds, generations, episodes, mean_net, mean_roi, merges, qd_coverage,
@@ -201,3 +202,23 @@ CREATE OR REPLACE VIEW es_steps AS FROM data.es_steps;
 CREATE OR REPLACE VIEW grpo_steps AS FROM data.grpo_steps;
 CREATE OR REPLACE VIEW tuning AS FROM data.tuning;
 CREATE OR REPLACE VIEW frontier AS FROM data.frontier;
+
+-- What the stages before any arm found: items drawn, prompts that two splits share, prices, the first generations, and the
+-- trials of settings with how they were judged.
+CREATE OR REPLACE VIEW calibration_found AS
+WITH pairs AS (
+    SELECT suite, unnest(map_entries(json_extract(manifest, '$.summary.trials')::MAP(VARCHAR, BIGINT))) AS pair
+    FROM data.stages WHERE stage = 'choose'
+),
+chosen AS (SELECT suite, pair.key AS arm, pair.value AS trial, 'chosen: ' AS word FROM pairs)
+SELECT suite, condition, seed, stage, 'items: ' || split AS what, sum(n)::DOUBLE AS value, '' AS note
+FROM data.splits GROUP BY ALL
+UNION ALL
+SELECT suite, condition, seed, stage, 'prompts in two splits', sum(shared)::DOUBLE, '' FROM data.leaks GROUP BY ALL
+UNION ALL
+SELECT suite, condition, seed, stage, if(key = 'peak_bytes', 'peak memory, MB', replace(key, '_', ' ')),
+    if(key = 'peak_bytes', value / 1e6, value), note
+FROM data.calibration
+UNION ALL
+SELECT suite, arm, seed, 'tune', 'accuracy of trial ' || trial, holdout_acc, coalesce(word, '') || changes
+FROM data.tuning LEFT JOIN chosen USING (suite, arm, trial);

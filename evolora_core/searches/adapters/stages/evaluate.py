@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, JsonValue
 
-from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.stage import JUDGED, Made, NotRun, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.adapters.evaluation.chosen import Chosen
@@ -74,10 +74,12 @@ def request(
     )
 
 
-def make(work: Work[Evaluation]) -> Made[Evaluated]:
+def make(work: Work[Evaluation]) -> Made[Evaluated] | Made[NotRun]:
     """Leaves the tables `evaluations`, `compute` and, where strengths are asked for, `frontier`. The arm of the first
-    router is named like the condition.
+    router is named like the condition. Of a condition that was not run, only the reason.
     """
+    if "trained" in work.results and "not_run" in work.results["trained"].summary:
+        return Made(0, work.results["trained"].facts(NotRun))
     from evolora_core.engine.tables import write_table
     from evolora_core.language.datasets import read_items
     from evolora_core.language.hosts.kept import stage_host

@@ -4,6 +4,7 @@ holdout items chose no route; as between any two seeds, some prompts of small fa
 """
 
 import json
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,14 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, SerializeAsAny
 
-from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Changes, Strict
+from evolora_core.errors import Unaffordable
 from evolora_core.searches.adapters.arms.base import Choice, Training
 from evolora_core.searches.adapters.trials import Spent, best_trials, trial_budget
 
 if TYPE_CHECKING:
+    from evolora_core.engine.meter import Meter
     from evolora_core.searches.adapters.arms.registry import Trained
     from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+log = logging.getLogger(__name__)
 
 
 class Trial(Strict):
@@ -34,13 +40,14 @@ class Trial(Strict):
 
 class Tried(BaseModel):
     """What a trial found. `flops` are the run's own, without the answers that judge it; of them `fixed_flops`, for
-    prices and the choice of routes, would be the same in a longer run. `changes` are JSON.
+    prices and the choice of routes, would be the same in a longer run. `changes` are JSON. holdout_acc: None where the
+    budget of the trial pays for no step.
     """
 
     arm: str
     trial: int
     changes: str
-    holdout_acc: float
+    holdout_acc: float | None
     flops: int
     fixed_flops: int
     extinct: bool
@@ -119,7 +126,12 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
     folder.mkdir(exist_ok=True)
     whole: Work[Any] = work
     training = replace(whole, config=work.config.training)
-    made: Made[Any] = import_module(work.config.module).train(training, folder)
+    arm = import_module(work.config.module)
+    try:
+        made: Made[Any] = arm.train(training, folder)
+    except Unaffordable as error:
+        log.warning("not run: %s", error)
+        return _tried(work, None, Meter(), Made(0, NoFacts()), 0)
     host, meter = stage_host(work), Meter()
     population, _ = load_trained(host, folder)
     accuracy = judge_trial(
@@ -136,13 +148,21 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
     for row in (row for row in rows if row["purpose"] != "calibration"):  # which was made, and counted, once
         meter.add("tuning", **{key: row[key] for key in ("flops", "tokens", "seconds", "executed_flops")})
     write_table(work.folder, "compute", meter.rows())
+    fixed = sum(row["flops"] for row in rows if row["purpose"] in ("calibration", "routing"))
+    return _tried(work, accuracy, meter, made, fixed)
+
+
+def _tried(work: Work[Trial], accuracy: float | None, meter: "Meter", made: Made[Any], fixed: int) -> Made[Tried]:
+    """Leave the row of the table `tuning`, and the facts."""
+    from evolora_core.engine.tables import write_table
+
     tried = Tried(
         arm=work.config.arm,
         trial=work.config.trial,
         changes=json.dumps(work.config.changes),
         holdout_acc=accuracy,
         flops=made.flops,
-        fixed_flops=sum(row["flops"] for row in rows if row["purpose"] in ("calibration", "routing")),
+        fixed_flops=fixed,
         extinct=getattr(made.facts, "extinct", False),
     )
     write_table(work.folder, "tuning", [tried.model_dump(exclude={"fixed_flops", "extinct"})])

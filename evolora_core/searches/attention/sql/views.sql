@@ -99,3 +99,12 @@ CREATE OR REPLACE VIEW proposer_call AS
 SELECT suite, run_id, condition AS arm, seed, candidate, model, prompt_tokens, completion_tokens, seconds, usd, outcome,
     request_hash
 FROM data.proposer_calls;
+
+-- What the stages before any mechanism found: texts drawn, and the learning rate of each size with the losses of all that
+-- were tried.
+CREATE OR REPLACE VIEW attention_calibration AS
+SELECT suite, condition, seed, stage, 'texts: ' || split AS what, sum(n)::DOUBLE AS value, '' AS note
+FROM data.splits GROUP BY ALL
+UNION ALL
+SELECT suite, condition, seed, stage, format('loss of {} at rate {}', size, rate), loss, if(chosen, 'chosen', '')
+FROM data.attention_rates;

@@ -14,12 +14,11 @@ import numpy as np
 import torch
 
 from evolora_core.engine.rng import stream
-from evolora_core.language.families.registry import gold
 from evolora_core.searches.merging import finalists
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, shifted
 from evolora_core.searches.merging.judging.judge import Failed, shell
-from evolora_core.searches.merging.judging.scoring import Batch, Questions, batches, logits
+from evolora_core.searches.merging.judging.scoring import Batch, Questions, batches, encoded, logits
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.training import BACKWARD, pace
 from evolora_core.searches.merging.weights import place_of
@@ -79,8 +78,7 @@ def _descend(task: Task, rate: float, steps: int, rows: int, number: int, step_c
     group = {name: min(int(place_of(name, pool.layers) * task.groups), task.groups - 1) for name in names}
     weights = torch.full((len(task.parents), task.groups), 1 / len(task.parents), device=device, requires_grad=True)
     optimizer = torch.optim.Adam([weights], lr=rate)
-    prompts = pool.host.encode_prompts([item.prompt for item in questions.items])
-    answers = pool.host.encode_answers([gold(item) for item in questions.items])
+    prompts, answers = encoded(pool.host, questions.items)
     kept, started = [], time.monotonic()
     every = max(1, steps // task.gradients.checkpoints) if task.gradients else 1
     for step in range(steps):

@@ -28,7 +28,8 @@ States = dict[str, list[torch.Tensor]]  # of each split: hidden states [rows, to
 
 class Prefixes:
     """The walk. `judge(genes)` measures a route on every split of `judge.questions`, and charges its meter: budget
-    FLOPs of the whole route, executed FLOPs of the layers that were run.
+    FLOPs of the whole route, executed FLOPs of the layers that were run. costs: by split, those of a layer and of the
+    head.
     """
 
     def __init__(self, judge: Judge, space: Routes) -> None:
@@ -42,7 +43,7 @@ class Prefixes:
             first = {split: [embed(batch.ids) for batch in asked.batches] for split, asked in judge.questions.items()}
         self._behind: list[States] = [first]  # [k]: behind k positions of the last route
         self._last: Genes = ()
-        self._costs = {split: self._cost(asked) for split, asked in judge.questions.items()}
+        self.costs = {split: self._cost(asked) for split, asked in judge.questions.items()}
 
     def check(self) -> None:
         """A parent's own layers, one by one, are that parent. ConfigError where the architecture has it otherwise."""
@@ -74,7 +75,7 @@ class Prefixes:
             seconds[split] = time.monotonic() - started
         self._last = genes
         for split, asked in self._judge.questions.items():
-            layer, head = self._costs[split]
+            layer, head = self.costs[split]
             whole, run = layer * sum(passed) + head, layer * sum(passed[shared:]) + head
             self._judge.meter.add(PURPOSES[split], whole, asked.tokens, seconds[split], run)
         return found

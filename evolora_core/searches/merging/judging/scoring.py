@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from evolora_core.errors import DataError
+from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
 from evolora_core.language.flops import FlopModel
@@ -64,8 +66,7 @@ class Questions:
     def of(cls, host: Host, by_domain: Mapping[str, Sequence[Item]], weights: Mapping[str, float]) -> "Questions":
         """Encode the items of each domain with the host's template and tokenizer."""
         items = [item for own in by_domain.values() for item in own]
-        prompts = host.encode_prompts([item.prompt for item in items])
-        answers = host.encode_answers([gold(item) for item in items])
+        prompts, answers = encoded(host, items)
         raw = np.array([weights[name] for name in by_domain])
         return cls(
             items=items,
@@ -84,6 +85,19 @@ class Questions:
     def tokens(self) -> int:
         """Tokens of a measurement."""
         return int(self.total.sum())
+
+
+def encoded(host: Host, items: Sequence[Item]) -> tuple[list[list[int]], list[list[int]]]:
+    """Token ids of the prompts and of the gold answers. DataError for an item that the host's context does not hold."""
+    prompts = host.encode_prompts([item.prompt for item in items])
+    answers = host.encode_answers([gold(item) for item in items])
+    for item, prompt, answer in zip(items, prompts, answers, strict=True):
+        if (length := len(prompt) + len(answer)) > host.max_context:
+            raise DataError(
+                f"{item.family}: prompt and right answer have {length} tokens, and the base's context holds "
+                f"{host.max_context}; take out {one_line(item.prompt, 60)!r}"
+            )
+    return prompts, answers
 
 
 def batches(prompts: Sequence[list[int]], answers: Sequence[list[int]], pad: int) -> list[Batch]:

@@ -60,3 +60,15 @@ FROM data.landscape;
 CREATE OR REPLACE VIEW law_fit AS SELECT * EXCLUDE (condition, stage) FROM data.law_fits;
 CREATE OR REPLACE VIEW law_point AS SELECT * EXCLUDE (condition, stage) FROM data.law_points;
 CREATE OR REPLACE VIEW merge_law AS SELECT * EXCLUDE (condition, stage) FROM data.merge_law;
+
+-- What the stages before any merge found: items drawn, prompts that two splits share, and how far each parent is from the base.
+CREATE OR REPLACE VIEW merge_calibration AS
+SELECT suite, condition, seed, stage, 'items: ' || split AS what, sum(n)::DOUBLE AS value, '' AS note
+FROM data.splits GROUP BY ALL
+UNION ALL
+SELECT suite, condition, seed, stage, 'prompts in two splits', sum(shared)::DOUBLE, '' FROM data.leaks GROUP BY ALL
+UNION ALL
+SELECT suite, condition, seed, stage, 'drift', drift, 'length of the change against that of the base' FROM data.merge_parents
+UNION ALL
+SELECT suite, condition, seed, stage, 'loss', loss, format('after {} steps of training, nats', steps)
+FROM data.merge_parents WHERE loss IS NOT NULL;

@@ -13,7 +13,6 @@ from evolora_core.engine.strict import Strict
 from evolora_core.searches.merging.names import PARENT
 from evolora_core.searches.merging.roles import role
 from evolora_core.searches.merging.settings import Budget, Domain, FineTuning, Gradients
-from evolora_core.searches.merging.stages.datasets import family_modules
 
 if TYPE_CHECKING:
     from evolora_core.searches.merging.experiment import MergeExperiment
@@ -83,7 +82,7 @@ def _request(
         condition,
         seed,
         entry=__name__,
-        also=[*also, *family_modules(config.domains)],
+        also=[*also, *suite.config.modules_of(config.domains)],
         config=config,
         inputs={"base": base, "datasets": datasets, **named},
     )

@@ -6,14 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, Suite, Work, stage_request
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 from evolora_core.engine.tables import write_table
-from evolora_core.language.datasets import leak_counts, read_items, write_items
+from evolora_core.language.datasets import check_disjoint, read_items, write_items
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import modules_of
+from evolora_core.language.tasks.own import Definition, define, enter_beside, pools_of, write_definitions
+from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.searches.merging.settings import DataSettings, Domain
 
 if TYPE_CHECKING:
@@ -25,48 +26,54 @@ class SplitsOf(Strict):
 
     domains: dict[str, Domain]
     data: DataSettings
+    tasks: list[TaskConfig] = Field([], json_schema_extra=LATER)
+    definitions: list[Definition] = Field([], json_schema_extra=LATER)  # of the tasks
 
 
 class Sizes(RootModel[dict[str, int]]):
     """Items by split."""
 
 
-def family_modules(domains: dict[str, Domain]) -> list[str]:
-    """The modules of all families of a suite."""
-    return modules_of(sorted({family for domain in domains.values() for family in domain.families}))
-
-
 def request(suite: "Suite[MergeExperiment]", seed: int) -> StageRequest:
     """Build the splits of `seed`."""
-    config = SplitsOf(domains=suite.config.domains, data=suite.config.data)
-    also = family_modules(suite.config.domains)
+    domains, tasks = suite.config.domains, suite.config.own_families
+    config = SplitsOf(
+        domains=domains, data=suite.config.data, tasks=tasks, definitions=[define(task) for task in tasks]
+    )
+    also = suite.config.modules_of(domains)
     return stage_request(
         suite, "datasets", SHARED, seed, entry=__name__, also=also, config=config, inputs={}, uses_host=False
     )
 
 
 def make(work: Work[SplitsOf]) -> Made[Sizes]:
-    """Leaves SPLIT/DOMAIN.jsonl and the tables `splits` and `leaks`."""
+    """Leaves SPLIT/DOMAIN.jsonl, what grades tasks of a user, and the tables `splits` and `leaks`. DataError if
+    anything leaks.
+    """
     from evolora_core.searches.merging.data import by_name, draw_splits
 
-    splits = draw_splits(work.config.domains, work.config.data, work.seed)
+    own = work.config
+    write_definitions(work.folder, own.definitions)
+    enter_beside(work.folder)
+    splits = draw_splits(own.domains, own.data, work.seed, pools_of(own.tasks, own.definitions))
     rows = []
     for split, domains in splits.items():
         (work.folder / split).mkdir(exist_ok=True)
         for name, items in domains.items():
             write_items(work.folder / split / f"{name}.jsonl", items)
             for family, depth in sorted({(item.family, item.depth) for item in items}):
-                own = [item for item in items if (item.family, item.depth) == (family, depth)]
-                text = "\n".join(json.dumps(asdict(item), sort_keys=True) for item in own)
+                cell = [item for item in items if (item.family, item.depth) == (family, depth)]
+                text = "\n".join(json.dumps(asdict(item), sort_keys=True) for item in cell)
                 digest = hashlib.sha256(text.encode()).hexdigest()
-                rows.append({"split": split, "family": family, "depth": depth, "n": len(own), "sha256": digest})
+                rows.append({"split": split, "family": family, "depth": depth, "n": len(cell), "sha256": digest})
     write_table(work.folder, "splits", rows)
-    write_table(work.folder, "leaks", leak_counts(by_name(splits)))
+    write_table(work.folder, "leaks", check_disjoint(by_name(splits)))
     return Made(0, Sizes({split: sum(map(len, own.values())) for split, own in splits.items()}))
 
 
 def read_split(folder: Path, split: str, domains: dict[str, Domain]) -> dict[str, list[Item]]:
-    """The items of a split by domain."""
+    """The items of a split by domain; tasks of a user that grade them become known."""
+    enter_beside(folder)
     return {name: read_items(folder / split / f"{name}.jsonl") for name in domains}
 
 

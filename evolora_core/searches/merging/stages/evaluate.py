@@ -11,7 +11,6 @@ from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.merging.roles import role
 from evolora_core.searches.merging.settings import Domain
-from evolora_core.searches.merging.stages.datasets import family_modules
 
 if TYPE_CHECKING:
     from evolora_core.language.families.base import Item
@@ -58,7 +57,7 @@ def request(
         condition,
         seed,
         entry=__name__,
-        also=family_modules(config.domains),
+        also=config.modules_of(config.domains),
         config=Evaluation(
             condition=condition, parents=config.parents, domains=config.domains, decoding=config.decoding
         ),

@@ -13,7 +13,6 @@ from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageRe
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.merging.roles import BASE, role
 from evolora_core.searches.merging.settings import Domain
-from evolora_core.searches.merging.stages.datasets import family_modules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +63,7 @@ def request(
         SHARED,
         seed,
         entry=__name__,
-        also=[ROUTES, *family_modules(config.domains)],
+        also=[ROUTES, *config.modules_of(config.domains)],
         config=Shard(parents=config.parents, domains=config.domains, shard=shard, shards=config.landscape.shards),
         inputs={"base": base, "datasets": datasets, **named},
     )

@@ -11,10 +11,10 @@ from evolora_core.engine.strict import Strict
 from evolora_core.searches.merging.roles import role
 from evolora_core.searches.merging.settings import Domain
 from evolora_core.searches.merging.stages.base import named
-from evolora_core.searches.merging.stages.datasets import family_modules
 
 if TYPE_CHECKING:
     from evolora_core.searches.merging.experiment import MergeExperiment
+    from evolora_core.searches.merging.recipe import Genome
 
 TABLE = "merge_law"
 TOGETHER = 100  # merges between two commits
@@ -56,7 +56,7 @@ def request(
         SHARED,
         seed,
         entry=__name__,
-        also=family_modules(config.domains),
+        also=config.modules_of(config.domains),
         config=Merges(parents=config.parents, domains=config.domains, methods=list(config.law.methods)),
         inputs={"base": base, "datasets": datasets, **roles},
     )
@@ -75,6 +75,27 @@ def settings_of(method: str, merged: int) -> dict[str, Any]:
     }[method]
 
 
+def merges_of(parents: Sequence[str], methods: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Every subset of the parents with every method that takes so many."""
+    from evolora_core.searches.merging.law import subsets
+    from evolora_core.searches.merging.operators.registry import get_operator
+
+    return [
+        (method, subset)
+        for subset in subsets(parents)
+        for method in methods
+        if len(subset) >= get_operator(method).fewest
+    ]
+
+
+def recipe_of(method: str, subset: Sequence[str], seed: int) -> "Genome":
+    """The recipe that merges a subset by a method."""
+    from evolora_core.searches.merging.recipe import Genome, Merge, Node
+
+    merge = Merge(op=method, inputs=list[Node](subset), params=settings_of(method, len(subset)))
+    return Genome(recipe=merge, seed=seed)
+
+
 def make(work: Work[Merges]) -> Made[Merged]:
     """Leaves the tables `merge_law` and `compute`. A killed one goes on from its last commit."""
     import shutil
@@ -84,22 +105,14 @@ def make(work: Work[Merges]) -> Made[Merged]:
     from evolora_core.engine.tables import read_table, write_table
     from evolora_core.searches.merging.judging.judge import Judge
     from evolora_core.searches.merging.judging.scoring import Questions
-    from evolora_core.searches.merging.law import subsets
-    from evolora_core.searches.merging.operators.registry import get_operator
     from evolora_core.searches.merging.pool import pool_of
-    from evolora_core.searches.merging.recipe import Genome, Merge, Node
     from evolora_core.searches.merging.stages.datasets import read_split
 
     own, pool = work.config, pool_of(work, work.config.parents)
     weights = {name: domain.weight for name, domain in own.domains.items()}
     questions = Questions.of(pool.host, read_split(work.inputs["datasets"], "search", own.domains), weights)
     judge, size = Judge(pool, {"search": questions}), pool.host.model.num_parameters()
-    merges = [
-        (method, subset)
-        for subset in subsets(own.parents)
-        for method in own.methods
-        if len(subset) >= get_operator(method).fewest
-    ]
+    merges = merges_of(own.parents, own.methods)
     checkpoints, done = work.folder / "checkpoints", 0
     rows: list[dict[str, Any]] = []
     if last := latest(checkpoints):
@@ -108,8 +121,7 @@ def make(work: Work[Merges]) -> Made[Merged]:
         rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
 
     def measured(method: str, subset: tuple[str, ...]) -> dict[str, Any]:
-        recipe = Merge(op=method, inputs=list[Node](subset), params=settings_of(method, len(subset)))
-        found = judge.measure(Genome(recipe=recipe, seed=work.seed))
+        found = judge.measure(recipe_of(method, subset, work.seed))
         return {
             "parameters": size,
             "method": method,

@@ -11,7 +11,6 @@ from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageRe
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.merging.settings import Domain, FineTuning
 from evolora_core.searches.merging.stages.base import named
-from evolora_core.searches.merging.stages.datasets import family_modules
 
 if TYPE_CHECKING:
     from evolora_core.searches.merging.experiment import MergeExperiment
@@ -59,7 +58,7 @@ def request(
         model=word,
         files=files,
     )
-    also = [] if word else family_modules({name: config.domains[name]})
+    also = [] if word else config.modules_of({name: config.domains[name]})
     inputs = {"base": base} if word else {"base": base, "datasets": datasets}
     stage = named(width, f"parent-{name}")
     return stage_request(suite, stage, SHARED, seed, entry=__name__, also=also, config=own, inputs=inputs)

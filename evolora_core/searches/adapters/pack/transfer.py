@@ -1,0 +1,98 @@
+"""Transfer: what an arm gains on families that nobody trained on, beside its gain on the learned ones."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evolora_core.engine.rng import stream
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import NONE, Column, Table, difference
+from evolora_core.searches.adapters.pack.curves import headline
+from evolora_core.searches.adapters.pack.plotted import BY_FAMILY
+from evolora_core.statistics.inference import RESAMPLES, contrast, hierarchical_bootstrap
+
+UNPROVEN = "no ratio: the gain on learned families may be none"
+BARE = "the bare host in every seed"
+
+# Of every item, whether the arm or the bare host of the same seed is ahead. Routers by family are left out: they send
+# what nobody trained on to the host.
+_AHEAD = """
+    WITH host AS (SELECT seed, split, task_id, correct FROM evaluations WHERE suite = $suite AND arm = 'frozen'),
+    routed AS (
+        SELECT *, coalesce(nullif(split_part(arm, ':', 2), ''), $headline) AS routing
+        FROM evaluations JOIN complete_seeds USING (suite, seed)
+        WHERE suite = $suite AND condition <> 'frozen' AND split IN ('holdout_id', 'holdout_ood')
+    )
+    SELECT r.condition, r.arm, r.seed, r.split, r.correct::INT - h.correct::INT AS ahead
+    FROM routed AS r JOIN host AS h USING (seed, split, task_id) JOIN suites ON suites.suite = $suite
+    WHERE NOT list_contains($by_family, routing)
+    ORDER BY list_position(conditions, r.condition), r.arm <> r.condition, r.arm, r.seed
+"""
+_BARE = """
+    SELECT arm, bool_and(bare = seeds) AS bare FROM bare_host
+    WHERE suite = $suite AND split IN ('holdout_id', 'holdout_ood') GROUP BY arm
+"""
+
+
+def transfer_frame(stored: StoredSuite) -> pd.DataFrame:
+    """One row per arm whose router may ask an adapter for any family; empty where there is none, or no `frozen`.
+
+    Columns: condition, arm, seeds, then learned, unseen and gap (learned less unseen), each with _lo and _hi: gains
+    over the host on the same items, shares of the split, means over seeds with 95 % bootstrap intervals over seeds,
+    then items; ratio, ratio_lo, ratio_hi: unseen / learned, none where `learned` may be 0; note, which says so.
+    """
+    asked = stored.frame(_AHEAD, headline=headline(stored.config), by_family=list(BY_FAMILY))
+    bare = {row.arm: row.bare for row in stored.frame(_BARE).itertuples()}
+    resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
+    rows = []
+    for (condition, arm), own in asked.groupby(["condition", "arm"], sort=False):
+        by_split = {split: _by_seed(mine) for split, mine in own.groupby("split")}
+        if len(by_split) < 2:
+            continue
+        found = _measured(by_split["holdout_id"], by_split["holdout_ood"], resamples)
+        note = BARE if bare.get(arm) else UNPROVEN if np.isnan(found["ratio"]) else ""
+        rows.append({"condition": condition, "arm": arm, "seeds": own["seed"].nunique(), **found, "note": note})
+    return pd.DataFrame(rows)
+
+
+def _by_seed(rows: pd.DataFrame) -> list[np.ndarray]:
+    """The values of each seed's items."""
+    return [own["ahead"].to_numpy(dtype=np.float64) for _, own in rows.groupby("seed")]
+
+
+def _measured(learned: list[np.ndarray], unseen: list[np.ndarray], resamples: int) -> dict[str, float]:
+    """Both gains, their gap and their ratio, with intervals, of two splits of the same seeds."""
+    found: dict[str, float] = {}
+    for name, values in (("learned", learned), ("unseen", unseen)):
+        lo, hi = hierarchical_bootstrap(values, stream(0, 0, 0, "bootstrap", "transfer", name), resamples)
+        found |= {name: float(np.mean([v.mean() for v in values])), f"{name}_lo": lo, f"{name}_hi": hi}
+    both = contrast(learned, unseen, stream(0, 0, 0, "bootstrap", "transfer"), resamples)
+    found |= {"gap": found["learned"] - found["unseen"], "gap_lo": both.difference[0], "gap_hi": both.difference[1]}
+    lo, hi = both.ratio or (np.nan, np.nan)
+    ratio = found["unseen"] / found["learned"] if both.ratio else np.nan
+    return found | {"ratio": ratio, "ratio_lo": lo, "ratio_hi": hi}
+
+
+def transfer_table(suite: str, data: pd.DataFrame) -> Table:
+    """The gains as a table."""
+    columns = [
+        Column("condition", lambda r: r["condition"], left=True),
+        Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
+        Column("gain on learned families, points", lambda r: _points(r, "learned")),
+        Column("gain on unseen families, points", lambda r: _points(r, "unseen")),
+        Column("gap, points", lambda r: _points(r, "gap")),
+        Column("transfer ratio", _ratio),
+        Column("note", lambda r: r["note"], left=True),
+    ]
+    return Table("transfer", f"{suite}: gains over the bare host on learned and on unseen families", data, columns)
+
+
+def _points(row: dict[str, Any], name: str) -> str:
+    return difference(row[name], row[f"{name}_lo"], row[f"{name}_hi"])
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    if row["ratio"] is None:
+        return NONE
+    return f"{row['ratio']:.2f} [{row['ratio_lo']:.2f}, {row['ratio_hi']:.2f}]"

@@ -1,0 +1,130 @@
+"""`evolora calibrate`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from flows.cli._app import Json, show
+from flows.cli.run import make
+
+if TYPE_CHECKING:
+    from evolora_core.searches.base import AnySearch, Experiment
+    from evolora_core.searches.estimating import Estimate
+
+Row = dict[str, Any]
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(calibrate, help_epilogue="Example: `evolora calibrate configs/suites/quickstart.yaml --set seeds=[0]`")
+
+
+def calibrate(
+    suite: Annotated[Path, Parameter(help="A suite file.")],
+    /,
+    *,
+    settings: Annotated[
+        list[str] | None,
+        Parameter(name="--set", help="KEY=VALUE with a dotted key, such as ecology.generations=4; may be repeated."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make the stages that come before anything is searched or trained, and show what they found and what the rest
+    will take: a column has the mean over the seeds. `evolora run` with the same settings goes on from them.
+    """
+    from evolora_core.errors import ConfigError
+    from evolora_core.searches.registry import get_search, load_experiment
+
+    config = load_experiment(suite, settings or [])
+    search = get_search(config.search)
+    if not search.calibration:
+        raise ConfigError(f"{suite}: the search {config.search} has nothing to calibrate; use `evolora run`")
+    made = make(config, Path("packs"), calibration_steps(config))
+    rest = _rest(made.home, config)
+    show([*found(made.home, made.suite, search, config.seeds), *to_go(rest, config.processes)], json)
+    if not json and rest.expected is None:
+        print(f"\nThe search {config.search} does not foretell what its stages take; a run tells it as it goes.")
+
+
+def calibration_steps(config: "Experiment") -> list[str]:
+    """The names of the stages of a suite that its search calls calibration."""
+    from evolora_core.engine.stage import Suite
+    from evolora_core.searches.registry import get_search, suite_id
+
+    search = get_search(config.search)
+    return [step.name for step in search.plan(Suite(config, suite_id(config))) if step.stage.name in search.calibration]
+
+
+def found(home: Path, suite: str, search: "AnySearch", seeds: Sequence[int]) -> list[Row]:
+    """What calibration found, by condition, stage and thing: its mean over the seeds, the lowest and the highest.
+
+    What was found on the suite's own seeds and on others too, such as those of tuning, is shown of its own alone.
+    """
+    from evolora_core.store import query
+
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in query(home, f"FROM {search.calibrated} WHERE suite = ?", [suite]).records():
+        groups.setdefault((row["condition"], row["stage"], row["what"]), []).append(row)
+    kinds = {kind: place for place, kind in enumerate(search.calibration)}
+
+    def place(key: tuple[str, str, str]) -> tuple[int, str, str, str]:
+        """In the order of the kinds; `price-hot` is a `price`."""
+        condition, stage, what = key
+        return kinds.get(stage.partition("-")[0], len(kinds)), stage, condition, what
+
+    return [
+        _row(*key, [own for own in groups[key] if own["seed"] in seeds] or groups[key])
+        for key in sorted(groups, key=place)
+    ]
+
+
+def _row(condition: str, stage: str, what: str, rows: Sequence[Row]) -> Row:
+    values = [row["value"] for row in rows if row["value"] is not None]
+    return {
+        "condition": condition,
+        "stage": stage,
+        "what": what,
+        "value": fmean(values) if values else None,
+        "lowest": min(values, default=None),
+        "highest": max(values, default=None),
+        "seeds": len({row["seed"] for row in rows}),
+        "note": rows[0]["note"],
+    }
+
+
+def _rest(home: Path, config: "Experiment") -> "Estimate":
+    """What a run would still take."""
+    from evolora_core.engine.stage import Suite
+    from evolora_core.searches.estimating import estimate
+    from evolora_core.searches.registry import suite_id
+    from flows._preflight import use_host
+    from tasks._progress import progress
+
+    with progress("estimate") as report:
+        return estimate(home, Suite(config, suite_id(config), use_host(config)), report)
+
+
+def to_go(rest: "Estimate", processes: int) -> list[Row]:
+    """The hours of the stages that are left, by condition, and of all of them together."""
+    if rest.expected is None:
+        return []
+    *stages, total = [row for row in rest.rows() if row["done"] < row["stages"] or row["stage"] == "total"]
+    shown = {"lowest": None, "highest": None, "seeds": None}
+    rows = [
+        {"condition": row["condition"], "stage": row["stage"], "what": "hours to go", "value": row["seconds"] / 3600}
+        | shown
+        | {"note": f"stages: {row['stages'] - row['done']}"}
+        for row in stages
+    ]
+    whole = {
+        "hours to go": ((total["elapsed"] or 0.0) / 3600, f"processes: {processes}; on this machine, as busy as now"),
+        "FLOPs to go": (total["flops"], "budget FLOPs"),
+        "megabytes to go": (total["megabytes"], "on disk"),
+    }
+    return rows + [
+        {"condition": "", "stage": "total", "what": what, "value": value, **shown, "note": note}
+        for what, (value, note) in whole.items()
+    ]
