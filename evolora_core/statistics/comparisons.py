@@ -111,7 +111,7 @@ def compute_comparisons(
 def _possible(
     declared: Sequence[Mapping[str, Any]], facts: Mapping[Run, Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], list[int]]]:
-    """The declared pairs of which both conditions were run with some seed; with each the seeds with which one was not."""
+    """The declared pairs of which both conditions were run with some seed, each with the seeds where one was not."""
     for pair in declared:
         both = [(seed, said) for (own, seed), said in facts.items() if own in (pair["a"], pair["b"])]
         alone = sorted({seed for seed, said in both if "not_run" in said})

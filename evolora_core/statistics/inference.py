@@ -140,7 +140,7 @@ def _draw_seeds(values: Sequence[np.ndarray], rng: np.random.Generator, resample
 
 
 def _resampled_means(values: Sequence[np.ndarray], drawn: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Means over seeds [resamples] of the means of resampled items; `drawn` [resamples, seeds] are the seeds' places."""
+    """Means over seeds [resamples] of the means of resampled items; `drawn` [resamples, seeds]: places of seeds."""
     if any(len(v) == 0 for v in values):
         raise ValueError("a bootstrap over items needs at least one of every seed")
     means = np.empty(drawn.shape)
