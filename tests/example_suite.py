@@ -20,6 +20,7 @@ from evolora_core.engine.identity import digest
 from evolora_core.engine.rng import stream
 from evolora_core.engine.run_index import Entry, SuiteId, write_entry
 from evolora_core.engine.run_index import write_suite as write_suite_file
+from evolora_core.searches.adapters.evaluation.variants import FORMS, UNFIT, WORDS_AFTER
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.statistics.comparisons import write_comparisons
 from evolora_core.store import Slice
@@ -47,6 +48,7 @@ COMPARISONS = [
 UNIT = 1_000_000
 COOLDOWN = 40 * UNIT  # what a run pays for learning after its last generation
 STRENGTHS = [1.0, 0.5, 1.5]  # of ΔW after training
+LOSSES = (0.0, 0.1, 0.15, 0.2, 0.3, 0.6)  # of right answers, by form
 
 
 def write_stage(home: Path, part: Slice, tables: dict[str, list[dict[Any, Any]]], **manifest: Any) -> Slice:
@@ -86,11 +88,12 @@ def write_suite(
     items: int = 240,
     budgets: Mapping[str, float] = MappingProxyType({}),
     files: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    variants: bool = False,
 ) -> list[Slice]:
     """Every stage of a suite; returns their slices in the order of the index.
 
     `budgets` are conditions more, each an sft that gains as much more as it spends; `files` are holdout files by name,
-    with their families.
+    with their families; `variants`: the items in distribution are asked in other forms, too.
     """
     conditions = [*CONDITIONS, *budgets]
     config = SuiteConfig.model_validate(
@@ -110,6 +113,7 @@ def write_suite(
                 "bootstrap": 1000,
                 "strengths": STRENGTHS[1:],
                 "holdouts": [f"{name}.jsonl" for name in files],
+                "variants": variants,
             },
         }
     )
@@ -125,7 +129,7 @@ def write_suite(
             budget = budgets.get(condition, 1.0)
             if condition == "sft" or condition in budgets:
                 parts.append(_sft(home, suite, condition, seed, budget))
-            parts.append(_evaluate(home, suite, condition, seed, items, budget, files))
+            parts.append(_evaluate(home, suite, condition, seed, items, budget, files, variants))
     write_suite_file(home, suite_id(suite), config.model_dump(mode="json"))
     parts.append(write_comparison(home, suite, seeds, conditions))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
@@ -269,6 +273,7 @@ def _evaluate(
     items: int,
     budget: float,
     files: Mapping[str, tuple[str, ...]],
+    variants: bool,
 ) -> Slice:
     shared = stream(seed, 0, 0, "example.items")
     own = stream(seed, 0, 0, "example.answers", condition)
@@ -300,17 +305,34 @@ def _evaluate(
         for strength in ([0.0] if condition == "frozen" else STRENGTHS)
         for split, power in (("holdout_id", 1), ("retention", 2))
     ]
+    asked = [row for row in rows if row["arm"] == condition and row["split"] == "holdout_id"]
     return write_stage(
         home,
         part(suite, condition, seed, "evaluate"),
         {
             "evaluations": rows,
             "frontier": frontier,
+            **({"variants": _variants(asked, own)} if variants else {}),
             "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9),
         },
         summary={"comparable": facts},
         identity_document={"code": "c" * 16, "libraries": {"torch": "2.13.0"}, "host": {"threads": 1, "device": "cpu"}},
     )
+
+
+def _variants(asked: Sequence[dict[str, Any]], rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Every form but the plain one loses a share of the right answers; two are not asked of `string.sort`."""
+    rows = []
+    for loss, form in zip(LOSSES, FORMS, strict=True):
+        for row in asked:
+            unfit = form in WORDS_AFTER and row["family"] == "string.sort"
+            correct = None if unfit else bool(row["correct"] and rng.random() >= loss)
+            answer = None if unfit else row["answer"]
+            reason = UNFIT if unfit else "correct" if correct else "wrong"
+            rows.append(
+                {"form": form, "task_id": row["task_id"], "answer": answer, "correct": correct, "reason": reason}
+            )
+    return rows
 
 
 def write_comparison(home: Path, suite: str, seeds: tuple[int, ...], conditions: Sequence[str] = CONDITIONS) -> Slice:

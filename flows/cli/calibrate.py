@@ -32,8 +32,8 @@ def calibrate(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make the stages that come before anything is searched or trained, and show what they found and what the rest
-    will take: a column has the mean over the seeds. `evolora run` with the same settings goes on from them.
+    """Make the stages that come before anything is searched or trained, and show what they found, as means over
+    the seeds, and what the rest will take. `evolora run` with the same settings goes on from them.
     """
     from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import get_search, load_experiment
@@ -47,6 +47,8 @@ def calibrate(
     show([*found(made.home, made.suite, search, config.seeds), *to_go(rest, config.processes)], json)
     if not json and rest.expected is None:
         print(f"\nThe search {config.search} does not foretell what its stages take; a run tells it as it goes.")
+    elif not json and rest.left_out:
+        print(f"\n{rest.left_out}")
 
 
 def calibration_steps(config: "Experiment") -> list[str]:

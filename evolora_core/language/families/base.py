@@ -57,7 +57,8 @@ class Family:
     grade; `solve(prompt)` an answer worked out from the text alone, by other means than `draw` (for the label audit);
     `complaint(target)` what is wrong with a target read from a file, or None. `chance` is the accuracy of blind
     guessing. `rows`: its items are rows of a user's data set, which are neither drawn nor solved, and whose depths are
-    their own.
+    their own. `to_the_end`: its question is about all words that follow, so that words put behind a prompt would change
+    the right answer.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Family:
     complaint: Callable[[Any], str | None]
     chance: float = 0.0
     rows: bool = False
+    to_the_end: bool = False
 
     def make(self, rng: np.random.Generator, depth: str) -> Item:
         """Draw one item of a depth in `depths`."""

@@ -44,4 +44,4 @@ def solve(prompt: str) -> str:
     return str(sum(a.isalpha() and not b.isalpha() for a, b in zip(text, text[1:] + " ", strict=True)))
 
 
-FAMILY = Family("word.count", DEPTHS, draw, number_text, verify_number, solve, number_complaint)
+FAMILY = Family("word.count", DEPTHS, draw, number_text, verify_number, solve, number_complaint, to_the_end=True)

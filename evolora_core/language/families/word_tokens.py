@@ -25,4 +25,4 @@ def solve(prompt: str) -> str:
     return str(len(re.sub(r"<[^>]*>", "", prompt.partition(":")[2]).split()))
 
 
-FAMILY = Family("word.tokens", DEPTHS, draw, number_text, verify_number, solve, number_complaint)
+FAMILY = Family("word.tokens", DEPTHS, draw, number_text, verify_number, solve, number_complaint, to_the_end=True)

@@ -49,7 +49,8 @@ def answer_items(
 
     `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
     prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
-    nothing. `prompts[i]` is asked in the place of the item's own prompt; what is graded is the item. `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
+    nothing. `prompts[i]` is asked in the place of the item's own; the grade is that of the item all the same.
+    `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
     `alternatives` and `sampled` are passed on to `generate`. `progress(done, total)` is called now and then. Greedy
     answers are kept in `folder`, if one is given, and not asked for again. When memory runs out, half as many are
     answered together, with a warning: floating point then differs in the last digits.

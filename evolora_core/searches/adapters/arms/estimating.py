@@ -64,9 +64,12 @@ def _key(config: SuiteConfig, condition: str) -> str:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the bare host's answers took: FLOPs of one by split, seconds a FLOP, and bytes of a row."""
+    """What the bare host's answers took: FLOPs of one by split, and of an item in distribution in its other forms (0:
+    the suite does not ask for them), seconds a FLOP, and bytes of a row.
+    """
 
     flops: dict[str, float]
+    varied: float
     pace: float
     row: float
 
@@ -76,15 +79,17 @@ def _answers(bench: Bench) -> Answers:
     folder = bench.folder / "answers"
     folder.mkdir()
     few = {split: bench.few[split] for split in bench.judged}
+    config = bench.suite.config
     found = evaluate_condition(
-        bench.host, "bare", few, None, [], None, foreign=folder, decoding=bench.suite.config.decoding,
-        progress=lambda *_: None, answered=folder / "answered",
+        bench.host, "bare", few, None, [], None, variants=config.evaluation.variants, foreign=folder,
+        decoding=config.decoding, progress=lambda *_: None, answered=folder / "answered",
     )  # fmt: skip
     rows = found.tables["evaluations"]
     write_table(folder, "evaluations", rows)
     account = found.meter.accounts["evaluation"]
     return Answers(
         {split: sum(row["flops"] for row in rows if row["split"] == split) / len(own) for split, own in few.items()},
+        (account.flops - sum(row["flops"] for row in rows)) / len(few["holdout_id"]),
         account.seconds / max(1, account.flops),
         sizes(folder)[0] / len(rows),
     )
@@ -177,12 +182,13 @@ class Foretold:
         return replace(made, flops=made.flops + judged, seconds=made.seconds + judged * self.answers.pace)
 
     def evaluation(self, condition: str) -> Expected:
-        """The holdouts and holdout files under every router, if every adapter proves better than the host: else the
-        host answers for it, and what two routers ask of the same one is asked once.
+        """The holdouts and holdout files under every router, and other forms of prompts, if every adapter proves better
+        than the host: else the host answers for it, and what two routers ask of the same one is asked once.
         """
         rows = sum(len(self.bench.items[split]) for split in self.bench.judged)
+        varied = len(self.bench.items["holdout_id"]) * self.answers.varied
         if condition not in self.runs:
-            flops = sum(self._asked(split) for split in self.bench.judged)
+            flops = sum(self._asked(split) for split in self.bench.judged) + varied
             return Expected(flops, flops * self.answers.pace, rows * self.answers.row)
         asked, dear = self.config.evaluation, self.dearness(condition)
         routed, alone = bool({*asked.routings} - {"single"}), "single" in asked.routings
@@ -194,7 +200,7 @@ class Foretold:
             min(1.0, asked.frontier_items / len(self.bench.items[split])) * self._asked(split)
             for split in ("holdout_id", "retention")
         )
-        flops = own + foreign + others * dear * scaled
+        flops = own + foreign + others * dear * scaled + dear * varied
         return Expected(flops, flops * self.answers.pace, rows * len(asked.routings) * self.answers.row)
 
     def _asked(self, split: str) -> float:

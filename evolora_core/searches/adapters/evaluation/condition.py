@@ -1,4 +1,6 @@
-"""What a condition answers to the holdouts: under every router, and with its one adapter at several strengths."""
+"""What a condition answers to the holdouts: under every router, with its one adapter at several strengths, and in other
+forms.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters.evaluation.frontier import trace_frontier
 from evolora_core.searches.adapters.evaluation.routed import NOBODY, answer_by_router
+from evolora_core.searches.adapters.evaluation.variants import FORMS, SPLIT, ask_variants
 from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
 from evolora_core.searches.adapters.routing.reselected import RESELECTED, reselect
 from evolora_core.searches.adapters.routing.routes import Routes, read_routes
@@ -47,22 +50,25 @@ def evaluate_condition(
     routings: Sequence[str],
     frontier: Strengths | None,
     *,
+    variants: bool = False,
     foreign: Path,
     decoding: Decoding,
     progress: Progress,
     answered: Path,
 ) -> Found:
     """Let the adapters in `trained` (None: the bare host) answer all `splits` under each router; the arm of the first
-    is named like the condition. `foreign` is the file with the items on which the router `reselected` chooses; answers
-    are kept in `answered`.
+    is named like the condition. `variants`: under that router, the items in distribution are asked in other forms too.
+    `foreign` is the file with the items on which the router `reselected` chooses; answers are kept in `answered`.
     """
     population, organelles = load_trained(host, trained) if trained else (None, {})
     meter, rows, done = Meter(), [], 0
     routes = {name: _routes(name, host, population, trained, foreign, meter, decoding) for name in routings if trained}
     classifier = read_classifier(trained / FILE) if trained and "learned" in routes else None
-    total = sum(len(items) for items in splits.values())
     scaled = 2 * frontier.items * len(frontier.strengths) if frontier else 0  # answers, about
+    varied = (len(FORMS) - 1) * len(splits[SPLIT]) if variants else 0  # at most
+    total = sum(len(items) for items in splits.values()) + scaled + varied
     accuracies: dict[str, float] = {}
+    first: dict[str, list[Outcome]] = {}  # what is answered under the first router
     alone: dict[str, list[Outcome]] = {}  # what the one adapter answers, or the bare host
     for split, items in splits.items():
         by_router = answer_by_router(
@@ -73,7 +79,7 @@ def evaluate_condition(
             classifier,
             meter,
             decoding=decoding,
-            progress=part_of(progress, done, len(items), total + scaled),
+            progress=part_of(progress, done, len(items), total),
             folder=answered / split,
         )
         done += len(items)
@@ -81,8 +87,8 @@ def evaluate_condition(
             rows += evaluation_rows(split, f"{condition}:{router}" if number else condition, answers, organelles)
             if router in ("single", NOBODY):
                 alone[split] = answers
-        headline = next(iter(by_router.values()))
-        accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in headline) / len(headline)
+        first[split] = next(iter(by_router.values()))
+        accuracies[f"{split}_acc"] = sum(outcome.grade.correct for outcome in first[split]) / len(first[split])
     tables = {"evaluations": rows}
     if frontier:
         slot = alone["holdout_id"][0].slot
@@ -94,8 +100,21 @@ def evaluate_condition(
             frontier.items,
             meter,
             decoding=decoding,
-            progress=part_of(progress, done, scaled, total + scaled),
+            progress=part_of(progress, done, scaled, total),
             folder=answered / "frontier",
+        )
+        done += scaled
+    if variants:
+        tables["variants"] = ask_variants(
+            host,
+            population,
+            first[SPLIT],
+            next(iter(routes.values()), None),
+            classifier,
+            meter,
+            decoding=decoding,
+            progress=part_of(progress, done, varied, total),
+            folder=answered / "variants",
         )
     return Found(tables | {"compute": meter.rows()}, accuracies, meter)
 

@@ -10,6 +10,12 @@ from evolora_core.searches.adapters.pack.attribution import found_frame, found_t
 from evolora_core.searches.adapters.pack.curves import curve_frame, curve_table
 from evolora_core.searches.adapters.pack.holdout_files import holdout_frame, holdout_table
 from evolora_core.searches.adapters.pack.prices import price_frame, price_table
+from evolora_core.searches.adapters.pack.robustness import (
+    changes_by_form,
+    robustness_frame,
+    robustness_points,
+    robustness_table,
+)
 from evolora_core.searches.adapters.pack.transfer import transfer_frame, transfer_table
 from evolora_core.searches.adapters.pack.tuning import tuning_frame, tuning_table
 
@@ -22,6 +28,7 @@ SECTIONS = Sections(
         "holdouts": PackTable(holdout_frame, (holdout_table,), optional=True),
         "by_routing": PackTable(breakdowns.routing_rows, (breakdowns.routing_table,)),
         "transfer": PackTable(transfer_frame, (transfer_table,), texts=("note",), optional=True),
+        "robustness": PackTable(robustness_frame, (robustness_table,), texts=("chosen",), optional=True),
         "compute": COMPUTE,
         "prices": PackTable(price_frame, (price_table,), optional=True),
         "origins": PackTable(origin_frame, (origin_table,), optional=True),
@@ -35,6 +42,7 @@ SECTIONS = Sections(
         "comparisons": COMPARISON_PLOT,
         "curve": PackPlot(curve_frame, tradeoffs.curve),
         "frontier": PackPlot(plotted.frontier_points, tradeoffs.frontier),
+        "robustness": PackPlot(robustness_points, changes_by_form),
         "net_and_roi": PackPlot(plotted.net_and_roi_lines, plots.net_and_roi),
         "energy_and_population": PackPlot(plotted.energy_lines, plots.energy_and_population),
         "lineage": PackPlot(plotted.lives, plots.lineage),

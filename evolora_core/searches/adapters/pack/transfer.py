@@ -43,7 +43,7 @@ def transfer_frame(stored: StoredSuite) -> pd.DataFrame:
     then items; ratio, ratio_lo, ratio_hi: unseen / learned, none where `learned` may be 0; note, which says so.
     """
     asked = stored.frame(_AHEAD, headline=headline(stored.config), by_family=list(BY_FAMILY))
-    bare = {row.arm: row.bare for row in stored.frame(_BARE).itertuples()}
+    bare = {str(row.arm): row.bare for row in stored.frame(_BARE).itertuples()}
     resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
     rows = []
     for (condition, arm), own in asked.groupby(["condition", "arm"], sort=False):
@@ -51,7 +51,7 @@ def transfer_frame(stored: StoredSuite) -> pd.DataFrame:
         if len(by_split) < 2:
             continue
         found = _measured(by_split["holdout_id"], by_split["holdout_ood"], resamples)
-        note = BARE if bare.get(arm) else UNPROVEN if np.isnan(found["ratio"]) else ""
+        note = BARE if bare.get(str(arm)) else UNPROVEN if np.isnan(found["ratio"]) else ""
         rows.append({"condition": condition, "arm": arm, "seeds": own["seed"].nunique(), **found, "note": note})
     return pd.DataFrame(rows)
 

@@ -71,6 +71,13 @@ class EvaluationConfig(Strict):
         json_schema_extra=LATER,
         description="holdout files that every condition answers once at the end, too, under every router",
     )
+    variants: bool = Field(
+        False,
+        json_schema_extra=LATER,
+        description="whether every condition, under the first router, also answers `holdout_id` with each prompt in "
+        "five other forms (blank lines before or after it, headings, a dialogue, a sentence that has nothing to do "
+        "with it), for the table `robustness`: five times the answers to that split",
+    )
 
     @model_validator(mode="after")
     def _routed(self) -> "EvaluationConfig":

@@ -1,5 +1,5 @@
 """Stage `evaluate`: one condition with one seed answers the three holdouts and those of files, with every router of the
-suite, and some items with its one adapter at several strengths.
+suite, some items with its one adapter at several strengths, and those in distribution in other forms.
 
 A killed one keeps its answers."""
 
@@ -31,6 +31,7 @@ class Evaluation(Strict):
     routings: list[str]
     decoding: DecodingConfig
     frontier: Frontier | None
+    variants: bool
 
 
 class Evaluated(BaseModel):
@@ -67,6 +68,7 @@ def request(
             routings=list(asked.routings) if trained else [],
             decoding=suite.config.decoding,
             frontier=Frontier(strengths=strengths, items=asked.frontier_items) if asked.strengths else None,
+            variants=asked.variants,
         ),
         inputs={"datasets": datasets}
         | ({"holdouts": holdouts} if holdouts else {})
@@ -75,7 +77,7 @@ def request(
 
 
 def make(work: Work[Evaluation]) -> Made[Evaluated] | Made[NotRun]:
-    """Leaves the tables `evaluations`, `compute` and, where strengths are asked for, `frontier`. The arm of the first
+    """Leaves the tables `evaluations`, `compute` and, where asked for, `frontier` and `variants`. The arm of the first
     router is named like the condition. Of a condition that was not run, only the reason.
     """
     if "trained" in work.results and "not_run" in work.results["trained"].summary:
@@ -97,6 +99,7 @@ def make(work: Work[Evaluation]) -> Made[Evaluated] | Made[NotRun]:
         work.inputs.get("trained"),
         asked.routings,
         asked.frontier,
+        variants=asked.variants,
         foreign=work.inputs["datasets"] / "reselection.jsonl",
         decoding=asked.decoding,
         progress=work.report,

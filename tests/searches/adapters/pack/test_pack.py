@@ -28,7 +28,8 @@ def home(packed: Path) -> Path:
 
 def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
     names = {str(path.relative_to(built)) for path in built.rglob("*") if path.is_file()}
-    tables = ("paper_table", "comparisons", "by_family", "by_routing", "compute", "prices", "origins", "found")
+    tables: tuple[str, ...] = ("paper_table", "comparisons", "by_family", "by_routing", "transfer", "compute")
+    tables += ("prices", "origins", "found")
     plots = (
         "accuracy_by_family",
         "gain_and_retention",

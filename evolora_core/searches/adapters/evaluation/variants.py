@@ -1,0 +1,98 @@
+"""Robustness: the items of a split asked again, each with its prompt in other forms.
+
+Every form has the prompt in it, letter for letter, and asks for nothing else; so the right answer is that of the item,
+and the item is what is graded. Where words behind a prompt would belong to its question, the item is left out.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.progress import Progress
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import get
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.grading import TOO_LONG, answer_items, charge
+from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.routing.learned import Classifier, guess_families
+from evolora_core.searches.adapters.routing.routes import Routes, route
+
+PLAIN = "plain"
+SPLIT = "holdout_id"
+UNFIT = "words after the prompt would be part of the question"
+
+# No digit, quotation mark, truth value or letter standing alone, which a family may ask about.
+_ASIDE = "The harbour was quiet; most boats had already left."
+
+FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        PLAIN: lambda prompt: prompt,
+        "blank lines before": lambda prompt: f"\n\n{prompt}",
+        "blank lines after": lambda prompt: f"{prompt}\n\n",
+        "headings": lambda prompt: f"Task:\n{prompt}\n\nAnswer:",
+        "dialogue": lambda prompt: f"User: {prompt}\nAssistant:",
+        "aside": lambda prompt: f"{_ASIDE}\n\n{prompt}",
+    }
+)
+WORDS_AFTER = ("headings", "dialogue")  # these put words behind the prompt
+
+
+def fits(form: str, item: Item) -> bool:
+    """Whether the item asks the same in this form."""
+    return form not in WORDS_AFTER or not get(item.family).to_the_end
+
+
+def ask_variants(
+    host: Host,
+    population: Population | None,
+    plain: Sequence[Outcome],
+    routes: Routes | None,
+    classifier: Classifier | None,
+    meter: Meter,
+    *,
+    decoding: Decoding,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+) -> list[dict[str, Any]]:
+    """Rows {form, task_id, answer, correct, reason} of the table `variants`, for each form and each item of `plain`.
+
+    `plain` are the outcomes of the items in their own form under the router of `routes` (None: the bare host), which
+    routes each form anew if it goes by the prompt (`learned`, by its `classifier`). An item is not asked in a form that
+    would change its right answer, nor where the prompt and the token cap do not fit the host's context: `correct` is
+    then None, and `reason` says why. All else is charged to `meter` as evaluation. `progress` and `folder` as for
+    `answer_items`.
+    """
+    asked = [(form, outcome) for form in FORMS if form != PLAIN for outcome in plain if fits(form, outcome.item)]
+    items = [outcome.item for _, outcome in asked]
+    prompts = [FORMS[form](outcome.item.prompt) for form, outcome in asked]
+    slots = np.array([outcome.slot for _, outcome in asked], dtype=np.int64)
+    if routes is not None and routes.routing == "learned" and asked:
+        if classifier is None:
+            raise ValueError("the router `learned` needs its classifier")
+        said = [replace(item, prompt=prompt) for item, prompt in zip(items, prompts, strict=True)]
+        slots = route(items, routes, guess_families(host, classifier, said, meter)[0])
+    started = time.perf_counter()
+    outcomes = answer_items(
+        host, population, items, slots, decoding=decoding, prompts=prompts, progress=progress, folder=folder
+    )
+    charge(meter, "evaluation", outcomes, time.perf_counter() - started)
+    given = {(form, outcome.item.task_id): answer for (form, outcome), answer in zip(asked, outcomes, strict=True)}
+    given |= {(PLAIN, outcome.item.task_id): outcome for outcome in plain}
+    return [_row(form, o.item, given.get((form, o.item.task_id))) for form in FORMS for o in plain]
+
+
+def _row(form: str, item: Item, outcome: Outcome | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"form": form, "task_id": item.task_id, "answer": None, "correct": None}
+    if outcome is None:
+        return row | {"reason": UNFIT}
+    grade = outcome.grade
+    if grade == TOO_LONG:
+        return row | {"reason": grade.reason}
+    return row | {"answer": outcome.answer, "correct": grade.correct, "reason": grade.reason}

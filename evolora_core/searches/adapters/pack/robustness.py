@@ -1,0 +1,136 @@
+"""Robustness: accuracy in every form of the prompts, as table and plot."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from evolora_core.engine.rng import stream
+from evolora_core.report.plots import STYLE
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import NONE, Column, Table, difference, number, percent
+from evolora_core.searches.adapters.evaluation.variants import FORMS, PLAIN, SPLIT
+from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
+from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, hierarchical_bootstrap
+
+WORST = "worst"
+
+# `half`: every other item of a seed, by task id, which sorts by family and depth: the same items for every condition.
+_ASKED = """
+    WITH placed AS (
+        SELECT condition, seed, form, task_id, correct::INT AS correct,
+            row_number() OVER (PARTITION BY condition, seed, form ORDER BY task_id) % 2 AS half
+        FROM variants JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
+    )
+    SELECT v.condition, seed, v.form, v.half, v.correct, v.correct - p.correct AS change
+    FROM placed AS v JOIN placed AS p USING (condition, seed, task_id) JOIN suites ON suites.suite = $suite
+    WHERE p.form = $plain
+    ORDER BY list_position(conditions, v.condition), list_position($forms, v.form), seed
+"""
+
+
+def robustness_frame(stored: StoredSuite) -> pd.DataFrame:
+    """One row per condition and form, and one more, `worst`: empty where the suite does not ask for other forms.
+
+    Columns: condition, form, chosen (of `worst`: which form it is), seeds, n and left_out (items of all seeds), acc,
+    lo, hi, change, change_lo, change_hi: shares, means over seeds, with 95 % intervals; `change` is to the plain form
+    on the same items. The worst form is the one with the lowest change on one half of the items; its row is of the
+    other half. No numbers where a form was asked of no item of some seed.
+    """
+    asked = stored.frame(_ASKED, forms=list(FORMS), plain=PLAIN)
+    resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
+    rows = []
+    for condition, own in asked.groupby("condition", sort=False):
+        for form, items in own.groupby("form", sort=False):
+            rows.append({"condition": condition, "form": form, "chosen": "", **_measured(items, resamples)})
+        if worst := _worst(own[own["half"] == 0]):
+            items = own[(own["half"] == 1) & (own["form"] == worst)]
+            rows.append({"condition": condition, "form": WORST, "chosen": worst, **_measured(items, resamples)})
+    return pd.DataFrame(rows)
+
+
+def _worst(items: pd.DataFrame) -> str:
+    """The form in which least more is right than in the plain one, the first among equals; "" if there is none."""
+    changes = items.dropna().groupby(["form", "seed"], sort=False)["change"].mean().groupby("form", sort=False).mean()
+    changes = changes.drop(PLAIN, errors="ignore")
+    return "" if changes.empty else str(changes.idxmin())
+
+
+def _measured(items: pd.DataFrame, resamples: int) -> dict[str, Any]:
+    """Accuracy, and change to the plain form, of the items that were asked."""
+    asked = items.dropna()
+    seeds = items["seed"].nunique()
+    found: dict[str, Any] = {"seeds": seeds, "n": len(asked), "left_out": len(items) - len(asked)}
+    names = ("acc", "lo", "hi", "change", "change_lo", "change_hi")
+    if asked["seed"].nunique() < seeds:
+        return found | dict.fromkeys(names, np.nan)
+    outcomes, changes = (
+        [own.to_numpy(dtype=np.float64) for _, own in asked.groupby("seed")[column]] for column in ("correct", "change")
+    )
+    # The draws of the split's accuracy, so that the plain form has the interval that it has elsewhere.
+    own = accuracy_interval(outcomes, stream(0, 0, 0, "bootstrap", "accuracy", SPLIT, "*"), resamples)
+    paired = hierarchical_bootstrap(changes, stream(0, 0, 0, "bootstrap", "variants"), resamples)
+    means = [float(np.mean([values.mean() for values in by_seed])) for by_seed in (outcomes, changes)]
+    return found | dict(zip(names, (means[0], *own, means[1], *paired), strict=True))
+
+
+def robustness_table(suite: str, data: pd.DataFrame) -> Table:
+    """The forms as a table."""
+    columns = [
+        Column("condition", lambda r: r["condition"], left=True),
+        Column("form", _form, left=True),
+        Column("items, all seeds", number("n", "{:d}")),
+        Column("left out", number("left_out", "{:d}")),
+        Column("accuracy %", lambda r: percent(r["acc"], r["lo"], r["hi"])),
+        Column("change to plain, points", _change),
+    ]
+    caption = f"{suite}: accuracy in distribution by form of the prompt, 95 % intervals in brackets"
+    return Table("robustness", caption, data, columns)
+
+
+def _form(row: Mapping[str, Any]) -> str:
+    return f"{WORST}: {row['chosen']}, on the other half" if row["form"] == WORST else row["form"]
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    if row["form"] == PLAIN or row["change"] is None:
+        return NONE
+    return difference(row["change"], row["change_lo"], row["change_hi"])
+
+
+def robustness_points(stored: StoredSuite) -> pd.DataFrame:
+    """What the plot shows: condition, form, change, change_lo, change_hi of every form but the plain one."""
+    found = robustness_frame(stored)
+    if found.empty:
+        return found
+    shown = ~found["form"].isin([PLAIN, WORST]) & found["change"].notna()
+    return found.loc[shown, ["condition", "form", "change", "change_lo", "change_hi"]].reset_index(drop=True)
+
+
+def changes_by_form(points: pd.DataFrame) -> Figure:
+    """Change of accuracy to the plain form with 95 % intervals, forms as rows. `points`: as `robustness_points`."""
+    with matplotlib.rc_context(fname=STYLE):
+        forms, conditions = (list(dict.fromkeys(points[column])) for column in ("form", "condition"))
+        figure = Figure(figsize=(7.0, 1.6 + (0.12 * len(conditions) + 0.14) * len(forms)))
+        panel = figure.subplots()
+        looks = looks_of(conditions)
+        offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
+        panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
+        for condition, offset in zip(conditions, offsets, strict=True):
+            mine = points[points["condition"] == condition]
+            colour, marker = looks[condition]
+            change, lo, hi = (100 * mine[column].to_numpy() for column in ("change", "change_lo", "change_hi"))
+            panel.errorbar(
+                change, np.array([forms.index(form) for form in mine["form"]]) + offset,
+                xerr=np.maximum(0, [change - lo, hi - change]), fmt=marker, color=colour, markersize=5,
+                elinewidth=1.2, capsize=0,
+            )  # fmt: skip
+        panel.set(yticks=range(len(forms)), xlabel="change to the plain form, points (95 % intervals)")
+        panel.set_yticklabels(forms)
+        panel.set_ylim(len(forms) - 0.5, -0.5)
+        panel.grid(axis="y", visible=False)
+        legend_below(figure, conditions, marker=True)
+        return figure

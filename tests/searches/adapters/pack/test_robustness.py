@@ -1,0 +1,140 @@
+"""Other forms of the prompts in a pack: what is counted of whom, which form is the worst, and that it verifies."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from example_suite import CONDITIONS, write_suite
+
+from evolora_core.engine.artifacts import MANIFEST, sha256
+from evolora_core.report import StoredSuite, build, verify
+from evolora_core.searches.adapters.evaluation.variants import FORMS, PLAIN, WORDS_AFTER
+from evolora_core.searches.adapters.pack.robustness import WORST, robustness_frame, robustness_points, robustness_table
+from evolora_core.searches.adapters.pack.sections import SECTIONS
+from evolora_core.store import carry, frame, query, read, rebuild, unpacked
+
+SUITE = "example-0a1b2c3d"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example suite with other forms; never changed."""
+    home = tmp_path_factory.mktemp("varied")
+    write_suite(home, SUITE, items=96, variants=True)
+    rebuild(home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def pack(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(home, SUITE, tmp_path_factory.mktemp("packs") / "example", SECTIONS)
+
+
+def test_a_form_is_compared_with_the_plain_one_on_the_items_that_it_was_asked_of(home: Path) -> None:
+    found: Any = robustness_frame(StoredSuite(home, SUITE)).set_index(["condition", "form"])
+    assert list(dict.fromkeys(found.index)) == [(c, form) for c in CONDITIONS for form in (*FORMS, WORST)]
+    rows = frame(home, "SELECT * FROM variants", [])
+    for (condition, form), row in found.iterrows():
+        if form == WORST:
+            continue
+        accuracies, changes, left_out = [], [], 0
+        for seed in (0, 1, 2):
+            own = rows[(rows["condition"] == condition) & (rows["seed"] == seed)]
+            both = own[own["form"] == form].merge(own[own["form"] == PLAIN], on="task_id", suffixes=("", "_plain"))
+            asked = both[both["correct"].notna()].astype({"correct": int, "correct_plain": int})
+            accuracies.append(asked["correct"].mean())
+            changes.append((asked["correct"] - asked["correct_plain"]).mean())
+            left_out += len(both) - len(asked)
+        assert row["acc"] == pytest.approx(np.mean(accuracies)) and row["change"] == pytest.approx(np.mean(changes))
+        assert row["lo"] <= row["acc"] <= row["hi"] and row["change_lo"] <= row["change"] <= row["change_hi"]
+        assert left_out == row["left_out"] == (3 * 24 if form in WORDS_AFTER else 0) and row["n"] + left_out == 3 * 96
+    plain = found.xs(PLAIN, level="form")
+    whole = frame(home, "SELECT * FROM accuracy WHERE split = 'holdout_id' AND family = '*'", []).set_index("arm")
+    for name in ("acc", "lo", "hi"):
+        assert plain[name].to_dict() == pytest.approx(whole.loc[list(CONDITIONS), name].to_dict())
+    assert set(plain["change"]) == {0}
+
+
+def test_the_worst_form_is_chosen_on_other_items_than_it_is_measured_on(home: Path, tmp_path: Path) -> None:
+    """Answers to the half that is measured do not change which form is chosen."""
+    before: Any = robustness_frame(StoredSuite(home, SUITE)).set_index(["condition", "form"]).loc[("frozen", WORST)]
+    assert before["chosen"] == "aside" and before["n"] == 3 * 48
+
+    def frame_with(half: int, form: str, correct: bool) -> Any:
+        """The answers to half of the items in a form, all right or all wrong."""
+        own = tmp_path / f"{half}-{form}"
+        write_suite(own, SUITE, items=96, variants=True)
+        for file in own.glob("runs/example/frozen-s*/evaluate/*/variants.parquet"):
+            rows = pq.read_table(file).to_pandas()
+            order = rows.groupby("form")["task_id"].rank(method="first").astype(int)
+            rows.loc[(order % 2 == half) & (rows["form"] == form), "correct"] = correct
+            pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), file)
+        _rehash(own)
+        rebuild(own)
+        return robustness_frame(StoredSuite(own, SUITE)).set_index(["condition", "form"]).loc[("frozen", WORST)]
+
+    measured = frame_with(1, "aside", True)
+    assert measured["chosen"] == "aside" and measured["acc"] == 1 and measured["change"] > 0 > before["change"]
+    chosen = frame_with(0, "blank lines before", False)
+    assert chosen["chosen"] == "blank lines before" and chosen["change"] > before["change"]
+
+
+def _rehash(home: Path) -> None:
+    """Write the manifests of changed tables anew."""
+    for path in home.glob(f"runs/example/frozen-s*/evaluate/*/{MANIFEST}"):
+        manifest = json.loads(path.read_text())
+        manifest["files"] = {name: sha256(path.parent / name) for name in manifest["files"]}
+        path.write_text(json.dumps(manifest))
+
+
+def test_the_view_counts_each_run(home: Path) -> None:
+    rows = query(home, "FROM robustness WHERE condition = 'sft' AND seed = 1").records()
+    assert {row["form"] for row in rows} == set(FORMS)
+    for row in rows:
+        assert row["n"] + row["left_out"] == 96 and row["acc"] == row["correct"] / row["n"]
+        assert row["change"] == pytest.approx(row["acc"] - row["plain_acc"])
+        assert row["lo"] < row["acc"] < row["hi"]
+
+
+def test_the_pack_carries_the_answers_and_verifies_without_a_store(pack: Path, tmp_path: Path) -> None:
+    assert verify(tmp_path, pack, SECTIONS) == []
+    shown = pd.read_csv(pack / "robustness.csv", keep_default_na=False)
+    assert len(shown) == len(CONDITIONS) * (len(FORMS) + 1)
+    text = (pack / "README.md").read_text()
+    assert "| ecology   | worst: aside, on the other half |" in text and "biased low" in text
+    assert (pack / "plots" / "robustness.png").stat().st_size > 1000
+    rows = pq.read_table(pack / "data" / "variants.parquet")
+    place = next(i for i, form in enumerate(rows["form"].to_pylist()) if form == "aside")
+    answers = rows["correct"].to_pylist()
+    answers[place] = not answers[place]
+    at = rows.schema.get_field_index("correct")
+    pq.write_table(rows.set_column(at, "correct", pa.array(answers)), pack / "data" / "variants.parquet")
+    assert any(line.startswith("robustness.csv: line") for line in verify(tmp_path, pack, SECTIONS))
+
+
+def test_a_shard_names_the_items(home: Path, tmp_path: Path) -> None:
+    carry(home, SUITE, tmp_path / "shard", shard=True)
+    with unpacked(read(tmp_path / "shard")) as other:
+        sql = "SELECT run_id, form, task_id, correct FROM variants ORDER BY ALL"
+        assert query(other, sql).rows == query(home, sql).rows
+
+
+def test_a_form_that_nothing_was_asked_in_has_no_numbers(home: Path) -> None:
+    stored = StoredSuite(home, SUITE)
+    found = robustness_frame(stored)
+    found.loc[found["form"] == "headings", ["acc", "lo", "hi", "change", "change_lo", "change_hi"]] = np.nan
+    cells = [row[1:] for row in robustness_table(SUITE, found).cells() if row[1] == "headings"]
+    assert {row[-1] for row in cells} == {"–"} and {row[-2] for row in cells} == {"–"}
+    assert set(robustness_points(stored)["form"]) == {form for form in FORMS if form != PLAIN}
+
+
+def test_a_suite_without_other_forms_has_the_same_tables_as_before(pack: Path, built: Path) -> None:
+    assert not (built / "robustness.csv").exists() and not (built / "data" / "variants.parquet").exists()
+    assert "Robustness" not in (built / "README.md").read_text()
+    for name in ("paper_table.csv", "by_family.csv", "by_routing.csv", "comparisons.csv", "transfer.csv", "prices.csv"):
+        assert (pack / name).read_text() == (built / name).read_text(), name
