@@ -88,8 +88,8 @@ def test_a_pack_that_nobody_could_write(capsys: pytest.CaptureFixture[str], home
 
 
 def test_a_wrong_setting_and_a_missing_file(capsys: pytest.CaptureFixture[str], home: Path) -> None:
-    Path("weights.bin").write_bytes(bytes(range(128, 256)))
-    assert "weights.bin: is no text in UTF-8" in refusal(capsys, "run", "weights.bin")
+    Path("weights.yaml").write_bytes(bytes(range(128, 256)))
+    assert "weights.yaml: is no text in UTF-8" in refusal(capsys, "run", "weights.yaml")
     assert "--set ecology.nope" in refusal(capsys, "run", suite({}), "--set", "ecology.nope=1")
     assert "expected KEY=VALUE" in refusal(capsys, "run", suite({}), "--set", "seeds")
     assert "absent.yaml: cannot be read" in refusal(capsys, "run", "absent.yaml")
