@@ -330,7 +330,8 @@ def _variants(asked: Sequence[dict[str, Any]], rng: np.random.Generator) -> list
             answer = None if unfit else row["answer"]
             reason = UNFIT if unfit else "correct" if correct else "wrong"
             rows.append(
-                {"form": form, "task_id": row["task_id"], "answer": answer, "correct": correct, "reason": reason}
+                {"form": form, "task_id": row["task_id"], "organelle": None if unfit else row["organelle"]}
+                | {"answer": answer, "correct": correct, "reason": reason}
             )
     return rows
 

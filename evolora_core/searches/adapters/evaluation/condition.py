@@ -112,6 +112,7 @@ def evaluate_condition(
             next(iter(routes.values()), None),
             classifier,
             meter,
+            organelles=organelles,
             decoding=decoding,
             progress=part_of(progress, done, varied, total),
             folder=answered / "variants",

@@ -57,17 +57,18 @@ def ask_variants(
     classifier: Classifier | None,
     meter: Meter,
     *,
+    organelles: Mapping[int, int] | None = None,
     decoding: Decoding,
     progress: Progress | None = None,
     folder: Path | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows {form, task_id, answer, correct, reason} of the table `variants`, for each form and each item of `plain`.
+    """Rows {form, task_id, organelle, answer, correct, reason} of the table `variants`: every item in every form.
 
     `plain` are the outcomes of the items in their own form under the router of `routes` (None: the bare host), which
     routes each form anew if it goes by the prompt (`learned`, by its `classifier`). An item is not asked in a form that
     would change its right answer, nor where the prompt and the token cap do not fit the host's context: `correct` is
-    then None, and `reason` says why. All else is charged to `meter` as evaluation. `progress` and `folder` as for
-    `answer_items`.
+    then None, and `reason` says why. All else is charged to `meter` as evaluation. `organelles` are their ids by slot,
+    where those are known; `progress` and `folder` as for `answer_items`.
     """
     asked = [(form, outcome) for form in FORMS if form != PLAIN for outcome in plain if fits(form, outcome.item)]
     items = [outcome.item for _, outcome in asked]
@@ -85,14 +86,16 @@ def ask_variants(
     charge(meter, "evaluation", outcomes, time.perf_counter() - started)
     given = {(form, outcome.item.task_id): answer for (form, outcome), answer in zip(asked, outcomes, strict=True)}
     given |= {(PLAIN, outcome.item.task_id): outcome for outcome in plain}
-    return [_row(form, o.item, given.get((form, o.item.task_id))) for form in FORMS for o in plain]
+    ids = organelles or {}
+    return [_row(form, o.item, given.get((form, o.item.task_id)), ids) for form in FORMS for o in plain]
 
 
-def _row(form: str, item: Item, outcome: Outcome | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"form": form, "task_id": item.task_id, "answer": None, "correct": None}
+def _row(form: str, item: Item, outcome: Outcome | None, organelles: Mapping[int, int]) -> dict[str, Any]:
+    row: dict[str, Any] = {"form": form, "task_id": item.task_id, "organelle": None, "answer": None, "correct": None}
     if outcome is None:
         return row | {"reason": UNFIT}
     grade = outcome.grade
     if grade == TOO_LONG:
         return row | {"reason": grade.reason}
-    return row | {"answer": outcome.answer, "correct": grade.correct, "reason": grade.reason}
+    asked = organelles.get(outcome.slot, outcome.slot)
+    return row | {"organelle": asked, "answer": outcome.answer, "correct": grade.correct, "reason": grade.reason}

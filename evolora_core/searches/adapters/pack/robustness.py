@@ -21,11 +21,11 @@ WORST = "worst"
 # `half`: every other item of a seed, by task id, which sorts by family and depth: the same items for every condition.
 _ASKED = """
     WITH placed AS (
-        SELECT condition, seed, form, task_id, correct::INT AS correct,
+        SELECT condition, seed, form, task_id, correct::INT AS correct, (organelle = -1)::INT AS bare,
             row_number() OVER (PARTITION BY condition, seed, form ORDER BY task_id) % 2 AS half
         FROM variants JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
     )
-    SELECT v.condition, seed, v.form, v.half, v.correct, v.correct - p.correct AS change
+    SELECT v.condition, seed, v.form, v.half, v.correct, v.bare, v.correct - p.correct AS change
     FROM placed AS v JOIN placed AS p USING (condition, seed, task_id) JOIN suites ON suites.suite = $suite
     WHERE p.form = $plain
     ORDER BY list_position(conditions, v.condition), list_position($forms, v.form), seed
@@ -35,10 +35,10 @@ _ASKED = """
 def robustness_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition and form, and one more, `worst`: empty where the suite does not ask for other forms.
 
-    Columns: condition, form, chosen (of `worst`: which form it is), seeds, n and left_out (items of all seeds), acc,
-    lo, hi, change, change_lo, change_hi: shares, means over seeds, with 95 % intervals; `change` is to the plain form
-    on the same items. The worst form is the one with the lowest change on one half of the items; its row is of the
-    other half. No numbers where a form was asked of no item of some seed.
+    Columns: condition, form, chosen (of `worst`: which form it is), seeds, n and left_out (items of all seeds), bare
+    (share that the bare host answered), acc, lo, hi, change, change_lo, change_hi: shares, means over seeds, with 95 %
+    intervals; `change` is to the plain form on the same items. The worst form is the one with the lowest change on one
+    half of the items; its row is of the other half. No numbers where a form was asked of no item of some seed.
     """
     asked = stored.frame(_ASKED, forms=list(FORMS), plain=PLAIN)
     resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
@@ -54,16 +54,23 @@ def robustness_frame(stored: StoredSuite) -> pd.DataFrame:
 
 def _worst(items: pd.DataFrame) -> str:
     """The form in which least more is right than in the plain one, the first among equals; "" if there is none."""
-    changes = items.dropna().groupby(["form", "seed"], sort=False)["change"].mean().groupby("form", sort=False).mean()
+    changes = (
+        items.dropna(subset="correct")
+        .groupby(["form", "seed"], sort=False)["change"]
+        .mean()
+        .groupby("form", sort=False)
+        .mean()
+    )
     changes = changes.drop(PLAIN, errors="ignore")
     return "" if changes.empty else str(changes.idxmin())
 
 
 def _measured(items: pd.DataFrame, resamples: int) -> dict[str, Any]:
     """Accuracy, and change to the plain form, of the items that were asked."""
-    asked = items.dropna()
+    asked = items.dropna(subset="correct")
     seeds = items["seed"].nunique()
     found: dict[str, Any] = {"seeds": seeds, "n": len(asked), "left_out": len(items) - len(asked)}
+    found["bare"] = asked["bare"].mean() if len(asked) else np.nan
     names = ("acc", "lo", "hi", "change", "change_lo", "change_hi")
     if asked["seed"].nunique() < seeds:
         return found | dict.fromkeys(names, np.nan)
@@ -86,6 +93,7 @@ def robustness_table(suite: str, data: pd.DataFrame) -> Table:
         Column("left out", number("left_out", "{:d}")),
         Column("accuracy %", lambda r: percent(r["acc"], r["lo"], r["hi"])),
         Column("change to plain, points", _change),
+        Column("bare host asked %", lambda r: percent(r["bare"])),
     ]
     caption = f"{suite}: accuracy in distribution by form of the prompt, 95 % intervals in brackets"
     return Table("robustness", caption, data, columns)

@@ -226,15 +226,17 @@ FROM data.tuning LEFT JOIN chosen USING (suite, arm, trial);
 CREATE OR REPLACE VIEW variants AS FROM data.variants;
 
 -- Robustness: accuracy of a run on the items in distribution in each form of their prompts, of those that were asked in it.
--- plain_acc: on the same items in their own form; change: how much more is right in this one.
+-- plain_acc: on the same items in their own form; change: how much more is right in this one; bare: share that the bare host
+-- answered.
 CREATE OR REPLACE VIEW robustness AS
 WITH counts AS (
     SELECT v.suite, v.run_id, v.condition, v.seed, v.form, count(v.correct) AS n,
         count(*) FILTER (WHERE v.correct IS NULL) AS left_out, count(*) FILTER (WHERE v.correct) AS correct,
-        count(*) FILTER (WHERE p.correct AND v.correct IS NOT NULL) AS plain
+        count(*) FILTER (WHERE p.correct AND v.correct IS NOT NULL) AS plain,
+        count(*) FILTER (WHERE v.organelle = -1) AS host
     FROM data.variants AS v JOIN data.variants AS p ON p.run_id = v.run_id AND p.task_id = v.task_id AND p.form = 'plain'
     GROUP BY ALL
 )
 SELECT suite, run_id, condition, seed, form, n, left_out, correct, correct / nullif(n, 0) AS acc, wilson_lo(correct, n) AS lo,
-    wilson_hi(correct, n) AS hi, plain / nullif(n, 0) AS plain_acc, (correct - plain) / nullif(n, 0) AS change
+    wilson_hi(correct, n) AS hi, plain / nullif(n, 0) AS plain_acc, (correct - plain) / nullif(n, 0) AS change, host / nullif(n, 0) AS bare
 FROM counts;

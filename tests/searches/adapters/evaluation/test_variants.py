@@ -73,7 +73,8 @@ def test_the_solver_of_a_family_that_counts_to_the_end_agrees_where_a_form_fits(
 
 def test_every_form_is_answered_by_who_answers_the_item_and_charged(host: Any, items: Any, population: Any) -> None:
     plain, meter = answered(host, population, items), Meter()
-    rows = ask_variants(host, population, plain, table("family"), None, meter, decoding=DECODING)
+    ids = {0: 17, 1: 4}
+    rows = ask_variants(host, population, plain, table("family"), None, meter, organelles=ids, decoding=DECODING)
     assert [row["form"] for row in rows] == [form for form in FORMS for _ in items]
     flops = 0
     for form in FORMS:
@@ -82,6 +83,7 @@ def test_every_form_is_answered_by_who_answers_the_item_and_charged(host: Any, i
         mine = [row for row in rows if row["form"] == form]
         assert [row["task_id"] for row in mine] == [item.task_id for item in items]
         assert [row["answer"] for row in mine] == [outcome.answer for outcome in expected]
+        assert [row["organelle"] for row in mine] == [ids[outcome.slot] for outcome in expected]
         assert [row["correct"] for row in mine] == [outcome.grade.correct for outcome in expected]
         flops += sum(outcome.flops for outcome in expected) if form != PLAIN else 0
     assert [(row["purpose"], row["flops"]) for row in meter.rows()] == [("evaluation", flops)]
@@ -99,6 +101,7 @@ def test_the_learned_router_guesses_each_form_anew(host: Any, items: Any, popula
         slots = [SLOT_OF.get(guess, HOST) for guess in guessed]
         elsewhere += sum(slot != outcome.slot for slot, outcome in zip(slots, plain, strict=True))
         expected = answer_items(host, population, said, slots, decoding=DECODING)
+        assert [row["organelle"] for row in rows if row["form"] == form] == slots
         assert [row["answer"] for row in rows if row["form"] == form] == [outcome.answer for outcome in expected]
         flops += sum(outcome.flops for outcome in expected) + int(asking.sum())
     assert elsewhere > 0 and meter.flops("evaluation") == flops
@@ -134,7 +137,7 @@ def test_what_does_not_fit_is_left_out_with_the_reason_and_costs_nothing(host: A
     }
     long = [row for row in rows if row["reason"] == "too long"]
     assert {(row["form"], row["task_id"]) for row in long} >= {("aside", item.task_id) for item in items}
-    assert all(row["correct"] is None and row["answer"] is None for row in unfit + long)
+    assert all(row["correct"] is row["answer"] is row["organelle"] is None for row in unfit + long)
     there = {(row["form"], row["task_id"]) for row in rows if row["correct"] is not None and row["form"] != PLAIN}
     assert {("dialogue", item.task_id) for item in items[:3]} <= there
     said = [replace(i, prompt=FORMS[form](i.prompt)) for form in OTHERS for i in items if (form, i.task_id) in there]

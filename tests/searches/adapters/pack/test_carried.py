@@ -113,7 +113,7 @@ def test_a_pack_of_before_says_that_it_carries_no_rows(home: Path, pack: Path, n
 
 def test_other_forms_are_made_of_the_pack_alone(home: Path, pack: Path, nowhere: Path) -> None:
     files = {path.relative_to(pack).as_posix() for path in export(pack, ("latex", "md", "svg"), pack, SECTIONS)}
-    assert {"paper_table.tex", "found.md", "plots/lineage.svg"} <= files and len(files) == 8 * 2 + 7
+    assert {"paper_table.tex", "found.md", "plots/lineage.svg"} <= files and len(files) == 9 * 2 + 7
     readme = (pack / "README.md").read_text()
     for table in pack.glob("*.md"):
         if table.name != "README.md":

@@ -103,6 +103,20 @@ def _lives() -> pd.DataFrame:
     return pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows])
 
 
+def _changes() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "condition": condition,
+            "form": form,
+            "change": -0.1 * place,
+            "change_lo": -0.1 * place - 0.05,
+            "change_hi": 0.05,
+        }
+        for place, form in enumerate(("headings", "aside"))
+        for condition in ("frozen", "ecology", "a-new-one")
+    )
+
+
 DATA = {
     "net_and_roi": _generations,
     "energy_and_population": _generations,
@@ -111,6 +125,7 @@ DATA = {
     "comparisons": _comparisons,
     "curve": _curve,
     "frontier": _frontier,
+    "robustness": _changes,
     "lineage": _lives,
 }
 

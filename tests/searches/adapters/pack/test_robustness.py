@@ -1,6 +1,7 @@
 """Other forms of the prompts in a pack: what is counted of whom, which form is the worst, and that it verifies."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from evolora_core.searches.adapters.evaluation.variants import FORMS, PLAIN, WOR
 from evolora_core.searches.adapters.pack.robustness import WORST, robustness_frame, robustness_points, robustness_table
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import carry, frame, query, read, rebuild, unpacked
+from evolora_core.store.connection import opened, store_path
 
 SUITE = "example-0a1b2c3d"
 
@@ -52,6 +54,8 @@ def test_a_form_is_compared_with_the_plain_one_on_the_items_that_it_was_asked_of
             left_out += len(both) - len(asked)
         assert row["acc"] == pytest.approx(np.mean(accuracies)) and row["change"] == pytest.approx(np.mean(changes))
         assert row["lo"] <= row["acc"] <= row["hi"] and row["change_lo"] <= row["change"] <= row["change_hi"]
+        asked_host = rows.loc[(rows["condition"] == condition) & (rows["form"] == form), "organelle"].dropna() == -1
+        assert row["bare"] == pytest.approx(asked_host.mean())
         assert left_out == row["left_out"] == (3 * 24 if form in WORDS_AFTER else 0) and row["n"] + left_out == 3 * 96
     plain = found.xs(PLAIN, level="form")
     whole = frame(home, "SELECT * FROM accuracy WHERE split = 'holdout_id' AND family = '*'", []).set_index("arm")
@@ -98,7 +102,7 @@ def test_the_view_counts_each_run(home: Path) -> None:
     for row in rows:
         assert row["n"] + row["left_out"] == 96 and row["acc"] == row["correct"] / row["n"]
         assert row["change"] == pytest.approx(row["acc"] - row["plain_acc"])
-        assert row["lo"] < row["acc"] < row["hi"]
+        assert row["lo"] < row["acc"] < row["hi"] and 0 < row["bare"] < 1
 
 
 def test_the_pack_carries_the_answers_and_verifies_without_a_store(pack: Path, tmp_path: Path) -> None:
@@ -120,17 +124,20 @@ def test_the_pack_carries_the_answers_and_verifies_without_a_store(pack: Path, t
 def test_a_shard_names_the_items(home: Path, tmp_path: Path) -> None:
     carry(home, SUITE, tmp_path / "shard", shard=True)
     with unpacked(read(tmp_path / "shard")) as other:
-        sql = "SELECT run_id, form, task_id, correct FROM variants ORDER BY ALL"
+        sql = "SELECT run_id, form, task_id, organelle, correct FROM variants ORDER BY ALL"
         assert query(other, sql).rows == query(home, sql).rows
 
 
-def test_a_form_that_nothing_was_asked_in_has_no_numbers(home: Path) -> None:
-    stored = StoredSuite(home, SUITE)
+def test_a_form_that_a_seed_was_not_asked_in_has_no_numbers(home: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(home, tmp_path / "home"))
+    with opened(store_path(other)) as connection:
+        connection.execute("UPDATE data.variants SET correct = NULL WHERE form = 'headings' AND seed = 1")
+    stored = StoredSuite(other, SUITE)
     found = robustness_frame(stored)
-    found.loc[found["form"] == "headings", ["acc", "lo", "hi", "change", "change_lo", "change_hi"]] = np.nan
-    cells = [row[1:] for row in robustness_table(SUITE, found).cells() if row[1] == "headings"]
-    assert {row[-1] for row in cells} == {"–"} and {row[-2] for row in cells} == {"–"}
-    assert set(robustness_points(stored)["form"]) == {form for form in FORMS if form != PLAIN}
+    assert set(found.loc[found["form"] == "headings", "left_out"]) == {2 * 24 + 96}
+    shown = [row for row in robustness_table(SUITE, found).cells() if row[1] == "headings"]
+    assert len(shown) == len(CONDITIONS) and {tuple(row[4:6]) for row in shown} == {("–", "–")}
+    assert set(robustness_points(stored)["form"]) == {*FORMS} - {PLAIN, "headings"}
 
 
 def test_a_suite_without_other_forms_has_the_same_tables_as_before(pack: Path, built: Path) -> None:
