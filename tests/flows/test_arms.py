@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from evolora_core.searches.adapters.evaluation.variants import FORMS
 from evolora_core.store import query
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,7 @@ ARMS = [
     "evaluation.routings=[family, single, cell, learned, reselected]",
     "evaluation.strengths=[0.5, 2.0]",
     "evaluation.frontier_items=9",
+    "evaluation.variants=true",
     "evaluation.comparisons=[{a: specialists, b: es, split: holdout_id, routing: learned}]",
 ]
 
@@ -67,6 +69,12 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
         right = [correct for (correct,) in query(home, alone, [arm]).rows]
         assert query(home, traced, [condition, strength]).rows == [(sum(right[i * 32 // 9] for i in range(9)),)]
     assert (Path(done["pack"]) / "plots" / "frontier.png").exists()
+    forms = query(home, "SELECT condition, form, n FROM robustness").rows
+    assert sorted(forms) == sorted((condition, form, 32) for condition in table for form in FORMS)
+    as_asked = "SELECT run_id, task_id, organelle, answer, correct FROM {} ORDER BY ALL"
+    plain, answered = "variants WHERE form = 'plain'", "evaluations WHERE arm = condition AND split = 'holdout_id'"
+    assert query(home, as_asked.format(plain)).rows == query(home, as_asked.format(answered)).rows
+    assert (Path(done["pack"]) / "plots" / "robustness.png").exists()
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -11,6 +11,7 @@ import torch
 from random_host import draw_items
 
 from evolora_core.engine.meter import Meter
+from evolora_core.engine.strict import config_hash, stated
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Grade, Item
 from evolora_core.language.families.names import MODULES
@@ -19,6 +20,7 @@ from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.evaluation.variants import FORMS, PLAIN, UNFIT, WORDS_AFTER, ask_variants, fits
+from evolora_core.searches.adapters.experiment import load_suite
 from evolora_core.searches.adapters.routing.candidates import learn_router
 from evolora_core.searches.adapters.routing.learned import guess_families
 from evolora_core.searches.adapters.routing.routes import Routes
@@ -159,3 +161,9 @@ def test_answers_that_were_kept_are_not_asked_again(host: Any, items: Any, popul
 
     (first, calls), (again, nothing) = asked(), asked()
     assert again == first and calls[-1] == 5 * len(items) and nothing == []
+
+
+def test_a_suite_that_does_not_ask_for_other_forms_is_the_suite_that_it_was() -> None:
+    tiny = Path(__file__).parents[4] / "configs" / "suites" / "tiny.yaml"
+    assert "variants" not in stated(load_suite(tiny))["evaluation"]
+    assert config_hash(load_suite(tiny)) != config_hash(load_suite(tiny, ["evaluation.variants=true"]))
