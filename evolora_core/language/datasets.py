@@ -12,6 +12,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.families.base import Item
@@ -60,7 +62,8 @@ def build_splits(config: SplitSettings, seed: int, pools: Mapping[str, Pool] | N
         for cell, count in wanted.get(split, {}).items():
             pool = (pools or {}).get(cell[0])
             if pool is None:
-                items = _draw(split, *cell, count, seed, seen)
+                rng = stream(seed, 0, 0, f"dataset.{split}", *cell)
+                items = draw_cell(rng, split, cell, count, seen, draws=_DRAWS_PER_ITEM, key=_key(split))
             else:
                 held_out = sum(own.get(cell, 0) for other, own in wanted.items() if other != "train")
                 train = wanted["train"].get(cell, 0)
@@ -186,12 +189,18 @@ def _cells(config: SplitSettings, key: str) -> list[tuple[str, str]]:
     return cells
 
 
-def _draw(split: str, name: str, depth: str, wanted: int, seed: int, seen: set[str]) -> list[Item]:
-    """`wanted` drawn items of a cell; their prompts are added to `seen`."""
-    family = get(name)
+def draw_cell(
+    rng: np.random.Generator, split: str, cell: tuple[str, str], wanted: int, seen: set[str], *, draws: int, key: str
+) -> list[Item]:
+    """`wanted` items of a (family, depth); their prompts are added to `seen`, and none was in it.
+
+    `train` has none of the prompts that are reserved for evaluation, every other split has only those. `draws` are made
+    for an item, on average, before a cell is given up; DataError then names the `key` of a suite that says how many
+    are wanted.
+    """
+    family, depth = get(cell[0]), cell[1]
     items: list[Item] = []
-    rng = stream(seed, 0, 0, f"dataset.{split}", name, depth)
-    for _ in range(1000 + _DRAWS_PER_ITEM * wanted):
+    for _ in range(1000 + draws * wanted):
         if len(items) == wanted:
             break
         item = family.make(rng, depth)
@@ -200,7 +209,7 @@ def _draw(split: str, name: str, depth: str, wanted: int, seed: int, seen: set[s
             seen.add(prompt)
             items.append(item)
     if len(items) < wanted:
-        raise DataError(f"{split}: cell {name}:{depth} has only {len(items)} of {wanted} items; lower {_key(split)}")
+        raise DataError(f"{split}: cell {family.name}:{depth} has only {len(items)} of {wanted} items; lower {key}")
     return items
 
 

@@ -2,12 +2,12 @@
 views that users query, seeds that are kept apart.
 """
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import foretold
 
 from evolora_core.engine.run_index import entries, find_suite, read_packs, suites
 from evolora_core.errors import StageError
@@ -187,26 +187,11 @@ def test_the_pack_verifies(finished: SimpleNamespace) -> None:
     assert "evolution" in Path(finished.pack / "README.md").read_text()
 
 
-def foretold(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """What one more seed of the suite would take, by condition and kind of stage. Nothing of the home is written."""
-    before = {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")}
-    capsys.readouterr()
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
-        patch.setenv("EVOLORA_HOME", str(finished.home))
-        patch.chdir(finished.folder)
-        main(["run", "suite.yaml", "--set", "seeds=[0,1]", "--estimate", "--json"])
-    assert end.value.code == 0
-    assert {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")} == before
-    found = json.loads(capsys.readouterr().out)
-    assert all(row["stages"] == 2 * row["done"] for row in found)
-    return {(row["condition"], row["stage"]): row for row in found}
-
-
 def test_an_estimate_counts_what_stages_are_charged(
     finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of programs that are known beforehand exactly; of a search up to the program that exceeds its budget."""
-    found = foretold(finished, capsys)
+    found = foretold(finished.home, finished.folder, "suite.yaml", capsys)
     sql = "SELECT condition, stage, sum(flops) FROM compute WHERE seed = 0 GROUP BY ALL"
     made = {(condition, stage): flops for condition, stage, flops in rows(finished, sql)}
     exact = [("shared", "rates"), ("mha", "measure"), ("mine", "measure"), ("mha", "evaluate"), ("mine", "evaluate")]

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import command
 
 from evolora_core.engine.run_index import entries, suites
 from evolora_core.engine.stage import Suite
 from evolora_core.searches.registry import get_search, load_experiment, suite_id
 from evolora_core.store import query
-from flows.cli import main
 from flows.cli.calibrate import calibration_steps
 
 SUITES = Path(__file__).resolve().parents[2] / "configs" / "suites"
@@ -19,15 +19,6 @@ SMALL = [
     "ecology.generations=2", "tuning.fraction=0.5",
 ]  # fmt: skip
 CHANGES = [word for change in SMALL for word in ("--set", change)]
-
-
-def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as end:
-        main(words)
-    printed = capsys.readouterr()
-    return int(end.value.code or 0), printed.out, printed.err
 
 
 @pytest.mark.usefixtures("prefect_server")

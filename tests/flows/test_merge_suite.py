@@ -2,13 +2,13 @@
 tried again, a small landscape, export.
 """
 
-import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from commands import foretold
 from random_host import random_host
 from tiny_merges import family_folders
 
@@ -188,25 +188,10 @@ def test_what_cannot_be_exported_is_refused_in_one_line(finished: SimpleNamespac
         export("merges.cma.s0", out=tmp_path / "model", organelle=1)
 
 
-def foretold(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """What one more seed of the suite would take, by condition and kind of stage. Nothing of the home is written."""
-    before = {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")}
-    capsys.readouterr()
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
-        patch.setenv("EVOLORA_HOME", str(finished.home))
-        patch.chdir(finished.folder)
-        main(["run", "merges.yaml", "--set", "seeds=[0,1]", "--estimate", "--json"])
-    assert end.value.code == 0
-    assert {path: path.stat().st_mtime_ns for path in finished.home.rglob("*")} == before
-    found = json.loads(capsys.readouterr().out)
-    assert all(row["stages"] == 2 * row["done"] for row in found)  # the other seed stands
-    return {(row["condition"], row["stage"]): row for row in found}
-
-
 def test_an_estimate_counts_what_stages_are_charged(
     finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = foretold(finished, capsys)
+    found = foretold(finished.home, finished.folder, "merges.yaml", capsys)
     sql = """SELECT condition, regexp_replace(stage, '-.*', ''), sum(flops) FROM compute WHERE seed = 0 GROUP BY ALL"""
     made = {(condition, stage): flops for condition, stage, flops in query(finished.home, sql).rows}
     plain = ["base", "parent-code", "best-parent", "uniform", "greedy-soup", "lambda-grid", "model-stock", "ensemble"]

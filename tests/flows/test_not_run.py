@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import command
 
 from evolora_core.engine.run_index import entries, suites
 from evolora_core.searches.adapters.map.regime_map import places
 from evolora_core.store import query
-from flows.cli import main
 
 TINY = str(Path(__file__).resolve().parents[2] / "configs" / "suites" / "tiny.yaml")
 POOR = [
@@ -18,15 +18,6 @@ POOR = [
     "grpo.trials=[{learning_rate: 0.001}, {learning_rate: 0.002}]",
     "evaluation.comparisons=[{a: ecology, b: frozen, split: holdout_id}, {a: ecology, b: poor-sft, split: holdout_id}]",
 ]  # fmt: skip
-
-
-def command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command."""
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as end:
-        main(words)
-    printed = capsys.readouterr()
-    return int(end.value.code or 0), printed.out, printed.err
 
 
 @pytest.mark.usefixtures("prefect_server")

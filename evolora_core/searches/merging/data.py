@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from evolora_core.engine.rng import stream
-from evolora_core.errors import DataError
+from evolora_core.language.datasets import draw_cell
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.canonical import canonical, reserved
 from evolora_core.language.families.registry import get as get_family
 from evolora_core.language.tasks.cutting import take
 from evolora_core.language.tasks.pools import Pool
@@ -36,7 +35,8 @@ def draw_splits(
             for cell, count in cells.items():
                 pool = (pools or {}).get(cell[0])
                 if pool is None:
-                    items = _draw(split, name, cell, count, seed, seen)
+                    rng = stream(seed, 0, 0, f"merge.{split}", name, *cell)
+                    items = draw_cell(rng, split, cell, count, seen, draws=_DRAWS_PER_ITEM, key=f"data.{split}")
                 else:
                     held_out = sum(asked[other][cell] for other in SPLITS if other != "train")
                     sides = (asked["train"][cell], held_out)
@@ -57,26 +57,6 @@ def _shares(domain: Domain, wanted: int) -> dict[Cell, int]:
 def by_name(splits: Splits) -> dict[str, list[Item]]:
     """Split -> all its items, domain after domain."""
     return {split: [item for items in own.values() for item in items] for split, own in splits.items()}
-
-
-def _draw(split: str, name: str, cell: Cell, wanted: int, seed: int, seen: set[str]) -> list[Item]:
-    """`wanted` drawn items of a cell of a domain; their prompts are added to `seen`."""
-    family, depth = get_family(cell[0]), cell[1]
-    rng = stream(seed, 0, 0, f"merge.{split}", name, *cell)
-    found: list[Item] = []
-    for _ in range(1000 + _DRAWS_PER_ITEM * wanted):
-        if len(found) == wanted:
-            break
-        item = family.make(rng, depth)
-        prompt = canonical(item.prompt)
-        if prompt not in seen and reserved(prompt) == (split != "train"):
-            seen.add(prompt)
-            found.append(item)
-    if len(found) < wanted:
-        raise DataError(
-            f"{split}: cell {family.name}:{depth} has only {len(found)} of {wanted} items; lower data.{split}"
-        )
-    return found
 
 
 def domain_numbers(items: Mapping[str, Sequence[Item]]) -> list[int]:
