@@ -14,8 +14,8 @@ class Candidate:
     number      its place among all candidates of the run, from 0
     parents     numbers of those that gave something; -1 is the baseline
     rejection   why it has no score
-    score       gain over the baseline at the largest size of the search (nats); None: it was refused, pruned or failed
-                a guard, and is never chosen
+    score       gain over the baseline at the largest size of the search (nats); None: it was refused or failed a guard,
+                and is never chosen
     lo, hi      the 95 % interval of the score; None with one training seed
     twin        number of an earlier candidate that is the same program; None: it is new
     flops       what it was charged
@@ -29,7 +29,7 @@ class Candidate:
     genome: Mapping[str, str] | None
     operator: str
     parents: tuple[int, ...]
-    status: str  # ok, rejected, pruned, guard, twin
+    status: str  # ok, rejected, guard, twin
     rejection: Rejection | None
     score: float | None
     lo: float | None

@@ -36,7 +36,7 @@ from evolora_core.searches.attention.tuning import trials
 from evolora_core.searches.estimating import Expected, bytes_of
 
 LEAVES_OUT = (
-    "A search counts as if it spent its whole budget, measured every program at every size and chose one of mean cost; "
+    "A search counts as if it spent its whole budget and chose a program of mean cost; "
     "an ablation as if every gene differed from the baseline; programs that nobody has written yet as a few that are "
     "drawn from the grammar. Left out: what questions to a model take, and the fits of the law."
 )
@@ -141,16 +141,17 @@ class Bench:
         return self.together(once, trials(config.training.rates))
 
     def search(self, condition: str) -> Expected:
-        """The whole budget: its FLOPs are a multiple of the baseline's; how long they take, the drawn programs say."""
-        budget, sizes = self.config.budget, self.config.sizes.measured
-        plain = sum(self.program(BASELINE, size).flops for size in sizes)
-        flops = budget.programs * budget.seeds * plain
-        drawn = [self.program(condition, size) for size in sizes]
-        examined = LADDER_STEPS * self.program(BASELINE, sizes[0]).flops / self.config.training.steps
-        programs = flops / (examined + budget.seeds * sum(one.flops for one in drawn))
-        busy = programs * (budget.seeds * sum(one.seconds for one in drawn) + self.ladder())
-        own = programs * budget.seeds * sum(one.bytes for one in drawn)
-        return Expected(flops, busy / min(budget.parallel, budget.together) + self.opening, own)
+        """The whole budget, whose FLOPs are a multiple of the baseline's at the largest size, and the curve of the
+        chosen program at the smaller ones. How long the budget takes, the drawn programs say.
+        """
+        budget, (*smaller, largest) = self.config.budget, self.config.sizes.measured
+        plain, drawn = self.program(BASELINE, largest), self.program(condition, largest)
+        flops = budget.programs * budget.seeds * plain.flops
+        examined = LADDER_STEPS * self.program(BASELINE, smaller[0]).flops / self.config.training.steps
+        programs = flops / (examined + budget.seeds * drawn.flops)
+        busy = programs * (budget.seeds * drawn.seconds + self.ladder()) / min(budget.parallel, budget.together)
+        curve = self.together([self.program(condition, size) for size in smaller], budget.seeds + budget.finalist_seeds)
+        return Expected(flops + curve.flops, busy + curve.seconds, programs * budget.seeds * drawn.bytes + curve.bytes)
 
     def shard(self, size: str) -> Expected:
         """A part of the table at a size; programs climb the ladder before they are measured at the first one."""

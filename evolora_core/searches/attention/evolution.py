@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from evolora_core.engine.commits import commit, latest
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
@@ -32,7 +30,6 @@ from evolora_core.searches.attention.scaling.score import score
 from evolora_core.searches.attention.settings import Budget
 from evolora_core.searches.attention.strategies import ASKED_TRIES, BASELINE, TRIES, parents
 
-CLEAR = 3.0  # standard errors by which a program may be behind the baseline at both smallest sizes
 RECENT = 5  # refused programs that a proposer is told of
 NAME = "baseline"
 
@@ -54,13 +51,18 @@ class Run:
     past: list[Candidate] = field(default_factory=list)
     calls: list[Numbered] = field(default_factory=list)
 
+    @property
+    def largest(self) -> str:
+        """The size at which programs are scored."""
+        return self.sizes[-1]
+
 
 def evolve(
     strategy: str, proposer: Proposer, panel: Panel, run: Run, *, limit: int, checkpoints: Path, report: Progress
 ) -> None:
     """Propose and measure until `limit` operations are spent, or a stop rule of the budget holds. Fills `run.past`."""
     generation = restore(run, checkpoints)
-    plain = panel.plain(run.baseline, run.sizes) * len(run.seeds)
+    plain = panel.plain(run.baseline, [run.largest]) * len(run.seeds)
     while run.meter.total() < limit and not run.spent and not stopped(run):
         reached("generation", number=generation)
         first, first_call = len(run.past), len(run.calls)
@@ -96,35 +98,22 @@ def evolve(
 
 
 def judge(own: Candidate, panel: Panel, run: Run) -> Candidate:
-    """Examine a program, measure it size by size, and score it. A clear loser at the two smallest sizes is left."""
+    """Examine a program at every size, measure it at the largest, and score it."""
     curve, flops = Curve(), LADDER_STEPS * run.baseline.flops[run.sizes[0]]
     if rejection := panel.check(own.source, run.framework, run.sizes):
         return replace(own, status="rejected", rejection=rejection, curve=curve, flops=flops)
-    for place, size in enumerate(run.sizes):
-        for seed in run.seeds:
-            measured = panel.measure(Task(own.source, size, seed))
-            flops += panel.flops(measured, size, run.baseline.flops)
-            if measured.rejection:
-                return replace(own, status="rejected", rejection=measured.rejection, curve=curve, flops=flops)
-            add(curve, size, seed, measured)
-        if place == 1 and all(behind(curve, run.baseline, early, run.seeds) > CLEAR for early in run.sizes[:2]):
-            reason = Rejection(
-                "train", f"behind the baseline by {CLEAR:g} standard errors at {' and '.join(run.sizes[:2])}", ""
-            )
-            return replace(own, status="pruned", rejection=reason, curve=curve, flops=flops)
+    for seed in run.seeds:
+        measured = panel.measure(Task(own.source, run.largest, seed))
+        flops += panel.flops(measured, run.largest, run.baseline.flops)
+        if measured.rejection:
+            return replace(own, status="rejected", rejection=measured.rejection, curve=curve, flops=flops)
+        add(curve, run.largest, seed, measured)
     return scored(replace(own, curve=curve, flops=flops), run, run.seeds)
-
-
-def behind(curve: Curve, baseline: Curve, size: str, seeds: Sequence[int]) -> float:
-    """By how many standard errors of the texts a program's loss is above the baseline's at a size."""
-    gaps = np.stack([curve.texts[size, seed] - baseline.texts[size, seed] for seed in seeds]).mean(axis=0)
-    error = float(gaps.std(ddof=1)) / len(gaps) ** 0.5
-    return float(gaps.mean()) / error if error else 0.0
 
 
 def scored(own: Candidate, run: Run, seeds: Sequence[int]) -> Candidate:
     """The score of what was measured."""
-    losses = losses_of({NAME: run.baseline, own.program_id: own.curve}, run.sizes, seeds)
+    losses = losses_of({NAME: run.baseline, own.program_id: own.curve}, [run.largest], seeds)
     found = score(losses, own.program_id, NAME, ratios(own.curve, run.baseline))
     if not found.passed:
         reason = Rejection(

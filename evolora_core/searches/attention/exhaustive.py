@@ -5,8 +5,7 @@ baseline at the largest size, from `evolution.scored`. The *truth* is the same g
 selection did not see; it is a measurement too, with noise of its own, and no guard is asked for it. A program that is
 refused at any size with any seed has neither. One that fails a guard has a truth alone, and is never chosen.
 
-A real search gives up a program that is far behind the baseline at the two smallest sizes; here every size is measured,
-and such a program may still be chosen.
+A real search measures a program at the largest size alone. The smaller sizes are here to show what they tell of it.
 """
 
 import itertools

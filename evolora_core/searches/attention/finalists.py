@@ -1,5 +1,6 @@
 """Who of the best is chosen: they are measured again with further training seeds, against the winner's curse."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evolora_core.searches.attention.candidates import Candidate, ranked
@@ -9,27 +10,41 @@ from evolora_core.searches.attention.panel import Panel, Task, add
 
 
 def choose(run: Run, panel: Panel, further: list[int]) -> list[Candidate]:
-    """The finalists by their scores over all their seeds, the best first, which is the chosen one. One that fails now
-    drops out; if all do, those so far.
+    """The finalists by their scores over all their seeds, the best first. One that fails now drops out; if all do,
+    those so far.
     """
     finalists = ranked(run.past)[: run.budget.finalists]
     if not further:
         return finalists
-    again = list(panel.map(lambda own: _again(own, run, panel, further), finalists))
-    for own in again:
-        run.meter.add("selection", own.flops, 0, sum(own.curve.seconds.values()))
+    again = panel.map(lambda own: measured_at(own, run, panel, [run.largest], further), finalists)
     found = []
     for first, own in zip(finalists, again, strict=True):
+        run.meter.add("selection", own.flops, 0, sum(own.curve.seconds.values()))
         if own.rejection is None:
             both = replace(first, curve=joined([first.curve, own.curve]))
             found.append(scored(both, run, [*run.seeds, *further]))
     return ranked(found) or finalists
 
 
-def _again(own: Candidate, run: Run, panel: Panel, seeds: list[int]) -> Candidate:
-    """The candidate with the curve of these seeds alone, and what that cost."""
+def complete(finalists: Sequence[Candidate], run: Run, panel: Panel, further: list[int]) -> list[Candidate]:
+    """The finalists, the chosen one first: the best that can be trained at the smaller sizes too, with its curve over
+    all sizes, which the law needs for its predictions. Where none can, the best as it is.
+
+    It is charged as evaluation, since it bears on no choice but that.
+    """
+    for place, best in enumerate(finalists):
+        own = measured_at(best, run, panel, run.sizes[:-1], [*run.seeds, *further])
+        run.meter.add("evaluation", own.flops, 0, sum(own.curve.seconds.values()))
+        if own.rejection is None:
+            whole = replace(best, curve=joined([own.curve, best.curve]))
+            return [whole, *finalists[:place], *finalists[place + 1 :]]
+    return list(finalists)
+
+
+def measured_at(own: Candidate, run: Run, panel: Panel, sizes: Sequence[str], seeds: Sequence[int]) -> Candidate:
+    """The candidate with the curve of these sizes and seeds alone, and what that cost."""
     curve, flops = Curve(), 0
-    for size in run.sizes:
+    for size in sizes:
         for seed in seeds:
             measured = panel.measure(Task(own.source, size, seed))
             flops += panel.flops(measured, size, run.baseline.flops)

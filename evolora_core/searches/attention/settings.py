@@ -44,7 +44,11 @@ class Sizes(Strict):
     """Sizes of the host model. Programs are selected on some; others are measured only at the end, and predicted."""
 
     measured: list[str] = Field(
-        ["xs", "s", "m", "l"], min_length=2, max_length=10, description=f"sizes of the search, of {', '.join(SIZES)}"
+        ["xs", "s", "m", "l"],
+        min_length=2,
+        max_length=10,
+        description="sizes before the end, of "
+        f"{', '.join(SIZES)}; a search measures its programs at the largest of them",
     )
     predicted: list[str] = Field(
         ["xl"], max_length=10, description="sizes that are predicted first, and measured once at the end"
@@ -83,7 +87,7 @@ class Fresh(Strict):
 
 
 class Budget(Bounds):
-    """What a strategy may spend, in FLOPs: so many times what the baseline costs at all measured sizes."""
+    """What a strategy may spend, in FLOPs: so many times what the baseline costs at the largest measured size."""
 
     programs: int = Field(35, ge=1, le=1_000_000, description="baseline measurements that a strategy may spend")
     together: int = Field(5, ge=1, le=1000, description="programs that are proposed at a time, from what is known then")

@@ -19,7 +19,7 @@ from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.evolution import Run, evolve, rows_of
-from evolora_core.searches.attention.finalists import choose
+from evolora_core.searches.attention.finalists import choose, complete
 from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.grammar.registry import get_grammar
 from evolora_core.searches.attention.measuring import loss_rows, measure_all
@@ -36,7 +36,7 @@ FRAMEWORK, SIZES, SEED, FURTHER = "coefficient-dynamics", ("xs", "s", "m"), 3, 4
 TEMPLATE = get_framework(FRAMEWORK).source
 BUDGET = Budget(together=3, parallel=3, finalists=2, failures=4)
 RATE = 0.004
-MOST = 5  # baseline measurements that a run may spend: four programs in two generations
+MOST = 7  # baseline measurements that a run may spend: some programs in two generations
 
 
 def make_panel(parallel: int) -> Panel:
@@ -72,14 +72,14 @@ def go(
 ) -> Run:
     """Spend what so many baseline measurements cost."""
     own = proposer or GrammarProposer(get_grammar(FRAMEWORK))
-    limit = int(programs * panel.plain(run.baseline, SIZES))
+    limit = int(programs * panel.plain(run.baseline, SIZES[-1:]))
     evolve(strategy, own, panel, run, limit=limit, checkpoints=folder, report=lambda *_: None)
     return run
 
 
 def left(run: Run, panel: Panel, folder: Path) -> dict[str, Any]:
     """All that the stage writes of a run: tables and files, apart from seconds."""
-    best, *_ = choose(run, panel, [FURTHER])
+    best, *_ = complete(choose(run, panel, [FURTHER]), run, panel, [FURTHER])
     folder.mkdir()
     leave(folder, best.source, best.curve, FRAMEWORK, best.genome)
     losses = [row | {"seconds": 0} for row in loss_rows(best.program_id, best.curve, "selection")]
@@ -130,7 +130,7 @@ def test_a_killed_run_ends_as_if_nothing_had_been(
 
 
 def test_the_budget_is_kept_to_one_program(whole: tuple[Run, dict[str, Any]], panel: Panel, baseline: Curve) -> None:
-    run, limit = whole[0], MOST * panel.plain(baseline, SIZES)
+    run, limit = whole[0], MOST * panel.plain(baseline, SIZES[-1:])
     spent = [own.flops for own in run.past]
     assert sum(spent) >= limit > sum(spent[:-1])
     ids = [own.program_id for own in run.past if own.twin is None]
@@ -169,6 +169,30 @@ NANS = changed(
     FINISHED,
     FINISHED.replace("return y", "return y * math.nan if y.shape[1] * y.shape[3] > 16 and y.shape[2] > 20 else y"),
 )
+# The ladder has no batch of four rows of the context's length.
+FAILS_WHERE_SMALL = changed(
+    FINISHED,
+    FINISHED.replace(
+        "return y", "return y * math.nan if y.shape[::2] == (4, 32) and y.shape[1] * y.shape[3] == 16 else y"
+    ),
+)
+
+
+def test_the_chosen_one_has_its_curve_at_every_size(panel: Panel, baseline: Curve, tmp_path: Path) -> None:
+    run = go(new_run(baseline, together=2, failures=2), panel, tmp_path, 20, Scripted(FAILS_WHERE_SMALL, GOOD))
+    assert [own.status for own in run.past] == ["ok", "ok", "twin", "twin"]
+    assert all(set(own.curve.texts) == {("m", SEED)} for own in run.past[:2])  # a search asks the largest size alone
+    before = run.meter.flops("selection")
+    ways = [run.past[:2], run.past[1::-1]]
+    for finalists in ways:
+        first, second = complete(finalists, run, panel, [FURTHER])
+        assert (first.source, second.source) == (GOOD, FAILS_WHERE_SMALL)  # it cannot be trained at every size
+        assert set(first.curve.texts) == {("m", SEED)} | {
+            (size, seed) for size in ("xs", "s") for seed in (SEED, FURTHER)
+        }
+    assert run.meter.flops("selection") == before and run.meter.flops("evaluation") > 0
+    only = complete(run.past[:1], run, panel, [])
+    assert [own.source for own in only] == [FAILS_WHERE_SMALL]
 
 
 def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
@@ -183,7 +207,7 @@ def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
     assert all(own.score is None and own.status == "rejected" for own in (raises, leaks, nans))
     assert good.status == "ok" and good.score is not None
     ladder = LADDER_STEPS * baseline.flops["xs"]
-    assert raises.flops == leaks.flops == ladder < nans.flops < good.flops
+    assert raises.flops == leaks.flops == ladder < nans.flops == good.flops
     assert run.meter.total() == sum(own.flops for own in (raises, good, leaks, nans))
     # The rest is one program over and over, in other words: it is known, and ends the run.
     assert [(own.status, own.twin, own.flops, own.score) for own in twins] == 4 * [("twin", 1, 0, good.score)]

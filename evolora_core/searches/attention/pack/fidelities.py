@@ -1,8 +1,8 @@
 """How well cheap measurements rank programs as dear ones do.
 
-Of mechanisms, what a search would see of them (its sizes, seeds and texts) is held against their gain at the largest
-size with fresh seeds and texts. Of the candidates of a search, the gain at a small size is held against that at the
-largest size of the search, with the same seed. Correlations are taken within a run seed.
+Of mechanisms, what is measured before the end (sizes, seeds and texts of the selection) is held against their gain at
+the largest size with fresh seeds and texts. Correlations are taken within a run seed. Candidates of a search are
+measured at one size, so they say nothing here; the exhaustive table has small programs at every size.
 """
 
 from collections.abc import Iterator
@@ -33,24 +33,14 @@ _CHEAP = """
     WHERE suite = $suite AND arm IN (SELECT arm FROM own) AND arm <> $baseline GROUP BY arm, seed
     ORDER BY ALL
 """
-_CANDIDATES = """
-    WITH own AS (
-        SELECT l.* FROM attention_losses AS l
-        JOIN complete_seeds AS done ON done.suite = l.suite AND done.seed = l.run_seed
-        WHERE l.suite = $suite AND split = 'selection'
-        QUALIFY l.seed = min(l.seed) OVER (PARTITION BY l.run_seed)
-    )
-    SELECT own.condition AS arm, run_seed, own.program, size, plain.loss - own.loss AS gain
-    FROM own JOIN own AS plain USING (run_seed, seed, size)
-    WHERE own.stage = 'search' AND plain.stage = 'measure' AND plain.condition = $baseline ORDER BY ALL
-"""
 
 
 def rank_rows(stored: StoredSuite) -> pd.DataFrame:
     """One row per group of programs and cheap measurement: run_seeds, programs (mean), rank correlation, lo, hi."""
     order = [*stored.config["sizes"]["measured"], "predicted"]
-    rows = [*_mechanisms(stored, order), *_searched(stored, order)]
-    return pd.DataFrame(rows, columns=["what", "cheap", "dear", "run_seeds", "programs", "rank", "lo", "hi"])
+    return pd.DataFrame(
+        _mechanisms(stored, order), columns=["what", "cheap", "dear", "run_seeds", "programs", "rank", "lo", "hi"]
+    )
 
 
 def _mechanisms(stored: StoredSuite, order: list[str]) -> Iterator[dict[str, Any]]:
@@ -65,17 +55,6 @@ def _mechanisms(stored: StoredSuite, order: list[str]) -> Iterator[dict[str, Any
     for what, own in groups.items():
         for name in order:
             yield from _row(what, name, f"at {largest}, fresh", own[own["size"] == name])
-
-
-def _searched(stored: StoredSuite, order: list[str]) -> Iterator[dict[str, Any]]:
-    rows = stored.frame(_CANDIDATES, baseline=BASELINE)
-    largest = stored.config["sizes"]["measured"][-1]
-    dear = rows[rows["size"] == largest].set_index(["arm", "run_seed", "program"])["gain"].rename("dear")
-    both = rows.join(dear, on=["arm", "run_seed", "program"])
-    for arm, own in both.groupby("arm"):
-        for name in order:
-            if name != largest:
-                yield from _row(f"candidates of {arm}", name, f"at {largest}, selection", own[own["size"] == name])
 
 
 def _row(what: str, cheap: str, dear: str, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -125,7 +125,7 @@ def progress(points: pd.DataFrame) -> Figure:
         ]
         mark: dict[str, Any] = {"color": BLACK, "linestyle": "", "markersize": 4}
         if points["score"].isna().any():
-            handles.append(Line2D([], [], marker="x", label="no score: refused, pruned or guarded", **mark))
+            handles.append(Line2D([], [], marker="x", label="no score: refused or guarded", **mark))
         if (points["score"] < worst).any():
             handles.append(Line2D([], [], marker="v", markerfacecolor="white", label="lower than shown", **mark))
         figure.legend(handles=handles, loc="outside lower center", ncols=4)

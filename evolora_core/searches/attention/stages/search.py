@@ -101,7 +101,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
     from evolora_core.searches.attention.chosen import leave, leave_finalists, read_chosen
     from evolora_core.searches.attention.corpus.base import load
     from evolora_core.searches.attention.evolution import Run, evolve, rows_of
-    from evolora_core.searches.attention.finalists import choose
+    from evolora_core.searches.attention.finalists import choose, complete
     from evolora_core.searches.attention.frameworks.registry import get_framework
     from evolora_core.searches.attention.grammar.registry import get_grammar
     from evolora_core.searches.attention.measuring import loss_rows
@@ -133,7 +133,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
         corpus, own.training, rates, own.budget.bounds, trusted=not (own.proposer or rival),
         parallel=own.budget.parallel, keep=work.folder,
     ) as panel:  # fmt: skip
-        plain = panel.plain(run.baseline, own.sizes)
+        plain = panel.plain(run.baseline, [run.largest])
         search(
             proposer,
             panel,
@@ -144,7 +144,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
         )
         if not ranked(run.past):
             raise StageError(f"{len(run.past)} programs were tried and none has a score; see the table `candidates`")
-        finalists = choose(run, panel, own.further)
+        finalists = complete(choose(run, panel, own.further), run, panel, own.further)
     best = finalists[0]
     leave(work.folder, best.source, best.curve, own.framework, best.genome)
     leave_finalists(work.folder, [one.source for one in finalists])
