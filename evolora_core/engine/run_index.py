@@ -8,6 +8,7 @@ runs/NAME/index/HASH/CONDITION-sSEED.STAGE.json    one stage
 """
 
 import platform
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -183,16 +184,21 @@ def find_suite(home: Path, word: str) -> SuiteId:
     return named[-1]
 
 
+def run_named(word: str) -> tuple[str, str, int] | None:
+    """Suite, condition and seed of what a user names as SUITE.CONDITION.sSEED; None: it is not named so."""
+    found = re.fullmatch(r"([^./]+)\.([^./]+)\.s(\d+)", word, re.ASCII)
+    return (found[1], found[2], int(found[3])) if found else None
+
+
 def find_run(home: Path, word: str, stages_of: Callable[[SuiteId], Sequence[str]]) -> Entry:
     """The finished stage, one of those that `stages_of` its suite, of the run that a user names: SUITE.CONDITION.sSEED,
     where SUITE is an id, or a name (the latest of that name). Raises ConfigError.
     """
-    parts = word.split(".")
-    if len(parts) != 3 or not parts[2].removeprefix("s").isdigit():
+    if (named := run_named(word)) is None:
         raise ConfigError(f"{word}: not a run; name one like quickstart.ecology.s0, `evolora status` lists them")
-    suite = find_suite(home, parts[0])
+    suite, run = find_suite(home, named[0]), named[1:]
     stages = stages_of(suite)
-    mine = [entry for entry in entries(home, suite) if (entry.condition, f"s{entry.seed}") == (parts[1], parts[2])]
+    mine = [entry for entry in entries(home, suite) if (entry.condition, entry.seed) == run]
     for entry in mine:
         if entry.stage in stages and entry.state in ("done", "cached"):
             return entry

@@ -126,8 +126,9 @@ class Search(Generic[Config]):
                  folder and says in words what it is; "": it exports none
     generations  the view with a row for each run and generation: suite, run_id, condition, seed, generation, and
                  numbers, which `evolora track` hands on; "": it has none
-    page         a module with `write_page(home, suite, out, seed) -> Page`, which writes what can be looked at of a
-                 finished suite as one HTML file, and `installed()`: whether this machine can; "": it draws none
+    page         a module with `write_page(home, suite, out, seed, condition) -> Page`, which writes what can be looked
+                 at of a finished suite, or of one of its runs, as one HTML file, and `installed()`: whether this
+                 machine can; "": it draws none
     calibration  the kinds of stages that come before anything is searched: `evolora calibrate` makes these alone
     calibrated   the view with what they found: suite, condition, seed, stage, what, value (a number) and note
     estimator    a module with `estimate(suite, steps, report)`: by the name of each of these steps, what it would take

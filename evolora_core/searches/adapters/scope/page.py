@@ -22,6 +22,8 @@ from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import rows_of
 from evolora_core.searches.adapters.pack import paper
 from evolora_core.searches.adapters.pack.curves import curve_frame
+from evolora_core.searches.adapters.pack.robustness import robustness_frame, robustness_table
+from evolora_core.searches.adapters.pack.transfer import transfer_frame, transfer_table
 from evolora_core.searches.adapters.scope.answers import LONGEST, Answers, packed, read_answers
 from evolora_core.searches.adapters.scope.ecology import archive_plot, generation_plots, niche_plot
 from evolora_core.searches.adapters.scope.learning import STEPS, budget_plot, found_plot, step_plot
@@ -48,18 +50,24 @@ class Part:
     plots: Sequence[Plot]
 
 
-def write_page(home: Path, suite: str, out: Path, seed: int | None = None, largest: int = LARGEST) -> Page:
-    """Write the page of a suite to `out`; runs and answers are of one seed, or of all that are complete.
+def write_page(
+    home: Path, suite: str, out: Path, seed: int | None = None, condition: str | None = None, largest: int = LARGEST
+) -> Page:
+    """Write the page of a suite to `out`; runs and answers are of one seed, or of all that are complete, and the runs
+    that are shown one by one of one condition, or of all.
 
-    ConfigError without the extra `scope`, for a seed that is not complete, and where `largest` bytes cannot hold it;
-    PackError where the store has no such suite or no complete seed.
+    ConfigError without the extra `scope`, for a seed that is not complete, for another condition than the suite's, and
+    where `largest` bytes cannot hold the page; PackError where the store has no such suite or no complete seed.
     """
     check_installed()
     stored = StoredSuite(home, suite)
     stored.check_complete()
     if seed is not None and seed not in stored.seeds:
         raise ConfigError(f"--seed {seed}: not complete in {suite}; choose from {', '.join(map(str, stored.seeds))}")
-    chosen = Chosen(stored, stored.seeds if seed is None else [seed])
+    conditions = stored.config["conditions"]
+    if condition is not None and condition not in conditions:
+        raise ConfigError(f"{condition}: no condition of {suite}; choose from {', '.join(conditions)}")
+    chosen = Chosen(stored, stored.seeds if seed is None else [seed], condition)
     lives, parents, left_out = fitting(chosen.lives(), chosen.parents())
     told = _told(chosen, lives, parents) | {"library": Markup(_inline(library(home)))}
     answers = read_answers(stored, chosen.seeds)
@@ -104,15 +112,21 @@ def _told(chosen: Chosen, lives: Rows, parents: Rows) -> dict[str, Any]:
     """What the template says, apart from the answers."""
     stored = chosen.stored
     parts = _shown(chosen, lives, parents)
-    table = paper.paper_table(stored.suite, paper.paper_rows(stored))
+    tables = [paper.paper_table(stored.suite, paper.paper_rows(stored))]
+    tables += [
+        draw(stored.suite, frame)
+        for rows, draw in ((transfer_frame, transfer_table), (robustness_frame, robustness_table))
+        if not (frame := rows(stored)).empty
+    ]
     return {
         "suite": stored.suite,
         "config": stored.config,
         "seeds": stored.seeds,
         "chosen": chosen.seeds,
+        "condition": chosen.condition,
         "missing": stored.missing,
         "takeaways": [_marked(paper.takeaway(row)) for row in rows_of(paper.comparison_rows(stored))],
-        "table": table,
+        "tables": tables,
         "parts": parts,
         "plots": _json({plot.name: plot.spec() for part in parts for plot in part.plots}),
         "faces": _json(FACES),

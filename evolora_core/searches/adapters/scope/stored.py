@@ -1,6 +1,7 @@
 """What the plots of a page show, read from the store: rows as flat objects.
 
-Rows of single runs are of the seeds that were asked for; `run` is how a page calls a run, such as `ecology, seed 0`.
+Rows of single runs are of the seeds that were asked for, and of the one condition if one was; `run` is how a page calls
+a run, such as `ecology, seed 0`.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ POINTS = 120  # of a line; longer ones are means of neighbours
 SNAPSHOTS = 12  # of the archive of a run
 
 _RUN = "condition || ', seed ' || seed AS run"
-_CHOSEN = "suite = $suite AND list_contains($seeds, seed)"
+_CHOSEN = "suite = $suite AND list_contains($seeds, seed) AND condition = coalesce($condition, condition)"
 
 # The bare host has no router and stands beside the arms under each.
 _ACCURACY = """
@@ -94,14 +95,15 @@ _STEPS = f"""
 
 @dataclass(frozen=True)
 class Chosen:
-    """A stored suite, and the seeds whose runs are shown one by one."""
+    """A stored suite, and the runs that are shown one by one: those of some seeds, of one condition or of all."""
 
     stored: StoredSuite
     seeds: Sequence[int]
+    condition: str | None = None
 
     def rows(self, sql: str, **parameters: Any) -> Rows:
-        """The rows of a query; `$seeds` are the chosen ones where it names them."""
-        chosen = {"seeds": list(self.seeds)} if "$seeds" in sql else {}
+        """The rows of a query; `$seeds` and `$condition` are the chosen ones where it names them."""
+        chosen = {"seeds": list(self.seeds), "condition": self.condition} if "$seeds" in sql else {}
         return rows_of(self.stored.frame(sql, **chosen, **parameters))
 
     def accuracies(self) -> Rows:

@@ -125,6 +125,13 @@ def test_niches_add_up_to_the_population(chosen: Chosen) -> None:
     assert len(counted) == 3 * 8 and min(counted.values()) >= 15  # the example's founders, but for those that died
 
 
+def test_runs_of_one_condition(looked_at: Path) -> None:
+    chosen = Chosen(StoredSuite(looked_at, SUITE), [0, 2], "single")
+    assert {(row["condition"], row["seed"]) for row in chosen.generations()} == {("single", 0), ("single", 2)}
+    assert not chosen.lives() and not chosen.niches()  # one organelle, without kin
+    assert {row["condition"] for row in chosen.accuracies()} > {"single", "frozen"}  # what is compared stays
+
+
 def test_routers_have_the_host_beside_them(chosen: Chosen) -> None:
     rows = chosen.accuracies()
     for router in ("family", "single"):
@@ -200,6 +207,10 @@ def test_one_seed_and_a_small_page(looked_at: Path, page: str, tmp_path: Path) -
     text = one.file.read_text(encoding="utf-8")
     assert one.items == ITEMS * SPLITS and {item[0] for item in unpacked(text)["items"]} == {1}
     assert "Runs and answers are those of seed 1" in text
+    run = write_page(looked_at, SUITE, tmp_path / "run.html", seed=1, condition="ecology")
+    text = run.file.read_text(encoding="utf-8")
+    assert unpacked(text)["arms"] == unpacked(one.file.read_text(encoding="utf-8"))["arms"]  # answers are of all arms
+    assert "Of single runs, those of <b>ecology</b> are shown" in text
     small = len(page.encode()) - 3000
     cut = write_page(looked_at, SUITE, tmp_path / "cut.html", largest=small)
     assert cut.bytes <= small and cut.items < ITEMS * SPLITS * SEEDS
@@ -207,6 +218,8 @@ def test_one_seed_and_a_small_page(looked_at: Path, page: str, tmp_path: Path) -
     assert cut.left_out[0] in cut.file.read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match="--seed 9: not complete in example-0a1b2c3d; choose from 0, 1, 2"):
         write_page(looked_at, SUITE, tmp_path / "none.html", seed=9)
+    with pytest.raises(ConfigError, match="nobody: no condition of example-0a1b2c3d; choose from frozen, "):
+        write_page(looked_at, SUITE, tmp_path / "none.html", condition="nobody")
     with pytest.raises(ConfigError, match="fills 0.01 MB; show one seed by --seed"):
         write_page(looked_at, SUITE, tmp_path / "none.html", largest=10_000)
     with pytest.raises(PackError, match="no such suite"):
@@ -237,6 +250,8 @@ def test_the_command_says_what_it_wrote(
     [
         (["nope"], "nope: no such suite"),
         (["example", "--seed", "7"], "--seed 7: not complete"),
+        (["example.nobody.s0"], "nobody: no condition of example-0a1b2c3d; choose from frozen, "),
+        (["example.ecology.s0", "--seed", "1"], "--seed 1: example.ecology.s0 has a seed; leave out one of them"),
         (["example", "--out", "page.txt"], "name a file that ends with .html"),
         (["example", "--out", "."], "is no place for a page"),
     ],
