@@ -131,6 +131,8 @@ class Search(Generic[Config]):
                  machine can; "": it draws none
     calibration  the kinds of stages that come before anything is searched: `evolora calibrate` makes these alone
     calibrated   the view with what they found: suite, condition, seed, stage, what, value (a number) and note
+    splits       names of the splits of prompts and answers that its stage `datasets` leaves, each as SPLIT.jsonl or as
+                 a folder SPLIT of such files; none: it has none
     estimator    a module with `estimate(suite, steps, report)`: by the name of each of these steps, what it would take
                  (`searches/estimating.py`), after short measurements that write nothing to EVOLORA_HOME;
                  `hosts(config)`: the models that this needs; LEAVES_OUT: what it supposes and leaves out, in words.
@@ -150,6 +152,7 @@ class Search(Generic[Config]):
     page: str = ""
     calibration: Sequence[str] = ()
     calibrated: str = ""
+    splits: Sequence[str] = ()
     estimator: str = ""
 
 

@@ -27,7 +27,7 @@ def export_data(
     """
     from evolora_core.engine.home import home_path
     from evolora_core.errors import ConfigError
-    from evolora_core.searches.adapters.exporting import write_splits
+    from evolora_core.searches.data_export import write_splits
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")

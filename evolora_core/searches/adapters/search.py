@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from evolora_core.engine.stage import StageResult, Step, Suite
+from evolora_core.language.splits import SPLITS
 from evolora_core.searches.adapters.arms.registry import ARMS
 from evolora_core.searches.adapters.experiment import SuiteConfig, check
 from evolora_core.searches.adapters.plan import plan
@@ -36,6 +37,7 @@ SEARCH = Search(
     arms=ARMS,
     generations="generation_summary",
     page="evolora_core.searches.adapters.scope.page",
+    splits=SPLITS,
     calibration=("datasets", "holdouts", "price", "tune", "calibrate"),
     calibrated="calibration_found",
     estimator="evolora_core.searches.adapters.arms.estimating",

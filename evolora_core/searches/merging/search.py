@@ -8,6 +8,7 @@ from evolora_core.searches.comparing import compare_step
 from evolora_core.searches.merging.experiment import MergeExperiment, check
 from evolora_core.searches.merging.names import CONTROLS, STRATEGIES
 from evolora_core.searches.merging.plan import plan
+from evolora_core.searches.merging.settings import SPLITS
 from evolora_core.searches.merging.stages.choosing import CONTROL
 from evolora_core.searches.merging.stages.choosing import SEARCH as SEARCHING
 from evolora_core.searches.packing import pack_step
@@ -42,6 +43,7 @@ SEARCH = Search(
     exporter="evolora_core.searches.merging.exporting",
     generations="merge_generation",
     estimator="evolora_core.searches.merging.estimating",
+    splits=SPLITS,
     calibration=("datasets", "base", "parent"),
     calibrated="merge_calibration",
 )

@@ -1,6 +1,7 @@
 """The splits of a suite as a data set of the library `datasets`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from evolora_core.engine.run_index import entries, read_suite
@@ -8,27 +9,26 @@ from evolora_core.errors import ConfigError
 from evolora_core.language.datasets import read_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import get
-from evolora_core.language.splits import SPLITS
 from evolora_core.language.tasks.base import Verifier
-from evolora_core.language.tasks.own import read_definitions
-from evolora_core.searches.base import DEFAULT
-from evolora_core.searches.registry import find_suite
+from evolora_core.language.tasks.own import enter_beside, read_definitions
+from evolora_core.searches.registry import find_suite, search_of
 
 
 def write_splits(home: Path, word: str, seed: int | None, out: Path) -> dict[str, int]:
     """Write SPLIT.jsonl of each split of a suite into `out`, and a README.md that says which file is which split;
-    returns their sizes. ConfigError where the suite's splits were not made.
+    returns their sizes. ConfigError where the suite's splits were not made, or its search has none.
     """
     suite = find_suite(home, word)
     config = read_suite(home, suite) or {}
-    if (search := config.get("search", DEFAULT)) != DEFAULT:
-        raise ConfigError(f"{suite}: a suite of the search '{search}', which has no splits of this kind")
+    search = search_of(config)
+    if not search.splits:
+        raise ConfigError(f"{suite}: the search '{search.name}' has no prompts and answers")
     own = config["seeds"][0] if seed is None else seed
     done = [entry for entry in entries(home, suite) if entry.stage == "datasets" and entry.seed == own]
-    if not done or not (home / done[-1].folder / "train.jsonl").is_file():
+    splits = _read(home / done[-1].folder, search.splits) if done else {}
+    if not splits:
         raise ConfigError(f"{suite}: the splits of seed {own} were not made; run the suite, or name another seed")
     folder = home / done[-1].folder
-    splits = {name: read_items(folder / f"{name}.jsonl") for name in SPLITS if (folder / f"{name}.jsonl").is_file()}
     verifiers = {own.name: own.verifier for own in read_definitions(folder)}
     out.mkdir(parents=True, exist_ok=True)
     for name, items in splits.items():
@@ -36,6 +36,13 @@ def write_splits(home: Path, word: str, seed: int | None, out: Path) -> dict[str
         (out / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (out / "README.md").write_text(_card(str(suite), own, list(splits)), encoding="utf-8")
     return {name: len(items) for name, items in splits.items()}
+
+
+def _read(folder: Path, names: Sequence[str]) -> dict[str, list[Item]]:
+    """The splits that a stage `datasets` left: SPLIT.jsonl, or a file for each domain in a folder SPLIT."""
+    enter_beside(folder)
+    files = {name: [*folder.glob(f"{name}.jsonl"), *sorted((folder / name).glob("*.jsonl"))] for name in names}
+    return {name: [item for file in own for item in read_items(file)] for name, own in files.items() if own}
 
 
 def _row(item: Item, verifier: Verifier | None) -> dict[str, str | None]:

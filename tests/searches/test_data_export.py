@@ -14,7 +14,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.tasks.own import define, enter_tasks, write_definitions
 from evolora_core.language.tasks.settings import TaskConfig
-from evolora_core.searches.adapters.exporting import write_splits
+from evolora_core.searches.data_export import write_splits
 
 SUITE = "own-0a1b2c3d"
 TASKS: list[dict[str, Any]] = [
@@ -59,6 +59,21 @@ def test_an_answer_is_one_that_its_verifier_accepts_or_none(home: Path, tmp_path
         if row["answer"] is not None:
             target = 3 if family == "math" else TARGETS[family]
             assert grade(Item(row["prompt"], target, family, "all", ""), row["answer"]).correct
+
+
+def test_the_domains_of_a_merge_suite_make_its_splits(home: Path, tmp_path: Path) -> None:
+    folder = home / write_stage(home, part("merged-0a1b2c3d", "shared", 0, "datasets"), {}).folder
+    for split in ("train", "test"):
+        (folder / split).mkdir()
+        for domain in ("sums", "rest"):
+            write_items(folder / split / f"{domain}.jsonl", [Item(f"{split} {domain}", 3, "math", "short", "sum")])
+    write_suite(home, suite_id("merged-0a1b2c3d"), {"seeds": [0], "search": "merging"})
+    assert write_splits(home, "merged", None, tmp_path / "data") == {"train": 2, "test": 2}
+    found = datasets.load_dataset(str(tmp_path / "data"), cache_dir=str(tmp_path / "cache"))
+    assert [(row["prompt"], row["answer"]) for row in found["test"]] == [("test rest", "3"), ("test sums", "3")]
+    write_suite(home, suite_id("programs-0a1b2c3d"), {"seeds": [0], "search": "attention"})
+    with pytest.raises(ConfigError, match="the search 'attention' has no prompts and answers"):
+        write_splits(home, "programs", None, tmp_path / "none")
 
 
 def test_a_seed_without_splits_is_named(home: Path, tmp_path: Path) -> None:
