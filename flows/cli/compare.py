@@ -47,7 +47,8 @@ def compare(
     left, right = (open_side(home, named(home, word)) for word in words)
     pairs = [(condition(a), condition(b))] if a else [(own, own) for own in common_conditions(left, right)]
     if left.id == right.id and pairs[0][0] == pairs[0][1]:
-        raise ConfigError(f"{left.id}: named twice; name two suites, or two conditions of it by --a and --b")
+        word = words[0]
+        raise ConfigError(f"{left.id}: named twice; compare two conditions of it by --a {word}:A --b {word}:B")
     rows = compare_suites(left, right, pairs, split or first_split(left), routing)
     columns = ("split", "a", "b", "a_acc", "b_acc", "diff", "lo", "hi", "p", "p_holm", "seeds", "n", "verdict", "note")
     show([{"routing": row["routing"]} | {key: row[key] for key in columns} for row in rows], json)

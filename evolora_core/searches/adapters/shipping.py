@@ -3,6 +3,7 @@ adapter merged into the host.
 """
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +51,16 @@ def ship_merged(adapter: "Adapter", host: "Host", name: str, out: Path) -> None:
 
     from peft import PeftModel
 
+    from evolora_core.language.hosts.progress import bars_on_terminals_only
+
     with TemporaryDirectory(prefix="evolora-merged-") as work:
         export_peft(adapter, host, Path(work))
         model: Any = PeftModel.from_pretrained(host.model, work).merge_and_unload()
-    model.save_pretrained(out, safe_serialization=True)
+    with bars_on_terminals_only(), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="`is_gradient_checkpointing` is deprecated"
+        )  # PEFT's, to transformers 5
+        model.save_pretrained(out, safe_serialization=True)
     host.tokenizer.save_pretrained(out)
     text = f"# {host.name} with {name}\n\nThe adapter is added to the weights. {_prompts(host)}\n"
     (out / CARD).write_text(text, encoding="utf-8")
