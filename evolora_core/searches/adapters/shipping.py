@@ -53,13 +53,10 @@ def ship_merged(adapter: "Adapter", host: "Host", name: str, out: Path) -> None:
 
     from evolora_core.language.hosts.progress import bars_on_terminals_only
 
-    with TemporaryDirectory(prefix="evolora-merged-") as work:
+    with TemporaryDirectory(prefix="evolora-merged-") as work, bars_on_terminals_only(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")  # PEFT 0.21 asks for it
         export_peft(adapter, host, Path(work))
         model: Any = PeftModel.from_pretrained(host.model, work).merge_and_unload()
-    with bars_on_terminals_only(), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="`is_gradient_checkpointing` is deprecated"
-        )  # PEFT's, to transformers 5
         model.save_pretrained(out, safe_serialization=True)
     host.tokenizer.save_pretrained(out)
     text = f"# {host.name} with {name}\n\nThe adapter is added to the weights. {_prompts(host)}\n"
