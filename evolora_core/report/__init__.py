@@ -2,7 +2,7 @@
 
 from evolora_core.report.contents import Contents
 from evolora_core.report.other_forms import export
-from evolora_core.report.pack import build
+from evolora_core.report.pack import build, build_anew
 from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table
@@ -17,6 +17,7 @@ __all__ = [
     "StoredSuite",
     "Table",
     "build",
+    "build_anew",
     "export",
     "verify",
 ]

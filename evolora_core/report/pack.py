@@ -17,7 +17,7 @@ from evolora_core.errors import PackError
 from evolora_core.language.splits import title
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents
-from evolora_core.report.pack_folder import DATA, STAMP, check_place, put
+from evolora_core.report.pack_folder import DATA, STAMP, check_place, put, read_stamp
 from evolora_core.report.sections import TEMPLATES, Sections
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import csv
@@ -47,6 +47,16 @@ def build(home: Path, suite: str, out: Path, sections: Sections) -> Path:
         figures.draw(sections.plots, plotted, new / "plots", suite, contents.config)
         put(new, out, sections.files)
     return out
+
+
+def build_anew(folder: Path, out: Path, sections: Sections) -> Path:
+    """Make a pack again in `out`, which may be its own folder, from the rows that it carries; returns `out`.
+
+    For a pack whose words or plots are those of an older version. Raises PackError where it carries no rows.
+    """
+    suite = str(read_stamp(folder)["suite"])
+    with unpacked(read(folder / DATA)) as rows:
+        return build(rows, suite, out, sections)
 
 
 def hashes(rows: Path) -> dict[str, str]:

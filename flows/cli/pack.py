@@ -13,24 +13,33 @@ def register(app: App) -> None:
     pack = App(name="pack", help="Build the paper pack of a suite, verify one, or export it.", help_epilogue="")
     app.command(pack)
     pack.default(build)
-    pack.help_epilogue = "Example: `evolora pack quickstart --out my-pack`"
+    pack.help_epilogue = "Example: `evolora pack quickstart --out my-pack` or `evolora pack packs/quickstart`"
     pack.command(verify, help_epilogue="Example: `evolora pack verify packs/quickstart`")
     pack.command(export, help_epilogue="Example: `evolora pack export packs/quickstart --to latex --to svg`")
 
 
 def build(
-    suite: Annotated[str, Parameter(help="Name, id or file of a suite.")],
+    suite: Annotated[str, Parameter(help="Name, id or file of a suite; or the folder of a pack.")],
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="Folder to write; by default packs/NAME.")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="Folder to write; by default packs/NAME, or the folder of the pack.")
+    ] = None,
 ) -> None:
-    """Build the paper pack of a suite from the store."""
+    """Build the paper pack of a suite from the store; or build a pack anew, with the words and plots of this version,
+    from the rows that it carries.
+    """
     from evolora_core.engine.home import prepare_home
     from evolora_core.report import build as build_pack
+    from evolora_core.report import build_anew
+    from evolora_core.report.pack_folder import STAMP, read_stamp
     from evolora_core.report.stored import StoredSuite
     from evolora_core.searches.registry import find_suite, sections_of
 
     home = prepare_home()
+    if ((folder := Path(suite)) / STAMP).is_file():
+        print(build_anew(folder, out or folder, sections_of(read_stamp(folder)["config"])))
+        return
     found = find_suite(home, suite)
     sections = sections_of(StoredSuite(home, str(found)).config)
     print(build_pack(home, str(found), out or Path("packs") / found.name, sections))

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from example_suite import CONDITIONS, part, write_comparison, write_stage, write_suite
 
-from evolora_core.errors import PackError
-from evolora_core.report import build, verify
+from evolora_core.errors import PackError, StoreError
+from evolora_core.report import build, build_anew, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import record
 
@@ -49,6 +49,20 @@ def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
     assert all((built / name).stat().st_size > 100 for name in names)
     assert verify(home, built, SECTIONS) == []
     assert not list(built.parent.glob(".*"))  # nothing half-made stays behind
+
+
+def test_a_pack_is_built_anew_from_what_it_carries(home: Path, built: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(built, tmp_path / "own")
+    (own / "NOTES.md").write_text("mine")
+    (own / "README.md").write_text("the words of an older version")
+    assert build_anew(own, own, SECTIONS) == own
+    assert {path.name: path.read_bytes() for path in own.glob("*.*")} == {
+        path.name: path.read_bytes() for path in built.glob("*.*")
+    } | {"NOTES.md": b"mine"}
+    shutil.rmtree(own / "data")
+    with pytest.raises(StoreError, match="holds no rows of a suite"):
+        build_anew(own, own, SECTIONS)
+    assert (own / "README.md").is_file()
 
 
 def test_the_readme_says_no_more_than_the_verdicts(built: Path) -> None:
