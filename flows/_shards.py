@@ -8,7 +8,7 @@ from evolora_core.engine.artifacts import commit, partial_folder
 from evolora_core.engine.run_index import SuiteId, now, write_entry
 from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
 from evolora_core.searches.comparing import COMPARISON, in_words
-from evolora_core.searches.registry import get_search
+from evolora_core.searches.registry import get_search, sections_of
 from flows._preflight import asked_suite
 
 
@@ -37,9 +37,9 @@ def compare_merged(home: Path, suite: str) -> list[int]:
         return stored.seeds
     request = compared.stage.request(**compared.given, evaluations=[results[step.name] for step in compared.needed])
     clock, started = time.perf_counter(), now()
-    tables = stored.counted()
+    tables = sections_of(config).closing(stored)
     write_tables(tables, partial_folder(home / request.folder))
-    verdicts = in_words(tables["comparisons"])
+    verdicts = in_words([row for rows in tables.values() for row in rows if "verdict" in row])
     seconds = round(time.perf_counter() - clock, 3)
     times = {"started": started, "finished": now(), "seconds": seconds, "flops": 0}
     facts = {key: getattr(request, key) for key in ("stage", "condition", "seed", "identity", "lineage")}

@@ -1,11 +1,13 @@
 """Everything that a pack of one suite says: the tables, checks and sentences of its search, and the provenance."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from evolora_core.errors import StageError
 from evolora_core.report.sections import Sections
-from evolora_core.report.stored import StoredSuite, document_of
+from evolora_core.report.stored import StoredSuite, document_of, same
 from evolora_core.report.tables import Table, rows_of
 
 
@@ -48,6 +50,18 @@ class Contents(StoredSuite):
         """What must hold whatever the result."""
         return self.sections.checks(self)
 
+    def recount(self) -> list[str]:
+        """Compute what the stage `compare` left anew from the other rows; returns how the store's tables differ."""
+        try:
+            computed = self.sections.closing(self)
+        except StageError as error:
+            return [f"comparisons: {error}"]
+        lines: list[str] = []
+        for table, key in self.sections.closing_keys.items():
+            stored = rows_of(self.frame(f"SELECT * FROM data.{table} WHERE suite = $suite"))
+            lines += _differences(table, key, stored, computed[table], self.source)
+        return lines
+
     @cached_property
     def summary(self) -> dict[str, Any]:
         """For programs: the numbers of the tables and the sentences."""
@@ -89,3 +103,31 @@ class Contents(StoredSuite):
                 for row in self.manifests
             ],
         }
+
+
+def _differences(
+    table: str,
+    key: Sequence[str],
+    stored: Sequence[Mapping[str, Any]],
+    computed: Sequence[Mapping[str, Any]],
+    source: str,
+) -> list[str]:
+    """Differences between two versions of a table, one line each."""
+
+    def by_key(rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[Any, ...], Mapping[str, Any]]:
+        return {tuple(row[k] for k in key): row for row in rows}
+
+    old, new = by_key(stored), by_key(computed)
+    lines = []
+    for place in sorted(old.keys() | new.keys()):
+        name = f"{table} {' '.join(map(str, place))}"
+        if place not in old or place not in new:
+            where = f"{source}, but not from its items" if place in old else f"its items, but not in {source}"
+            lines.append(f"{name}: is in {where}")
+            continue
+        lines += [
+            f"{name}: {column} is {old[place][column]} in {source} and {value} from its items"
+            for column, value in new[place].items()
+            if not same(old[place][column], value)
+        ]
+    return lines

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evolora_core.engine.artifacts import sha256
@@ -50,12 +51,20 @@ def build(home: Path, suite: str, out: Path, sections: Sections) -> Path:
 
 
 def build_anew(folder: Path, out: Path, sections: Sections) -> Path:
-    """Make a pack again in `out`, which may be its own folder, from the rows that it carries; returns `out`.
+    """Make a pack again in `out`, which may be its own folder, from the rows that it carries; returns `out`. What the
+    stage `compare` left is computed anew.
 
-    For a pack whose words or plots are those of an older version. Raises PackError where it carries no rows.
+    For a pack whose words, plots or comparisons are those of an older version. StoreError where it carries no rows.
     """
-    suite = str(read_stamp(folder)["suite"])
-    with unpacked(read(folder / DATA)) as rows:
+    suite, tables = str(read_stamp(folder)["suite"]), read(folder / DATA)
+    with unpacked(tables) as rows:
+        computed = sections.closing(StoredSuite(rows, suite))
+    for name, key in sections.closing_keys.items():
+        if name in tables:
+            new = {tuple(row[k] for k in key): row for row in computed[name]}
+            compared = [row | new.get(tuple(row[k] for k in key), {}) for row in tables[name].to_pylist()]
+            tables[name] = pa.Table.from_pylist(compared, schema=tables[name].schema)
+    with unpacked(tables) as rows:
         return build(rows, suite, out, sections)
 
 

@@ -12,6 +12,9 @@ A search says what else is in it:
 - *further*: other files of text, by name. Each function makes one of what is stored; an empty text is no file.
 - *headline*: the table that `evolora run` prints in the end and that the flow run shows.
 - *takeaway*: the sentence about a row of the table `comparisons`, never stronger than its verdict.
+- *closing*: the rows of the tables that its stage `compare` leaves, computed anew from the rows of the others; by
+  *closing_keys* the columns that tell the rows of each table apart. With these, packs are verified and shards are
+  joined.
 - *checks*: what must hold whatever the result, each a name and a number.
 - *provenance*: what else belongs into provenance.json. A key that is there already is replaced.
 - *template*: the README as a Jinja template. It may extend `pack.md.j2`, which shows everything in the order of these
@@ -31,7 +34,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from evolora_core.report.pack_folder import DATA, STAMP
-from evolora_core.report.stored import StoredSuite
+from evolora_core.report.stored import COUNTED, StoredSuite
 from evolora_core.report.tables import Table
 from evolora_core.report.takeaways import takeaway
 from evolora_core.store import files
@@ -89,6 +92,8 @@ class Sections:
     headline: str
     takeaway: Callable[[Mapping[str, Any]], str] = takeaway
     checks: Callable[[StoredSuite], dict[str, Any]] = leaks
+    closing: Callable[[StoredSuite], Mapping[str, Sequence[Mapping[str, Any]]]] = StoredSuite.counted
+    closing_keys: Mapping[str, Sequence[str]] = field(default_factory=lambda: COUNTED)
     provenance: Callable[[StoredSuite], dict[str, Any]] = nothing
     template: Path = TEMPLATES / "pack.md.j2"
     context: Callable[[StoredSuite], dict[str, Any]] = nothing

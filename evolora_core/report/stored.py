@@ -11,12 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from evolora_core.errors import PackError, StageError
+from evolora_core.errors import PackError
 from evolora_core.language.splits import in_order
-from evolora_core.report.tables import rows_of
 from evolora_core.statistics.comparisons import compute_accuracies, compute_comparisons, facts_of
 from evolora_core.statistics.inference import RESAMPLES
 from evolora_core.store import frame, query
+
+# What tells the rows of the tables of `counted` apart.
+COUNTED = {"comparisons": ("split", "a", "b", "routing"), "accuracies": ("arm", "split", "family")}
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,15 @@ class StoredSuite:
         done = set(query(self.home, sql, [self.suite]).rows)
         declared = [(c, s) for s in self.config["seeds"] for c in self.config["conditions"]]
         return [f"{condition} s{seed}" for condition, seed in declared if (condition, seed) not in done]
+
+    @property
+    def missing_in_words(self) -> str:
+        """The same in few words: a seed of which nothing was evaluated is named alone. "" if nothing is missing."""
+        runs = {seed: [f"{name} s{seed}" for name in self.config["conditions"]] for seed in self.config["seeds"]}
+        absent = [seed for seed, own in runs.items() if {*own} <= {*self.missing}]
+        single = [run for run in self.missing if not any(run in runs[seed] for seed in absent)]
+        seeds = f"seed{'s' if len(absent) > 1 else ''} {', '.join(map(str, absent))}"
+        return ", ".join([*([seeds] if absent else []), *single])
 
     @cached_property
     def manifests(self) -> list[dict[str, Any]]:
@@ -109,24 +120,6 @@ class StoredSuite:
             "accuracies": compute_accuracies(items, resamples),
         }
 
-    def recount(self) -> list[str]:
-        """Compute accuracies and comparisons anew from the graded items; returns how the store's tables differ."""
-        try:
-            counted = self.counted()
-        except StageError as error:
-            return [f"comparisons: {error}"]
-        stored = {
-            "comparisons": "SELECT split, a, b, routing, n, seeds, diff, lo, hi, p, p_holm, verdict, note "
-            "FROM comparisons WHERE suite = $suite",
-            "accuracies": "SELECT arm, split, family, seeds, n, acc, lo, hi FROM accuracies WHERE suite = $suite",
-        }
-        keys = {"comparisons": ("split", "a", "b", "routing"), "accuracies": ("arm", "split", "family")}
-        return [
-            line
-            for table, key in keys.items()
-            for line in _compare_rows(table, key, rows_of(self.frame(stored[table])), counted[table], self.source)
-        ]
-
 
 def document_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The identity document of one of `manifests`."""
@@ -144,27 +137,3 @@ def same(a: Any, b: Any) -> bool:
     ):
         return abs(a - b) <= 1e-9 * max(abs(a), abs(b)) + 1e-12
     return bool(a == b)
-
-
-def _compare_rows(
-    table: str, key: tuple[str, ...], stored: list[dict[str, Any]], computed: list[dict[str, Any]], source: str
-) -> list[str]:
-    """Differences between two versions of a table, one line each."""
-
-    def by_key(rows: list[dict[str, Any]]) -> Mapping[tuple[Any, ...], dict[str, Any]]:
-        return {tuple(row[k] for k in key): row for row in rows}
-
-    old, new = by_key(stored), by_key(computed)
-    lines = []
-    for place in sorted(old.keys() | new.keys()):
-        name = f"{table} {' '.join(place)}"
-        if place not in old or place not in new:
-            where = f"{source}, but not from its items" if place in old else f"its items, but not in {source}"
-            lines.append(f"{name}: is in {where}")
-            continue
-        lines += [
-            f"{name}: {column} is {old[place][column]} in {source} and {value} from its items"
-            for column, value in new[place].items()
-            if not same(old[place][column], value)
-        ]
-    return lines

@@ -89,8 +89,9 @@ def compare(work: Work[Comparisons]) -> Made[Verdicts]:
 
 
 def in_words(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The verdicts of rows of the table `comparisons`."""
-    return {f"{row['a']} vs {row['b']} on {row['split']}": row["verdict"] for row in comparisons}
+    """The verdicts of rows of the table `comparisons`, or of one like it that has no splits."""
+    places = [f" on {row['split']}" if "split" in row else "" for row in comparisons]
+    return {f"{row['a']} vs {row['b']}{place}": row["verdict"] for row, place in zip(comparisons, places, strict=True)}
 
 
 def compare_step(

@@ -168,9 +168,10 @@ def write_comparisons(
 
 
 def write_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]], out: Path) -> None:
-    """Write `comparisons.parquet` and `accuracies.parquet` to `out`."""
+    """Write NAME.parquet to `out` for each table; without rows only `comparisons` and `accuracies`."""
     for name, rows in tables.items():
-        pq.write_table(pa.Table.from_pylist(list(rows), schema=_SCHEMAS[name]), out / f"{name}.parquet")
+        if rows or name in _SCHEMAS:
+            pq.write_table(pa.Table.from_pylist(list(rows), schema=_SCHEMAS.get(name)), out / f"{name}.parquet")
 
 
 def _schema(text: str = "", integer: str = "", number: str = "") -> dict[str, pa.DataType]:

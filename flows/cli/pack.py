@@ -26,8 +26,8 @@ def build(
         Path | None, Parameter(help="Folder to write; by default packs/NAME, or the folder of the pack.")
     ] = None,
 ) -> None:
-    """Build the paper pack of a suite from the store; or build a pack anew, with the words and plots of this version,
-    from the rows that it carries.
+    """Build the paper pack of a suite from the store; or build a pack anew from the rows that it carries, with the
+    comparisons, words and plots of this version.
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.report import build as build_pack

@@ -82,5 +82,5 @@ def merge(
 
     for suite in merged.suites:
         seeds = compare_merged(home, suite)
-        words = f"seeds {', '.join(map(str, seeds))} are complete; `evolora pack {suite}` packs them"
+        words = f"complete seeds: {', '.join(map(str, seeds))}; `evolora pack {suite}` packs them"
         print(f"{suite}: {words if seeds else 'no seed is complete in every condition yet'}")

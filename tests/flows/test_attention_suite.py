@@ -189,6 +189,24 @@ def test_the_pack_verifies(finished: SimpleNamespace) -> None:
     assert "evolution" in Path(finished.pack / "README.md").read_text()
 
 
+def test_a_shard_of_it_is_closed_as_the_suite_was(
+    finished: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fits and contrasts follow from the rows of a shard, which has no files of the stages."""
+    from evolora_core.store import merge, write_shard
+    from flows._shards import compare_merged
+
+    write_shard(finished.home, finished.suite, tmp_path / "shard")
+    home = tmp_path / "home"
+    home.mkdir()
+    merge(home, [tmp_path / "shard"])
+    monkeypatch.setenv("EVOLORA_HOME", str(home))
+    assert compare_merged(home, finished.suite) == [0]
+    for table in ("attention_fits", "attention_contrasts"):
+        sql = f"SELECT * EXCLUDE (run_id) FROM data.{table} ORDER BY ALL"
+        assert query(home, sql).rows == query(finished.home, sql).rows != []
+
+
 def test_an_estimate_counts_what_stages_are_charged(
     finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:

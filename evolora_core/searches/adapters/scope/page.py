@@ -124,7 +124,7 @@ def _told(chosen: Chosen, lives: Rows, parents: Rows) -> dict[str, Any]:
         "seeds": stored.seeds,
         "chosen": chosen.seeds,
         "condition": chosen.condition,
-        "missing": stored.missing,
+        "missing": stored.missing_in_words,
         "takeaways": [_marked(paper.takeaway(row)) for row in rows_of(paper.comparison_rows(stored))],
         "tables": tables,
         "parts": parts,

@@ -6,6 +6,7 @@ from evolora_core.report.compute import COMPUTE
 from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.searches.attention.pack import (
     best,
+    closing,
     exhaustive,
     exhaustive_plots,
     facts,
@@ -55,6 +56,8 @@ SECTIONS = Sections(
     headline="attention_table",
     takeaway=tables.takeaway,
     checks=facts.checks,
+    closing=closing.closing,
+    closing_keys=closing.KEYS,
     template=Path(__file__).with_name("templates") / "README.md.j2",
     context=facts.context,
     further={best.FILE: best.program_file},

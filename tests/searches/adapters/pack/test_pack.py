@@ -13,7 +13,7 @@ import pytest
 from example_suite import CONDITIONS, part, write_comparison, write_stage, write_suite
 
 from evolora_core.errors import PackError, StoreError
-from evolora_core.report import build, build_anew, verify
+from evolora_core.report import StoredSuite, build, build_anew, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import record
 
@@ -49,6 +49,14 @@ def test_a_pack_has_everything_and_verifies(home: Path, built: Path) -> None:
     assert all((built / name).stat().st_size > 100 for name in names)
     assert verify(home, built, SECTIONS) == []
     assert not list(built.parent.glob(".*"))  # nothing half-made stays behind
+
+
+def test_what_is_missing_is_said_in_few_words(tmp_path: Path) -> None:
+    for condition, seed in (("a", 0), ("b", 0), ("b", 2)):
+        record(tmp_path, write_stage(tmp_path, part(SUITE, condition, seed, "evaluate"), {}))
+    suite = StoredSuite(tmp_path, SUITE)
+    object.__setattr__(suite, "config", {"conditions": ["a", "b"], "seeds": [0, 1, 2, 3]})
+    assert suite.missing_in_words == "seeds 1, 3, a s2"
 
 
 def test_a_pack_is_built_anew_from_what_it_carries(home: Path, built: Path, tmp_path: Path) -> None:
