@@ -16,10 +16,12 @@ import pytest
 from example_suite import part, suite_id, write_stage
 
 from evolora_core.engine.run_index import write_suite
+from evolora_core.errors import PackError
 from evolora_core.report import StoredSuite, build, export, verify
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.grammar.registry import get_grammar
 from evolora_core.searches.attention.pack import best, facts, fidelities, looks, plots, plotted, searched, tables
+from evolora_core.searches.attention.pack.closing import closing
 from evolora_core.searches.attention.pack.sections import SECTIONS
 from evolora_core.searches.attention.programs.block import block_of
 from evolora_core.searches.attention.programs.normal import program_id
@@ -113,23 +115,8 @@ def write(home: Path, seeds: tuple[int, ...] = SEEDS, conditions: tuple[str, ...
             }
             made = {"summary": {"comparable": {"sizes": list(SIZES)}}, "identity_document": {"code": "c" * 16}}
             write_stage(home, part(SUITE, arm, seed, "evaluate"), judged, **made)
-    fits = [
-        {
-            "arm": arm, "run_seed": seed, "at_parameters": 254736.0, "form": "power", "gain": 0.1, "lo": 0.0, "hi": 0.2,
-            "line_gain": 0.1, "largest": -0.1, "largest_lo": -0.2, "largest_hi": 0.0,
-            "slope": -0.1, "slope_se": 0.01, "r2": 0.98, "guards": "",
-        }
-        for arm in conditions
-        for seed in seeds
-    ]  # fmt: skip
-    contrasts = [
-        {
-            "a": name, "b": "mha", "size": LARGEST, "seeds": len(seeds), "gain": 0.1, "lo": 0.05, "hi": 0.15, "p": 0.25,
-            "p_holm": 0.5, "cohens_d": 2.0, "verdict": "undecided", "note": "these runs only",
-        }
-        for name in searches
-    ]  # fmt: skip
-    compared = {"attention_fits": fits} | ({"attention_contrasts": contrasts} if contrasts else {})
+    rebuild(home)
+    compared = {name: own for name, own in closing(StoredSuite(home, SUITE)).items() if own}
     write_stage(home, part(SUITE, "suite", 0, "compare"), compared)
     rebuild(home)
     return home
@@ -198,7 +185,17 @@ def test_it_has_every_table_and_plot_and_verifies_with_and_without_the_store(
     for plot in SECTIONS.plots:
         assert text.count(f"plots/{plot}.png") == (plot in usual)
     assert "\n\n\n" not in text.partition("## Arms")[2]
-    assert "**evolution against mha, loss at size l: undecided.** +0.100 [+0.050, +0.150] nats" in text
+    assert "**evolution against mha, loss at size l: undecided.** +0.101 nats (mha − evolution), 3 run seeds" in text
+
+
+def test_a_contrast_that_does_not_follow_from_the_losses_is_found(tmp_path: Path) -> None:
+    home = write(tmp_path / "home", seeds=(0,), conditions=("mha", "rope", "evolution"))
+    compared = closing(StoredSuite(home, SUITE))
+    compared["attention_contrasts"][0]["gain"] += 0.1
+    write_stage(home, part(SUITE, "suite", 0, "compare"), compared)
+    rebuild(home)
+    with pytest.raises(PackError, match=r"attention_contrasts evolution mha: gain is 0\.2.* from its items \(1 diff"):
+        build(home, SUITE, tmp_path / "pack", SECTIONS)
 
 
 def test_a_best_program_that_was_changed_or_removed_is_found(pack: Path, tmp_path: Path) -> None:
@@ -340,7 +337,7 @@ def test_what_was_chosen_is_held_against_fresh_seeds(home: Path) -> None:
     found: Any = searched.candidate_rows(StoredSuite(home, SUITE)).set_index("arm").loc["evolution"]
     assert found["chosen"] == pytest.approx(np.mean([score("evolution", seed, 1.0) for seed in SEEDS]))
     assert found["best"] == pytest.approx(np.mean([score("evolution", seed, 0.98) for seed in SEEDS]))
-    assert found["anew"] == pytest.approx(0.1)
+    assert found["anew"] == pytest.approx(loss("mha", "m", 0) - loss("evolution", "m", 0))
 
 
 def test_programs_together_are_held_against_one_as_often(home: Path) -> None:
