@@ -16,7 +16,8 @@ import threading
 import time
 from pathlib import Path
 
-from evolora_core.sandbox.run import refusal
+from evolora_core.errors import StageError
+from evolora_core.sandbox.run import Sandbox, refusal
 
 SECRET = "sandbox-attack-secret"
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -408,7 +409,10 @@ def wait_to_be_seen(folder: Path) -> None:
 
 
 def ask_for_refusal(folder: Path) -> None:
-    say(folder, refusal())
+    try:
+        Sandbox(())
+    except StageError as error:
+        say(folder, [refusal(), str(error)])
 
 
 # What has to work
