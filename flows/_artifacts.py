@@ -10,6 +10,7 @@ from prefect.artifacts import create_link_artifact, create_table_artifact
 from evolora_core.engine.home import home_path
 from evolora_core.foreign.text import one_line
 from evolora_core.searches.base import AnySearch, Page, page_file
+from evolora_core.store import kept_open
 
 if TYPE_CHECKING:
     from evolora_core.report.sections import Sections
@@ -22,7 +23,8 @@ def show_pack(suite: str, out: Path, sections: "Sections") -> None:
     from evolora_core.report import Contents
 
     pack = (out / "README.md").absolute()
-    table = Contents(home_path(), suite, sections=sections).headline
+    with kept_open(home_path()):
+        table = Contents(home_path(), suite, sections=sections).headline
     rows = [dict(zip((column.heading for column in table.columns), cells, strict=True)) for cells in table.cells()]
     text = f"{table.caption}. Pack: [{out}]({pack.as_uri()})"
     create_table_artifact(rows, key="paper-table", description=text)
@@ -39,7 +41,8 @@ def show_page(suite: str, search: AnySearch) -> None:
     if not page.installed():
         return
     try:
-        made: Page = page.write_page(home_path(), suite, page_file(home_path(), suite))
+        with kept_open(home_path()):
+            made: Page = page.write_page(home_path(), suite, page_file(home_path(), suite))
         text = " ".join([f"To look at {suite}: {made.items} items with every answer.", *made.left_out])
         create_link_artifact(made.file.as_uri(), link_text=made.file.name, key="scope", description=text)
     except Exception as error:  # a plotting library's too

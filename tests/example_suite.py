@@ -20,7 +20,8 @@ from evolora_core.engine.identity import digest
 from evolora_core.engine.rng import stream
 from evolora_core.engine.run_index import Entry, SuiteId, write_entry
 from evolora_core.engine.run_index import write_suite as write_suite_file
-from evolora_core.searches.adapters.evaluation.variants import FORMS, UNFIT, WORDS_AFTER
+from evolora_core.searches.adapters.evaluation.forms import FORMS, WORDS_AFTER
+from evolora_core.searches.adapters.evaluation.variants import UNFIT
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.statistics.comparisons import write_comparisons
 from evolora_core.store import Slice

@@ -103,10 +103,11 @@ def library_versions(modules: frozenset[str]) -> dict[str, str]:
     names |= {behind for name in names for behind in _BEHIND.get(name, ())}
     names -= {*OURS, *(module.split(".")[0] for module in modules), *sys.stdlib_module_names, "prefect"}
     distributions = _distributions()
-    return {name: metadata.version(distributions[name][0]) for name in sorted(names) if name in distributions}
+    return {name: _version(distributions[name][0]) for name in sorted(names) if name in distributions}
 
 
 _distributions = cache(metadata.packages_distributions)  # reads every installed package's list of files
+_version = cache(metadata.version)  # reads a file each time
 
 
 @cache

@@ -5,7 +5,7 @@ It is a copy: the truth is the Parquet tables in the run folders, from which `re
 
 from evolora_core.store.benchmarks import record_benchmark
 from evolora_core.store.carried import carry, files, read, unpacked
-from evolora_core.store.connection import store_path
+from evolora_core.store.connection import kept_open, store_path
 from evolora_core.store.fingerprints import fingerprints
 from evolora_core.store.query import Result, bounded, frame, query
 from evolora_core.store.rebuild import Rebuilt, rebuild
@@ -24,6 +24,7 @@ __all__ = [
     "fingerprints",
     "forget",
     "frame",
+    "kept_open",
     "merge",
     "query",
     "read",

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evolora_core.errors import StoreError
-from evolora_core.store.connection import opened, store_path
+from evolora_core.store.connection import kept_open, opened, store_path
 from evolora_core.store.owners import one_line, owners
 from evolora_core.store.record import replace_suite
 from evolora_core.store.schema import tables as tables_of_store
@@ -182,7 +182,8 @@ def unpacked(tables: dict[str, pa.Table]) -> Iterator[Path]:
             connection.execute("BEGIN")
             load(connection, tables)
             connection.execute("COMMIT")
-        yield Path(work)
+        with kept_open(Path(work)):
+            yield Path(work)
 
 
 def _arrow(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:

@@ -68,6 +68,15 @@ def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> I
 
 
 @contextmanager
+def kept_open(home: Path) -> Iterator[None]:
+    """Keep the store open to read: whoever asks it many questions pays for opening it once (20 ms of the processor).
+    Nobody can write to it meanwhile.
+    """
+    with opened(store_path(home), read_only=True):
+        yield
+
+
+@contextmanager
 def _opened(path: Path, read_only: bool, wait: float) -> Iterator[duckdb.DuckDBPyConnection]:
     if read_only:
         if not path.exists():

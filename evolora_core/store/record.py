@@ -57,6 +57,10 @@ def write(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> dict[str
 
 
 def _delete(connection: duckdb.DuckDBPyConnection, run_id: str, stage: str) -> None:
+    """Delete a slice from all tables. No table has rows of a stage that is not recorded."""
+    there = "SELECT 1 FROM data.stages WHERE run_id = ? AND stage = ?"
+    if not connection.execute(there, [run_id, stage]).fetchall():
+        return
     for table in [*schema.tables(), "stages"]:
         connection.execute(f"DELETE FROM data.{table} WHERE run_id = ? AND stage = ?", [run_id, stage])
 

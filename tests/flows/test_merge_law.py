@@ -15,7 +15,7 @@ host: nano-merge
 pretrain: true
 pretrain_steps: 3
 seeds: [0]
-processes: 2
+processes: 1
 conditions: [base, uniform]
 domains: {code: {families: [code.format]}, math: {families: [math]}, words: {families: [number.words]}}
 data: {train: 32, search: 6, selection: 2, test: 4}

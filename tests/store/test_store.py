@@ -18,7 +18,8 @@ from example_suite import part, suite_id, write_stage, write_suite
 
 from evolora_core.engine.run_index import write_suite as write_suite_file
 from evolora_core.errors import StageError, StoreError
-from evolora_core.store import Slice, connection, query, rebuild, record, schema, store_path
+from evolora_core.store import Slice, connection, kept_open, query, rebuild, record, schema, store_path
+from evolora_core.store.connection import Locked, opened
 from evolora_core.store.owners import Owner, owners
 
 SUITE = "example-0a1b2c3d"
@@ -297,11 +298,17 @@ def test_queries_can_write_nothing(recorded: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_signal_ends_a_query_as_an_interrupt(recorded: Path) -> None:
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            query(recorded, "SELECT count(*) FROM range(1000000000000)")
-    finally:
-        signal.signal(signal.SIGALRM, before)
+def test_what_a_signal_interrupts_ends_as_an_interrupt(recorded: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), opened(store_path(recorded), read_only=True):
+        raise RuntimeError("Query interrupted")  # what DuckDB raises then
+    with pytest.raises(RuntimeError, match="another"), opened(store_path(recorded), read_only=True):
+        raise RuntimeError("another")
+
+
+def test_a_store_that_is_kept_open_is_asked_without_being_opened_again(recorded: Path) -> None:
+    with kept_open(recorded):
+        with pytest.raises(Locked, match="this process"), opened(store_path(recorded), wait=0):
+            pass
+        assert query(recorded, "SELECT count(*) > 0 FROM stages").rows == [(True,)]
+    with opened(store_path(recorded), wait=0):
+        pass

@@ -16,9 +16,10 @@ from evolora_core.lora.answering.outcome import Decoding, Outcome, evaluation_ro
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.trained import load_trained
+from evolora_core.searches.adapters.evaluation.forms import FORMS, SPLIT
 from evolora_core.searches.adapters.evaluation.frontier import trace_frontier
 from evolora_core.searches.adapters.evaluation.routed import NOBODY, answer_by_router
-from evolora_core.searches.adapters.evaluation.variants import FORMS, SPLIT, ask_variants
+from evolora_core.searches.adapters.evaluation.variants import ask_variants
 from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
 from evolora_core.searches.adapters.routing.reselected import RESELECTED, reselect
 from evolora_core.searches.adapters.routing.routes import Routes, read_routes

@@ -1,14 +1,9 @@
-"""Robustness: the items of a split asked again, each with its prompt in other forms.
-
-Every form has the prompt in it, letter for letter, and asks for nothing else; so the right answer is that of the item,
-and the item is what is graded. Where words behind a prompt would belong to its question, the item is left out.
-"""
+"""Robustness: the items of a split asked again, each with its prompt in other forms."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,37 +11,15 @@ import numpy as np
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import get
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import TOO_LONG, answer_items, charge
 from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, fits
 from evolora_core.searches.adapters.routing.learned import Classifier, guess_families
 from evolora_core.searches.adapters.routing.routes import Routes, route
 
-PLAIN = "plain"
-SPLIT = "holdout_id"
 UNFIT = "words after the prompt would be part of the question"
-
-# No digit, quotation mark, truth value or letter standing alone, which a family may ask about.
-_ASIDE = "The harbour was quiet; most boats had already left."
-
-FORMS: Mapping[str, Callable[[str], str]] = MappingProxyType(
-    {
-        PLAIN: lambda prompt: prompt,
-        "blank lines before": lambda prompt: f"\n\n{prompt}",
-        "blank lines after": lambda prompt: f"{prompt}\n\n",
-        "headings": lambda prompt: f"Task:\n{prompt}\n\nAnswer:",
-        "dialogue": lambda prompt: f"User: {prompt}\nAssistant:",
-        "aside": lambda prompt: f"{_ASIDE}\n\n{prompt}",
-    }
-)
-WORDS_AFTER = ("headings", "dialogue")  # these put words behind the prompt
-
-
-def fits(form: str, item: Item) -> bool:
-    """Whether the item asks the same in this form."""
-    return form not in WORDS_AFTER or not get(item.family).to_the_end
 
 
 def ask_variants(

@@ -12,7 +12,7 @@ from evolora_core.engine.rng import stream
 from evolora_core.report.plots import STYLE
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table, difference, number, percent
-from evolora_core.searches.adapters.evaluation.variants import FORMS, PLAIN, SPLIT
+from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, SPLIT
 from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
 from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, hierarchical_bootstrap
 

@@ -19,7 +19,8 @@ from evolora_core.language.families.registry import enter, get, gold
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
-from evolora_core.searches.adapters.evaluation.variants import FORMS, PLAIN, UNFIT, WORDS_AFTER, ask_variants, fits
+from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, WORDS_AFTER, fits
+from evolora_core.searches.adapters.evaluation.variants import UNFIT, ask_variants
 from evolora_core.searches.adapters.experiment import load_suite
 from evolora_core.searches.adapters.routing.candidates import learn_router
 from evolora_core.searches.adapters.routing.learned import guess_families

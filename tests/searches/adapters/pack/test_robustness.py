@@ -14,7 +14,7 @@ from example_suite import CONDITIONS, write_suite
 
 from evolora_core.engine.artifacts import MANIFEST, sha256
 from evolora_core.report import StoredSuite, build, verify
-from evolora_core.searches.adapters.evaluation.variants import FORMS, PLAIN, WORDS_AFTER
+from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, WORDS_AFTER
 from evolora_core.searches.adapters.pack.robustness import WORST, robustness_frame, robustness_points, robustness_table
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import carry, frame, query, read, rebuild, unpacked
