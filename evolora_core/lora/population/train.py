@@ -142,6 +142,11 @@ class StackedAdamW:
         self.first[slot] = 0.0
         self.second[slot] = 0.0
 
+    def copy(self, source: int, target: int) -> None:
+        """Give a slot the steps and moments of another, whose adapter it has."""
+        for own in (self.steps, self.first, self.second):
+            own[target] = own[source]
+
     def state_dict(self) -> dict[str, Tensor]:
         """Steps and moments, for safetensors."""
         return {"steps": self.steps.clone(), "first": self.first.clone(), "second": self.second.clone()}

@@ -37,6 +37,10 @@ TABLES: dict[str, pa.Schema] = {
         generation=_INT, child=_INT, parent_a=_INT, parent_b=_INT, family=_TEXT, depth=_TEXT, method=_TEXT,
         gain=_FLOAT, n=_INT, looks=_INT, uplift=_FLOAT, p=_FLOAT, worst_drop=_FLOAT, accepted=_BOOL, reason=_TEXT,
     ),
+    "contests": _schema(
+        generation=_INT, niche=_TEXT, organelle=_INT, learning_rate=_FLOAT, items=_INT, correct=_INT, p=_FLOAT,
+        fate=_TEXT,
+    ),
     "archive": _schema(
         generation=_INT, family=_TEXT, depth=_TEXT, cost_bin=_INT, organelle=_INT, objective=_FLOAT
     ),

@@ -27,6 +27,7 @@ from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import MICRO, SINK, SUN
 from evolora_core.searches.adapters.ecology.pace import cooldown_steps, phase_over
 from evolora_core.searches.adapters.ecology.phases.choosing import choose
+from evolora_core.searches.adapters.ecology.phases.contest import contest, last_contest
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle, trade
 from evolora_core.searches.adapters.ecology.phases.merging import assimilate
 from evolora_core.searches.adapters.ecology.phases.selection import archive, cull, reproduce
@@ -110,7 +111,7 @@ def generation(run: Run) -> None:
     state = run.state
     reached("generation", number=state.generation)
     started = time.perf_counter()
-    spent = state.meter.total() - state.meter.flops("assimilation")
+    spent = _without_tests(state)
     before = _Before(len(state.organelles), len(state.events["dead"]), len(state.events["episodes"]))
 
     admitted = admit(run)
@@ -118,6 +119,8 @@ def generation(run: Run) -> None:
     answers = act(run, groups)
     found_answers = settle(run, groups, answers)
     trade(run, found_answers)
+    with span("contest"):
+        contest(run, groups, answers)
     with span("learn"):
         run.rule.learn(run, groups, answers)
     state.drop_broken()
@@ -129,11 +132,18 @@ def generation(run: Run) -> None:
 
     with span("record"):
         state.events.add("generations", [_summary(state, before, time.perf_counter() - started)])
-    state.pass_generation(state.meter.total() - state.meter.flops("assimilation") - spent)
+    state.pass_generation(_without_tests(state) - spent)
+
+
+def _without_tests(state: State) -> int:
+    """FLOPs until now without tests of pairs and contests, which take place only if the budget pays for them."""
+    return state.meter.total() - state.meter.flops("assimilation") - state.meter.flops("selection")
 
 
 def cool(run: Run) -> None:
-    """Make the last steps of a run, or of a family's stay, in which the learning rate falls to zero."""
+    """Make the last steps of a run, or of a family's stay, in which the learning rate falls to zero. Of contenders, the
+    best alone makes them."""
+    last_contest(run)
     steps = cooldown_steps(run)
     run.rule.cool(run, (1 - np.arange(1, steps + 1) / (steps + 1)).tolist())
     run.state.drop_broken()

@@ -13,6 +13,7 @@ from evolora_core.searches.adapters.ecology.ledger import SUN, Ledger, micro
 from evolora_core.searches.adapters.ecology.memories import Buffer
 from evolora_core.searches.adapters.ecology.organelle import Organelle, Traits
 from evolora_core.searches.adapters.ecology.regime import Regime
+from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.ecology.state import State
 from evolora_core.searches.adapters.ecology.task import Task
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
@@ -28,7 +29,7 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
     usual = Traits(1.0, config.temperature)
     for i, seat in enumerate(seats):
         draw = rng.stream(task.seed, 0, i, "founder", regime.word)
-        traits = usual.varied(seat.spread, draw)
+        traits = drawn(task.seed, i, config) or usual.varied(seat.spread, draw)
         organelles.append(
             Organelle(i, i, seat.rank, "founder", 0, seat.niche, traits.learning_rate, traits.temperature)
         )
@@ -53,6 +54,16 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
     )
     state.settle()
     return state
+
+
+def drawn(seed: int, founder: int, config: EcologySettings) -> Traits | None:
+    """The traits of a founder that draws them from the prior, if there is one: the same in every regime."""
+    if not config.prior.learning_rate:
+        return None
+    lowest, highest = np.log(config.prior.learning_rate)
+    rate = np.exp(rng.stream(seed, 0, founder, "prior").uniform(lowest, highest))
+    usual = rule(config.plasticity.rule).rate(config.plasticity)
+    return Traits(float(rate / usual), config.temperature)
 
 
 def cost_edges(task: Task, config: EcologySettings) -> list[float]:

@@ -18,7 +18,15 @@ def affords(run: Run, more: float) -> bool:
     updates = run.state.meter.flops("update") - run.state.phase_updates
     cooling = LONGER * run.cooldown * (updates + more)
     ahead = more if run.cooldown else LONGER * more  # a cooldown gives way where a generation took more than planned
-    return run.state.meter.total() + ahead + cooling <= most
+    return run.state.meter.total() + ahead + cooling + contest_flops(run) <= most
+
+
+def contest_flops(run: Run) -> float:
+    """What a contest takes, if all its items have to be asked for; the last one is held before a cooldown."""
+    config = run.config.contest
+    if run.crowd == 1:
+        return 0.0
+    return LONGER * config.items * len(run.awake()) * run.task.prices.unit_flops
 
 
 def phase_over(run: Run) -> bool:
@@ -45,7 +53,7 @@ def cooldown_steps(run: Run) -> int:
     far (Hägele et al. 2024, arXiv 2405.18392), and a run can be extended from before the decay.
     """
     state, most = run.state, limit(run)
-    steps = run.regime.steps(run.config.plasticity, (state.generation - state.phase_start) * run.cooldown)
+    steps = run.steps((state.generation - state.phase_start) * run.cooldown)
     if most is None or not steps or not state.steps:
         return steps
     price = (state.meter.flops("update") - state.phase_updates) / state.steps
@@ -56,4 +64,4 @@ def first_generation(run: Run) -> float:
     """FLOPs of a generation, before there was one: its answers cost what the bare host's do."""
     config = run.config.plasticity
     rows = run.rule.row_cost(config) * config.steps * config.batch_rows
-    return run.task.prices.unit_flops * (run.config.episodes + rows)
+    return run.task.prices.unit_flops * (run.config.episodes + rows) + contest_flops(run)

@@ -1,5 +1,6 @@
 """One evolution under way: what it is about, the rule by which its organelles learn, and its state."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,18 @@ class Run:
     def cooldown(self) -> float:
         """Steps after the last generation relative to those before it."""
         return self.rule.cooldown(self.config.plasticity)
+
+    @property
+    def crowd(self) -> int:
+        """Learners of the niche that has most of them: 1, but for a contest."""
+        most = self.config.contest.contenders
+        if most == 1:
+            return 1
+        return max(1, min(most, max(Counter(own.niche for own in self.awake()).values(), default=1)))
+
+    def steps(self, generations: float) -> int:
+        """Learning steps of a learner in so many generations. The more contend, the fewer each has."""
+        return self.regime.steps(self.config.plasticity, generations / self.crowd)
 
     def rate(self, organelle: Organelle) -> float:
         """Learning rate of an organelle in the present generation. A family that arrives begins at the full rate."""

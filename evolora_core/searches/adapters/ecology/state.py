@@ -44,7 +44,7 @@ class State:
     phase: int = 0  # how many families have come and gone, if they arrive one after another
     phase_start: int = 0  # generation in which the phase began
     phase_updates: int = 0  # FLOPs of updates before it
-    steps: int = 0  # of the learners since it began
+    steps: int = 0  # of the learners since it began, of each where several of a niche learn
     last_flops: int = (
         0  # FLOPs of the last generation without tests of pairs, which are made only if the budget pays for them
     )
@@ -170,6 +170,17 @@ class State:
         """Let a child take the place of the elder of its parents that learns for its niche."""
         return self._change(child, learned=self.generation, lessons=max(elder.lessons for elder in elders))
 
+    def inherit_place(self, child: Organelle, winner: Organelle) -> Organelle:
+        """Let a copy learn as the winner would have: with its optimizer's moments, as one that learned as often."""
+        self.optimizer.copy(winner.slot, child.slot)
+        return self.succeed(child, [winner])
+
+    def forget(self, organelle: Organelle) -> Organelle:
+        """Take away the memories and the evidence of skill that an organelle was born with."""
+        self.buffers[organelle.id] = Buffer()
+        self.practice[organelle.slot] = 0.0
+        return organelle
+
     def elect(self, cell: int, cost: float, organelle: Organelle, objective: float) -> None:
         """Enter an organelle in the archive, with its weights, if it is the best of its (family, depth) cell among
         those whose answers cost about as much, relative to the bare host's.
@@ -226,9 +237,9 @@ class State:
         self.phase_start, self.phase_updates, self.steps = self.generation, self.meter.flops("update"), 0
         self.buffers = {number: Buffer() for number in self.buffers}
 
-    def count_step(self) -> None:
-        """Note that all learners have taken a step."""
-        self.steps += 1
+    def count_step(self, crowd: int = 1) -> None:
+        """Note that all learners have taken a step, each of the `crowd` of a niche."""
+        self.steps += crowd
 
     def close(self) -> None:
         """End a run: the steps of its cooldown may have left nobody's weights finite."""

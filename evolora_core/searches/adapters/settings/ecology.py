@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from evolora_core.engine.strict import Changes, Strict
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.searches.adapters.ecology.rules.names import RULES
+from evolora_core.searches.adapters.settings.contest import ContestConfig, PriorConfig
 
 ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
 
@@ -278,6 +279,8 @@ class EcologySettings(Strict):
     assimilation: AssimilationConfig = Field(
         AssimilationConfig(), description="children by merging, and the sum at the end"
     )
+    contest: ContestConfig = Field(ContestConfig(), description="selection among those that learn")
+    prior: PriorConfig = Field(PriorConfig(), description="traits that founders draw")
 
     @property
     def slots(self) -> int:
@@ -312,6 +315,11 @@ class EcologySettings(Strict):
             raise ValueError(
                 f"assimilation.methods: fisher measures on remembered answers, and the rule {self.plasticity.rule} "
                 "remembers none; leave it out"
+            )
+        if self.contest.contenders > 1 and self.plasticity.rule not in ("search", "reinforce", "gold"):
+            raise ValueError(
+                f"contest.contenders: contenders rehearse what they remember, and the rule {self.plasticity.rule} "
+                "remembers nothing; have one"
             )
         return self
 

@@ -26,6 +26,17 @@ class Share(NamedTuple):
     rows: int
 
 
+def contenders_of(run: Run, organelles: Iterable[Organelle]) -> dict[str, list[Organelle]]:
+    """Who contends in each niche, among these: those that learned in most generations, as many as the settings say; by
+    id.
+    """
+    niches: dict[str, list[Organelle]] = {}
+    for organelle in sorted(organelles, key=lambda o: (-o.lessons, o.id)):
+        niches.setdefault(organelle.niche, []).append(organelle)
+    most = run.config.contest.contenders
+    return {niche: sorted(own[:most], key=lambda o: o.id) for niche, own in sorted(niches.items())}
+
+
 def learners_of(run: Run, able: Collection[int]) -> list[Share]:
     """One organelle of each niche, among the `able` (ids).
 
@@ -33,6 +44,8 @@ def learners_of(run: Run, able: Collection[int]) -> list[Share]:
     fraction of the compute. An organelle stays the learner while it lives, or until a merged child takes its place,
     because skills from practice are too noisy to choose a new learner by. In a generation in which it cannot pay,
     another of its niche learns. The rows are shared out to the niches by credit.
+
+    In a contest all contenders learn, in fewer steps (`Run.steps`), each step with the rows of one learner.
     """
     state, regime = run.state, run.regime
     solvent = [o for o in run.awake() if o.id in able and regime.solvent(state.ledger.balance(o.id))]
@@ -44,10 +57,16 @@ def learners_of(run: Run, able: Collection[int]) -> list[Share]:
         """Order among organelles that never learned: by credit, then by rank."""
         return credit[organelle.slot], organelle.rank, -organelle.id
 
-    best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)} | incumbents(solvent)
-    chosen = sorted(best.values(), key=lambda organelle: organelle.id)
-    own = credit[[organelle.slot for organelle in chosen]]
-    shares = np.maximum(np.rint(regime.rows(run.config.plasticity) * own / own.sum()), 1)
+    if run.config.contest.contenders > 1:
+        rivals = contenders_of(run, solvent)
+        chosen = sorted((own for niche in rivals.values() for own in niche), key=lambda organelle: organelle.id)
+        level = {niche: np.mean(credit[[o.slot for o in own]]) / len(own) for niche, own in rivals.items()}
+        own = np.array([level[organelle.niche] for organelle in chosen])
+    else:
+        best = {organelle.niche: organelle for organelle in sorted(solvent, key=fitness)} | incumbents(solvent)
+        chosen = sorted(best.values(), key=lambda organelle: organelle.id)
+        own = credit[[organelle.slot for organelle in chosen]]
+    shares = np.maximum(np.rint(run.crowd * regime.rows(run.config.plasticity) * own / own.sum()), 1)
     return [Share(organelle, int(rows)) for organelle, rows in zip(chosen, shares, strict=True)]
 
 
@@ -82,10 +101,11 @@ def train(
     rates = torch.zeros(len(state.practice))
     for organelle in learners:
         rates[organelle.slot] = run.rate(organelle)
+    crowd = run.crowd
     spent, tokens = np.zeros(len(state.practice), dtype=np.int64), 0
     sound = torch.ones(len(state.practice), dtype=torch.bool)
     for factor, batch in zip(decay, batches, strict=False):
-        state.count_step()
+        state.count_step(crowd)
         done, flops = step(run, batch, rates * factor)
         sound &= torch.isfinite(done).cpu()
         np.add.at(spent, batch.slots.numpy(force=True), flops)

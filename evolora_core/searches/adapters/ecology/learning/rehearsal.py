@@ -15,7 +15,7 @@ from evolora_core.searches.adapters.settings.ecology import PlasticityConfig
 
 def rehearse(run: Run, groups: Sequence[Group], answers: Answers) -> None:
     """A generation's learning steps, at the full rate."""
-    _rehearse(run, [1.0] * run.regime.steps(run.config.plasticity, 1), "rehearse")
+    _rehearse(run, [1.0] * run.steps(1), "rehearse")
 
 
 def cool(run: Run, decay: Sequence[float]) -> None:

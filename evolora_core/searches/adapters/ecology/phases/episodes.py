@@ -34,7 +34,7 @@ def admit(run: Run) -> list[Organelle]:
 
 def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
     """Give out the items: one to each admitted organelle, the rest by energy and credit. The curriculum chooses the
-    cells.
+    cells. Those who contend in a niche get the same items.
     """
     if not admitted:
         return []
@@ -49,11 +49,18 @@ def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
     weight *= [LEARNER if organelle.learned == state.generation - 1 >= 0 else 1.0 for organelle in admitted]
     shares = 1 + draw.multinomial(total - len(admitted), weight / weight.sum())
     chances = {niche: cell_chances(run, merit, niche) for niche in {organelle.niche for organelle in admitted}}
-    groups = []
-    for organelle, share in zip(admitted, shares, strict=True):
-        for cell in draw.choice(len(run.task.cells), size=share, p=chances[organelle.niche]):
-            groups.append(Group(organelle, int(draw.choice(run.task.members[cell]))))
-    return groups
+
+    def items(share: int, niche: str) -> list[int]:
+        cells = draw.choice(len(run.task.cells), size=share, p=chances[niche])
+        return [int(draw.choice(run.task.members[cell])) for cell in cells]
+
+    if run.config.contest.contenders == 1:
+        drawn = [items(share, own.niche) for own, share in zip(admitted, shares, strict=True)]
+    else:  # contenders are compared by the same items
+        niches = np.array([own.niche for own in admitted])
+        common = {niche: items(int(shares[niches == niche].mean()), niche) for niche in chances}
+        drawn = [common[own.niche] for own in admitted]
+    return [Group(own, item) for own, its_items in zip(admitted, drawn, strict=True) for item in its_items]
 
 
 def act(run: Run, groups: Sequence[Group]) -> Answers:

@@ -1,4 +1,4 @@
-"""The regime `single`: one organelle, same rule, no bankruptcy."""
+"""The regime `single`: one organelle, same rule, no bankruptcy; in a contest, several that practise everything."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ class Single:
     needs_budget: bool = True
 
     def seats(self, config: EcologySettings, families: Sequence[str]) -> list[Seat]:
-        """One."""
-        return [Seat(max(config.ranks), "", 0.0)]
+        """One, or those that contend."""
+        return [Seat(max(config.ranks), "", 0.0)] * config.contest.contenders
 
     def slots(self, config: EcologySettings) -> int:
-        """One."""
-        return 1
+        """One, or one for each contender."""
+        return config.contest.contenders
 
     def limit(self, config: EcologySettings) -> int:
-        """One."""
-        return 1
+        """One, or those that contend."""
+        return config.contest.contenders
 
     def ticket(self, balance: int, economy: EconomyConfig) -> int | None:
         """None is asked for."""

@@ -1,0 +1,153 @@
+"""Contests: who goes on is decided by common items, and what the winner has goes to the loser's slot."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+from small_ecologies import evolve, founded, rows, without_clock
+
+from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.phases.contest import compete, losers_of, succeed
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+
+
+def contending(small: Any, **contest: Any) -> EcologyConfig:
+    """The little ecology without births and merges, whose founders draw their rates and contend."""
+    changes: dict[str, Any] = {
+        "population": 6,
+        "assimilation": {"attempts": 0},
+        "variation": {"births": 0},
+        "economy": {"ticket": 0},
+        "prior": {"learning_rate": [1e-4, 1.0]},
+        "contest": {"contenders": 3, "every": 1, "items": 40, "alpha": 0.3, **contest},
+    }
+    return EcologyConfig.model_validate(small.config.model_dump() | changes)
+
+
+def fates(folder: Path, *names: str) -> Sequence[dict[str, Any]]:
+    """Rows of the contests whose fate is one of these."""
+    return [row for row in rows(folder, "contests") if row["fate"] in names]
+
+
+@pytest.mark.parametrize("mode", ["ecology", "single"])
+def test_losers_copy_the_winner_and_one_is_left(small: Any, tmp_path: Path, mode: str) -> None:
+    config = contending(small)
+    budget = {"mode": mode, "budget": evolve(small, tmp_path / "lead", config=config).meter.total()}
+    done = evolve(small, tmp_path, config=config, **budget)
+    assert done.meter.total() <= budget["budget"] and done.generations > 1
+    organelles = {row["organelle"]: row for row in rows(tmp_path, "organelles")}
+    copies = [row for row in organelles.values() if row["origin"] == "copy"]
+    assert copies and len(copies) == len(fates(tmp_path, "copies"))
+    winners = {row["child"]: row["parent"] for row in rows(tmp_path, "lineage") if row["role"] == "parent"}
+    for row in fates(tmp_path, "copies"):
+        (best, *_) = [
+            own
+            for own in rows(tmp_path, "contests")
+            if (own["generation"], own["niche"]) == (row["generation"], row["niche"])
+        ]
+        assert best["correct"] > row["correct"] and row["p"] <= 0.3 and row["items"] == 40
+        assert organelles[row["organelle"]]["cause"] == "beaten"
+        assert best["organelle"] in winners.values()
+    alive = [row for row in organelles.values() if row["died"] is None and row["origin"] != "merge"]
+    niches = ["json_repair", "math"] if mode == "ecology" else [""]
+    assert sorted(row["niche"] for row in alive) == niches
+    assert sum(row["amount"] for row in rows(tmp_path, "ledger")) == 0
+
+
+def test_a_resumed_contest_is_the_same_run(small: Any, tmp_path: Path) -> None:
+    config = contending(small)
+    evolve(small, tmp_path / "straight", config=config)
+    evolve(small, tmp_path / "again", config=config.model_copy(update={"generations": 2}))
+    evolve(small, tmp_path / "again", config=config)
+    assert without_clock(tmp_path / "again") == without_clock(tmp_path / "straight")
+    weights = [(tmp_path / name / "population.safetensors").read_bytes() for name in ("again", "straight")]
+    assert weights[0] == weights[1]
+
+
+def test_halving_lets_the_worse_half_go_and_the_others_take_more_steps(small: Any, tmp_path: Path) -> None:
+    config = contending(small, contenders=4, loser="retires", every=2)
+    budget = 2 * evolve(small, tmp_path / "lead", config=config).meter.total()
+    done = evolve(small, tmp_path, config=config, mode="single", budget=budget)
+    assert done.generations >= 5 and done.meter.total() <= budget
+    held = {row["generation"] for row in rows(tmp_path, "contests")}
+    left = [[row["fate"] for row in rows(tmp_path, "contests") if row["generation"] == g] for g in sorted(held)]
+    assert left == [["goes on"] * 2 + ["retires"] * 2, ["goes on", "retires"]]
+    assert {row["origin"] for row in rows(tmp_path, "organelles")} == {"founder"}
+    for generation in held:
+        right = [row["correct"] for row in rows(tmp_path, "contests") if row["generation"] == generation]
+        assert right == sorted(right, reverse=True)
+
+
+def test_a_copy_has_what_its_winner_had_and_who_restarts_its_traits_alone(small: Any) -> None:
+    for loser in ("copies", "restarts"):
+        run = founded(small, contending(small, loser=loser, spread=0.0), mode="single")
+        state = run.state
+        winner, beaten = state.organelles[0], state.organelles[1]
+        state.population.weights[0] += 0.1 * (state.population.rank_mask()[0])
+        state.optimizer.steps[0], state.optimizer.first[0], state.optimizer.second[0] = 7, 0.2, 0.3
+        state.remember(winner, Memory(3, (1, 2), 1.0), 8)
+        state.observe(winner, 0, [True, True])
+        winner = state.teach(winner)
+        child = succeed(run, winner, beaten)
+        assert (child.slot, child.learning_rate, child.rank) == (1, winner.learning_rate, winner.rank)
+        assert not state.organelles[1].alive and state.organelles[1].cause == "beaten"
+        same = torch.equal(state.population.weights[0], state.population.weights[1])
+        assert same == (loser == "copies")
+        assert int(state.optimizer.steps[1]) == (7 if same else 0)
+        assert torch.equal(state.optimizer.second[0], state.optimizer.second[1]) == same
+        assert len(state.buffers[child.id]) == (1 if same else 0)
+        assert state.practice[1].any() == same
+        assert sum(state.ledger.balances.values()) == 0
+
+
+def test_chance_names_as_many_losers_as_the_test_and_by_another_order(small: Any) -> None:
+    orders = set()
+    for seed in range(6):
+        small.task = replace(small.task, seed=seed)
+        run = founded(small, contending(small, judge="chance"), mode="single")
+        contenders = run.state.living
+        right = {own.id: dict.fromkeys(range(60), own.id == 1) for own in contenders}
+        standings = compete(run, "", contenders, right)
+        orders.add(tuple(own.organelle.id for own in standings))
+        losers = losers_of(run, standings)
+        assert len(losers) == 2 and losers == standings[1:]
+    assert len(orders) > 2
+    small.task = replace(small.task, seed=0)
+
+
+def test_what_was_practised_in_common_counts(small: Any) -> None:
+    run = founded(small, contending(small), mode="single")
+    contenders = run.state.living
+    practised = {own.id: dict.fromkeys((*range(30), 100 + own.id), own.id == 2) for own in contenders}
+    standings = compete(run, "", contenders, practised)
+    assert standings[0].organelle.id == 2 and [own.p <= 1e-6 for own in standings] == [False, True, True]
+    assert all(len(own.right) == 40 for own in standings)
+    asked = run.state.meter.accounts["selection"]
+    assert asked.flops == pytest.approx(3 * 10 * run.task.prices.unit_flops, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"plasticity": {"rule": "grpo"}, "contest": {"contenders": 2}}, "remembers nothing"),
+        ({"prior": {"learning_rate": [0.1, 0.01]}}, "the lowest and the highest"),
+        ({"prior": {"learning_rate": [0.1]}}, "the lowest and the highest"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(small: Any, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        EcologyConfig.model_validate(small.config.model_dump() | changes)
+
+
+def test_founders_of_all_regimes_draw_the_same_traits(small: Any) -> None:
+    config = contending(small)
+    drawn = [
+        [own.learning_rate * config.plasticity.learning_rate for own in founded(small, config, mode=mode).state.living]
+        for mode in ("single", "ecology")
+    ]
+    assert drawn[0] == drawn[1][:3] and all(1e-4 <= rate <= 1 for rate in drawn[1])
+    assert len(set(drawn[1])) == 6
