@@ -177,7 +177,9 @@ class SuiteConfig(Experiment):
         if self.lead.generations < len(self.data.train_families):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
         for condition in self.conditions:
-            if not self.kind(condition).follows_arrivals:
+            settings = self.settings(condition) if self.kind(condition).section else None
+            tried = isinstance(settings, SftConfig) and settings.contenders > 1
+            if not self.kind(condition).follows_arrivals or tried:
                 raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
 
     def _check_asked_alike(self, name: str, trial: int) -> None:
@@ -213,7 +215,7 @@ class SuiteConfig(Experiment):
         for number in range(len(section.trials)):
             tried = self.settings(name, number)
             rule = tried.plasticity.rule if isinstance(tried, EcologyConfig) else getattr(tried, "update", "")
-            read.append(tried.model_dump(exclude={"trials": True} | UNREAD.get(rule, {})))
+            read.append(tried.model_dump(exclude={"trials": True} | UNREAD.get(rule, {}) | _drawn(tried)))
             if read[number] in read[:number]:
                 raise ValueError(
                     f"{place}.trials: {read.index(read[number])} and {number} are the same run: "
@@ -290,6 +292,13 @@ class SuiteConfig(Experiment):
     def trials(self) -> int:
         """How many trials each arm is tuned by."""
         return len(self.lead.trials) if self.trained else 0
+
+
+def _drawn(section: Section) -> dict[str, Any]:
+    """Settings that a run draws, and so does not read."""
+    if not isinstance(section, EcologyConfig | SftConfig) or not section.prior.learning_rate:
+        return {}
+    return {"plasticity": {"learning_rate"}} if isinstance(section, EcologyConfig) else {"learning_rate": True}
 
 
 def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:

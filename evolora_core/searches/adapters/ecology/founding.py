@@ -58,12 +58,9 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
 
 def drawn(seed: int, founder: int, config: EcologySettings) -> Traits | None:
     """The traits of a founder that draws them from the prior, if there is one: the same in every regime."""
-    if not config.prior.learning_rate:
-        return None
-    lowest, highest = np.log(config.prior.learning_rate)
-    rate = np.exp(rng.stream(seed, 0, founder, "prior").uniform(lowest, highest))
+    rate = config.prior.rate(seed, founder)
     usual = rule(config.plasticity.rule).rate(config.plasticity)
-    return Traits(float(rate / usual), config.temperature)
+    return None if rate is None else Traits(rate / usual, config.temperature)
 
 
 def cost_edges(task: Task, config: EcologySettings) -> list[float]:

@@ -12,6 +12,7 @@ from evolora_core.engine.progress import part_of
 from evolora_core.lora.population.candidates import add_candidate, load_candidates, write_candidates
 from evolora_core.lora.population.merge import summed_rank
 from evolora_core.searches.adapters.rivals.checkpoints import interleave
+from evolora_core.searches.adapters.rivals.contenders import choose_rate, with_drawn_rate
 from evolora_core.searches.adapters.rivals.labels import labelled, parts
 from evolora_core.searches.adapters.rivals.sft import SftResult, plan_sft, train_sft
 from evolora_core.searches.adapters.rivals.terms import Terms
@@ -41,8 +42,8 @@ class FineTuned:
 def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrivals: Sequence[str] = ()) -> FineTuned:
     """Train into `folder`, an adapter in PEFT's format for everything or for each family, and choose routes: leaves
     candidates.json and routes too. Where families come one after another (`arrivals`), one adapter is trained on each
-    in turn, or, with specialists, one adapter on each. Raises Unaffordable before anything is trained, if what is left
-    for one of several trainings pays for no step.
+    in turn, or, with specialists, one adapter on each. With contenders their rates are tried first. Raises Unaffordable
+    before anything is trained, if what is left for one of several trainings pays for no step.
     """
     host = terms.host
     items = labelled(terms.items, config, terms.seed)
@@ -57,13 +58,18 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
         name: rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed
         for number, name in enumerate(training)
     }
+    meter, tries = Meter(), list[dict[str, float | str]]()
+    config = with_drawn_rate(config, terms.seed)
+    if config.contenders > 1:
+        tried = choose_rate(terms, items, config, each, folder)
+        config, tries, each = tried.config, tried.steps, each - tried.meter.total()
+        meter.merge(tried.meter)
     selection = {name: [item for item in terms.selection if name in ("all", item.family)] for name in training}
     if len(training) > 1:
         for name, own in training.items():
             asked = interleave(selection[name], seeds[name])
             plan_sft(host, own, config, budget_flops=each, seed=seeds[name], asked=asked)
     results: dict[str, SftResult] = {}
-    meter = Meter()
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
         results[name] = train_sft(
@@ -76,7 +82,7 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
             selection_items=selection[name],
             decoding=terms.decoding,
             start=start,
-            progress=part_of(terms.progress, number, 1, len(training)),
+            progress=part_of(terms.progress, number + bool(tries), 1, len(training) + bool(tries)),
         )
         meter.merge(results[name].meter)
         start = None if config.specialists else results[name].adapter_folder
@@ -97,7 +103,7 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
     )
     return FineTuned(
         meter=meter,
-        steps=[{"adapter": name, **row} for name, result in results.items() for row in result.steps],
+        steps=tries + [{"adapter": name, **row} for name, result in results.items() for row in result.steps],
         labels=len(items),
         chosen={name: next(c.step for c in result.checkpoints if c.chosen) for name, result in results.items()},
         left_out=sum(result.left_out for result in results.values()),

@@ -1,12 +1,10 @@
-"""Settings of the contest of an ecology, and the prior from which founders draw their traits."""
+"""Settings of the contest of an ecology."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evolora_core.engine.strict import Strict
-
-Rate = Annotated[float, Field(gt=0, le=10)]
 
 
 class ContestConfig(Strict):
@@ -48,20 +46,3 @@ class ContestConfig(Strict):
     spread: float = Field(
         0.5, ge=0, le=10, description="standard deviation of the log traits of a successor around the winner's"
     )
-
-
-class PriorConfig(Strict):
-    """What founders draw, instead of being told: every contender its own, evenly on a logarithmic scale."""
-
-    learning_rate: list[Rate] = Field(
-        [],
-        max_length=2,
-        description="lowest and highest learning rate of the first generation; []: the rule's own rate, which each "
-        "founder varies by `variation.trait_sigma`",
-    )
-
-    @model_validator(mode="after")
-    def _two(self) -> "PriorConfig":
-        if self.learning_rate and not (len(self.learning_rate) == 2 and self.learning_rate[0] < self.learning_rate[1]):
-            raise ValueError("learning_rate: give the lowest and the highest, such as [0.0001, 0.1]")
-        return self

@@ -7,7 +7,8 @@ from pydantic import Field, field_validator, model_validator
 from evolora_core.engine.strict import Changes, Strict
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.searches.adapters.ecology.rules.names import RULES
-from evolora_core.searches.adapters.settings.contest import ContestConfig, PriorConfig
+from evolora_core.searches.adapters.settings.contest import ContestConfig
+from evolora_core.searches.adapters.settings.prior import PriorConfig
 
 ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
 

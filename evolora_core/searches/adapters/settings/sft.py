@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import Changes, Decay, Strict
+from evolora_core.searches.adapters.settings.prior import PriorConfig
 
 
 class SftSettings(Strict):
@@ -50,7 +51,23 @@ class SftSettings(Strict):
     strengths: list[Annotated[float, Field(gt=0, le=1000)]] = Field(
         [1.0], max_length=100, min_length=1, description="factors of ΔW after training; the selection split chooses one"
     )
+    prior: PriorConfig = Field(PriorConfig(), description="what each run draws instead of being told")
+    contenders: int = Field(
+        1,
+        ge=1,
+        le=256,
+        description="learning rates that are drawn from `prior`; with several, half of the budget is shared out for "
+        "tries of each, and the one that the selection split prefers trains anew with the other half",
+    )
     checkpoints: int = Field(4, ge=1, le=1000, description="evenly spaced checkpoints; the selection split chooses one")
+
+    @model_validator(mode="after")
+    def _fits(self) -> "SftSettings":
+        if self.contenders > 1 and not self.prior.learning_rate:
+            raise ValueError("contenders: their learning rates are drawn from prior.learning_rate; set it")
+        if self.contenders > 1 and self.specialists:
+            raise ValueError("contenders: tries are of one adapter for everything; leave out specialists")
+        return self
 
 
 class SftConfig(SftSettings):

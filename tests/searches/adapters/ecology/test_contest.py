@@ -36,9 +36,9 @@ def fates(folder: Path, *names: str) -> Sequence[dict[str, Any]]:
 @pytest.mark.parametrize("mode", ["ecology", "single"])
 def test_losers_copy_the_winner_and_one_is_left(small: Any, tmp_path: Path, mode: str) -> None:
     config = contending(small)
-    budget = {"mode": mode, "budget": evolve(small, tmp_path / "lead", config=config).meter.total()}
-    done = evolve(small, tmp_path, config=config, **budget)
-    assert done.meter.total() <= budget["budget"] and done.generations > 1
+    budget = evolve(small, tmp_path / "lead", config=config).meter.total()
+    done = evolve(small, tmp_path, config=config, mode=mode, budget=budget)
+    assert done.meter.total() <= budget and done.generations > 1
     organelles = {row["organelle"]: row for row in rows(tmp_path, "organelles")}
     copies = [row for row in organelles.values() if row["origin"] == "copy"]
     assert copies and len(copies) == len(fates(tmp_path, "copies"))

@@ -1,0 +1,75 @@
+"""Fine-tuning whose rate is drawn, and rates that compete within one budget."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from random_host import draw_items
+
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.hosts.host import load_host
+from evolora_core.lora.answering.pricing import price
+from evolora_core.searches.adapters.rivals.supervised import FineTuned, fine_tune_and_route
+from evolora_core.searches.adapters.rivals.terms import Terms
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.sft import SftSettings
+
+PRIOR = {"learning_rate": [1e-4, 1e-1]}
+FEW = {"rank": 2, "batch_rows": 16, "checkpoints": 2, "prior": PRIOR}
+
+
+@pytest.fixture(scope="module")
+def terms() -> Terms:
+    host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=12, batch_rows=64)
+    items, selection = draw_items("string.sort", 60, 0), draw_items("string.sort", 40, 1)
+    prices = price(host, items, EcologyConfig(population=2, ranks=[2, 2]).practice, decoding, 0)
+    return Terms(host, items, selection, prices, decoding, ["single"], 0, 0, lambda *_: None)
+
+
+def tune(terms: Terms, folder: Path, budget: int, **settings: Any) -> FineTuned:
+    """Fine-tuning of a few dozen steps."""
+    config = SftSettings.model_validate(FEW | settings)
+    return fine_tune_and_route(config, replace(terms, budget_flops=budget), folder)
+
+
+def rates(tuned: FineTuned) -> dict[str, float]:
+    """The highest rate of each training."""
+    found: dict[str, float] = {}
+    for row in tuned.steps:
+        found[str(row["adapter"])] = max(found.get(str(row["adapter"]), 0.0), float(row["learning_rate"]))
+    return found
+
+
+def test_the_best_of_the_drawn_rates_trains_anew_within_the_budget(terms: Terms, tmp_path: Path) -> None:
+    budget = int(6e11)
+    tuned = tune(terms, tmp_path, budget, contenders=3)
+    assert 0.8 * budget < tuned.meter.total() <= budget
+    drawn = [SftSettings.model_validate(FEW).prior.rate(0, number) for number in range(3)]
+    found = rates(tuned)
+    assert [found[f"contender-{number}"] for number in range(3)] == pytest.approx(drawn, rel=0.2)
+    assert any(found["all"] == pytest.approx(rate, rel=0.2) for rate in drawn)
+    spent = {name: sum(float(row["flops"]) for row in tuned.steps if row["adapter"] == name) for name in found}
+    tries = [spent[f"contender-{number}"] for number in range(3)]
+    assert max(tries) < 1.1 * min(tries) and sum(tries) < spent["all"] * 1.2
+    assert tuned.meter.flops("update") == sum(spent.values())
+    again = tune(terms, tmp_path, budget, contenders=3)
+    assert again.steps == tuned.steps and again.meter.rows()[0]["flops"] == tuned.meter.rows()[0]["flops"]
+
+
+def test_a_run_alone_draws_what_the_first_contender_draws(terms: Terms, tmp_path: Path) -> None:
+    tuned = tune(terms, tmp_path, int(2e11))
+    assert rates(tuned)["all"] == pytest.approx(SftSettings.model_validate(FEW).prior.rate(0, 0), rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"contenders": 2, "prior": {}}, "set it"),
+        ({"contenders": 2, "specialists": True}, "leave out specialists"),
+    ],
+)
+def test_what_cannot_compete_is_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        SftSettings.model_validate(FEW | settings)
