@@ -33,9 +33,15 @@ def check(
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
-    from evolora_core.searches.adapters.experiment import load_suite
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+    from evolora_core.searches.registry import load_experiment
 
-    loaded = load_suite(suite, set or [])
+    loaded = load_experiment(suite, set or [])
+    if not isinstance(loaded, SuiteConfig):
+        raise ConfigError(
+            f"{suite}: key 'search': a suite of {loaded.search}; this command looks at suites of adapters, where the "
+            "same `tasks` can stand"
+        )
     if not loaded.tasks:
         raise ConfigError(f"{suite}: has no `tasks`; docs/extending.md shows how to bring one")
     prepare_home()
