@@ -10,17 +10,18 @@ from prefect.artifacts import create_link_artifact, create_table_artifact
 from evolora_core.engine.home import home_path
 from evolora_core.foreign.text import one_line
 from evolora_core.searches.base import AnySearch, Page, page_file
-from evolora_core.store import kept_open
 
 if TYPE_CHECKING:
     from evolora_core.report.sections import Sections
 
 log = logging.getLogger("evolora_core.stages")
+# The store is imported where it is used: DuckDB complains of leaks at exit if it was imported with the flows.
 
 
 def show_pack(suite: str, out: Path, sections: "Sections") -> None:
     """Publish the headline of a suite and a link to its pack, the folder `out`, as artifacts of the flow run."""
     from evolora_core.report import Contents
+    from evolora_core.store import kept_open
 
     pack = (out / "README.md").absolute()
     with kept_open(home_path()):
@@ -37,6 +38,8 @@ def show_page(suite: str, search: AnySearch) -> None:
     """
     if not search.page:
         return
+    from evolora_core.store import kept_open
+
     page = import_module(search.page)
     if not page.installed():
         return

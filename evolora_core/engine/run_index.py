@@ -204,7 +204,9 @@ def find_run(home: Path, word: str, stages_of: Callable[[SuiteId], Sequence[str]
             return entry
     if not mine:
         raise ConfigError(f"{word}: {suite} has no such run; `evolora status {suite}` lists them")
-    raise ConfigError(f"{word}: it has no finished stage {' or '.join(stages)}; run the suite again to finish it")
+    if not any(entry.stage in stages for entry in mine):
+        raise ConfigError(f"{word}: nothing is trained for {run[0]!r}; name a run that trains an adapter")
+    raise ConfigError(f"{word}: its training is not finished; run the suite again, or `evolora retry`")
 
 
 def _document(path: Path) -> Any:

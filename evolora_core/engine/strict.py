@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, ValidationError, ValidationInfo, field_validator
 
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain, read_json, read_yaml
@@ -209,7 +209,7 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
 def _explain(error: ValidationError, model: type[BaseModel], document: Document) -> str:
     """The first fault of a validation as one line with its place."""
     fault = _first(error)
-    path = tuple(str(part) for part in fault["loc"])
+    path, _ = _followed(model, tuple(str(part) for part in fault["loc"]))
     name = ".".join(path)
     keys = [text.partition("=")[0].strip() for text in document.overrides]
     setting = next((key for key in keys if f"{name}.".startswith(f"{key}.")), None)
@@ -220,10 +220,11 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Document)
 def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     """The first fault of a validation in words: the key and the nearest valid one, or the reason."""
     fault = _first(error)
-    path = tuple(str(part) for part in fault["loc"])
+    given_path = tuple(str(part) for part in fault["loc"])
+    path, _ = _followed(model, given_path)
     name = ".".join(path)
     if fault["type"] == "extra_forbidden":
-        valid = _keys_at(model, path[:-1])
+        _, valid = _followed(model, given_path[:-1])
         near = difflib.get_close_matches(path[-1][:200], valid, n=1, cutoff=0.4)
         mend = f"did you mean '{near[0]}'?" if near else f"valid keys: {', '.join(valid)}"
         return f"unknown key '{name}'; {mend}"
@@ -255,18 +256,38 @@ def _nearest_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -
     return lines.get(path, 1)
 
 
-def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
-    """The valid keys of the sub-model that `path` leads to."""
-    named = False  # whether the next part is a name of the user's own, in a mapping of models
+def _followed(model: type[BaseModel], path: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
+    """The path as the file has it, without the tags by which pydantic names the models of a union, and the valid keys
+    of the sub-model that it leads to.
+    """
+    shown: list[str] = []
+    keys = list(model.model_fields)
+    named, tagged = False, dict[str, type[BaseModel]]()
     for part in path:
-        if named or part.isdigit():  # or an entry of a list of models
+        if part in tagged:
+            keys, model = list(tagged[part].model_fields), tagged[part]
+            tagged = {}
+            continue
+        shown.append(part)
+        if named or part.isdigit():  # a name of the user's own, in a mapping of models, or an entry of a list of models
             named = False
             continue
         field = model.model_fields.get(part)
         named = field is not None and get_origin(field.annotation) is dict
-        kinds = (field.annotation, *get_args(field.annotation)) if field else ()  # a model, or `Model | None`
-        inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
-        if not inner:
-            return []
-        model = inner[0]
-    return list(model.model_fields)
+        inner = _models(field.annotation) if field else {}  # of `Model`, `Model | None`, a list, or a union with tags
+        tagged = {tag: kind for tag, kind in inner.items() if len(inner) > 1}
+        first = next(iter(inner.values()), None)
+        keys = list(first.model_fields) if first and not tagged else []
+        model = first or model
+    return tuple(shown), keys
+
+
+def _models(annotation: Any, tag: str = "") -> dict[str, type[BaseModel]]:
+    """The models in an annotation by their tags; "" where one has none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {tag: annotation}
+    own = next((extra.tag for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, Tag)), tag)
+    found: dict[str, type[BaseModel]] = {}
+    for part in get_args(annotation):
+        found = _models(part, own) | found
+    return found

@@ -59,6 +59,8 @@ def ask(
     rows = list(_rows(prompts))
     if out.exists():
         raise ConfigError(f"--out {out}: exists; name another file")
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it, or name another file")
     home = prepare_home()
 
     from evolora_core.searches.adapters.evolved import open_run

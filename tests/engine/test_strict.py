@@ -1,8 +1,11 @@
 """Settings that came later leave hashes and files as they were."""
 
-from pydantic import Field
+from typing import Annotated, Any, Literal
 
-from evolora_core.engine.strict import LATER, Strict, config_hash, stated
+import pytest
+from pydantic import Discriminator, Field, Tag, ValidationError
+
+from evolora_core.engine.strict import LATER, Strict, config_hash, explain_fault, stated
 
 
 class Inner(Strict):
@@ -41,3 +44,45 @@ def test_a_setting_that_came_later_counts_where_it_is_used() -> None:
 def test_what_is_stated_is_read_again() -> None:
     for given in (Outer(), Outer(later="x", named={"x": Inner(new=[3])})):
         assert Outer.model_validate(stated(given)) == given
+
+
+class Cat(Strict):
+    """One kind."""
+
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(Strict):
+    """Another."""
+
+    kind: Literal["dog"]
+    tricks: list[str] = []
+
+
+Pet = Annotated[
+    Annotated[Cat, Tag("cat")] | Annotated[Dog, Tag("dog")], Discriminator(lambda given: dict(given).get("kind"))
+]
+
+
+class House(Strict):
+    """Settings with a choice of models."""
+
+    pets: list[Pet] = []
+    first: Pet | None = None
+    inner: Inner | None = None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"first": {"kind": "cat", "livs": 3}}, "unknown key 'first.livs'; did you mean 'lives'?"),
+        ({"pets": [{"kind": "dog", "lives": 3}]}, "unknown key 'pets.0.lives'; valid keys: kind, tricks"),
+        ({"pets": [{"kind": "cat", "lives": "x"}]}, "key 'pets.0.lives': input should be a valid integer"),
+        ({"inner": {"odl": 1}}, "unknown key 'inner.odl'; did you mean 'old'?"),
+    ],
+)
+def test_a_key_of_one_of_several_models_is_named_as_the_file_has_it(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        House.model_validate(given)
+    assert explain_fault(error.value, House).startswith(said)

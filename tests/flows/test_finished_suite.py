@@ -356,7 +356,7 @@ def test_what_cannot_be_evaluated_or_exported_is_refused(
     known = ["evaluate", "--holdout", str(holdout), "--run"]
     assert "no such run" in refused(capsys, *known, "tiny.ecology.s9")
     assert "not a run" in refused(capsys, *known, "tiny")
-    assert "no finished stage" in refused(capsys, *known, "tiny.frozen.s0")
+    assert "nothing is trained for 'frozen'" in refused(capsys, *known, "tiny.frozen.s0")
     assert "not alive" in refused(capsys, *known, "tiny.ecology.s0", "--organelle", "9999")
     assert "not alive" in refused(
         capsys, "export", "tiny.ecology.s0", "--organelle", "9999", "--out", str(tmp_path / "x")

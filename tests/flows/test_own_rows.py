@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from evolora_core.errors import ConfigError
 from evolora_core.store import query
 from flows.cli import main
 
@@ -235,6 +236,9 @@ def test_from_python_it_is_the_same(finished: SimpleNamespace) -> None:
         run = load_run(RUN)
         replies = answer(run, ["Compute 512 - 7.", "Sort the letters: d a c b"])
         (alone,) = answer(run.asking(run.organelles[0]), ["Compute 512 - 7."])
+        for prompts, said in (("one text", "give a list of texts"), (["a", " "], "prompt 2: is empty")):
+            with pytest.raises(ConfigError, match=said):
+                answer(run, prompts)
         frames = tables("own-tasks")
     assert [reply.prompt for reply in replies] == ["Compute 512 - 7.", "Sort the letters: d a c b"]
     assert alone.who == run.organelles[0] and alone.family == ""

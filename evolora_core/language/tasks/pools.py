@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import ConfigError, DataError
+from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
@@ -88,6 +89,8 @@ def _rows(task: TaskConfig, split: str | None) -> Any:
             f"tasks.{task.name}.data: {path.name} is none of {', '.join(_READERS)}; save the rows in one of these"
         )
     datasets.disable_progress_bars()
+    if path is not None and path.suffix.lower() == ".jsonl" and path.is_file():
+        _check_lines(task, path)
     try:
         if reader is not None:
             found = datasets.load_dataset(reader, data_files=str(path))
@@ -103,6 +106,20 @@ def _rows(task: TaskConfig, split: str | None) -> Any:
     if split not in found:
         raise ConfigError(f"tasks.{task.name}.splits: {task.data} has no split {split!r} but {', '.join(found)}")
     return found[split]
+
+
+def _check_lines(task: TaskConfig, path: Path) -> None:
+    """Raise ConfigError for the first line of JSON Lines that is no object: its reader counts from 0, and says more
+    than a line.
+    """
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                fits = not line.strip() or isinstance(read_json(line, constants=True), dict)
+            except ValueError:
+                fits = False
+            if not fits:
+                raise ConfigError(f"tasks.{task.name}.data: {task.data}:{number}: is no JSON; write one object a line")
 
 
 def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: dict[str, str]) -> list[Item]:

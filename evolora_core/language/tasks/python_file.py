@@ -1,6 +1,7 @@
 """A family of a user in a Python file: loaded, examined before a run, and guarded in it."""
 
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -27,10 +28,10 @@ def load_family(name: str, source: str) -> Family:
     module = ModuleType(f"own_task_{blake2b(source.encode(), digest_size=8).hexdigest()}")
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
-        code = compile(source, f"{name}.py", "exec")
+        code = compile(source, f"<tasks.{name}.file>", "exec")
         within(LONGEST_LOAD, exec, code, module.__dict__)
     except Exception as error:
-        raise ConfigError(f"tasks.{name}.file: fails to load ({_words(error)})") from error
+        raise ConfigError(f"tasks.{name}.file: {_line(error)}fails to load ({_words(error)})") from error
     family = module.__dict__.get("FAMILY")
     if not isinstance(family, Family):
         raise ConfigError(f"tasks.{name}.file: has no FAMILY of the class Family; see docs/extending.md")
@@ -86,6 +87,15 @@ def _called(place: str, name: str, function: Any, *given: Any) -> Any:
         return within(LONGEST_CALL, function, *given)
     except Exception as error:
         raise ConfigError(f"{place}: `{name}` fails ({_words(error)})") from error
+
+
+def _line(error: Exception) -> str:
+    """Where in the file an error arose, as far as it is known."""
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: "
+    frames = traceback.extract_tb(error.__traceback__)
+    numbers = [frame.lineno for frame in frames if frame.filename.startswith("<tasks.")]
+    return f"line {numbers[-1]}: " if numbers else ""
 
 
 def _words(error: Exception) -> str:

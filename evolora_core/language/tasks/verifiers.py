@@ -1,5 +1,6 @@
 """The verifiers that a task may name; those of JSON and of code are beside this file."""
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
@@ -166,7 +167,7 @@ class Regex(Verifier):
 
 
 class ContainsAll(Verifier):
-    """The answer contains every word of the row, in any order."""
+    """The answer contains every word of the row, in any order; a part of a longer word is not that word."""
 
     kind: Literal["contains-all"]
     separator: str = Field(",", min_length=1, max_length=10, description="what stands between the words in a row")
@@ -182,9 +183,9 @@ class ContainsAll(Verifier):
 
     def verify(self, target: Any, answer: str) -> Grade:
         """The score is the share of the words."""
-        text = answer if self.case else answer.casefold()
+        text = " ".join((answer if self.case else answer.casefold()).split())
         words = self._words(target)
-        hits = sum(word in text for word in words)
+        hits = sum(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None for word in words)
         return CORRECT if hits == len(words) else wrong(hits / len(words))
 
     def _words(self, target: Any, *, fold: bool = True) -> list[str]:

@@ -90,9 +90,14 @@ class Evolved:
 
         `families` are what the router `family` goes by. With a temperature, answers are samples of the stream (seed,
         number of the prompt). `told` gets the text of a single prompt's answer piece by piece. ConfigError for a prompt
-        that does not fit the host.
+        that is empty or does not fit the host.
         """
         decoding, host = self.decoding, self.host
+        if isinstance(prompts, str):
+            raise ConfigError("prompts: give a list of texts; a single one as [text]")
+        for number, prompt in enumerate(prompts, start=1):
+            if not prompt.strip():
+                raise ConfigError(f"prompt {number}: is empty; give it as text")
         most = max_new_tokens or decoding.max_new_tokens
         asked = host.encode_prompts(list(prompts))
         for number, ids in enumerate(asked, start=1):

@@ -116,9 +116,11 @@ def test_what_is_wrong_with_rows_is_one_line(
 
 def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"prompt": "a"\nno json')
+    (tmp_path / "array.json").write_text("[{")
     (tmp_path / "rows.txt").write_text("a")
     for data, words in (
-        (tmp_path / "rows.jsonl", "cannot be read"),
+        (tmp_path / "rows.jsonl", "rows.jsonl:1: is no JSON; write one object a line"),
+        (tmp_path / "array.json", "cannot be read"),
         (tmp_path / "rows.txt", "rows.txt is none of .jsonl"),
         ("/nowhere/rows.csv", "no such file"),
         ("rows.csv", "no such file"),

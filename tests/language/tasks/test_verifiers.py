@@ -41,7 +41,8 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
         ({"kind": "json", "schema": SCHEMA}, None, ['{"a": 3}'], ['{"a": "3"}', "{}", "text"]),
         ({"kind": "regex", "pattern": r"[A-Z]{2}\d+"}, None, ["AB12", "`AB12`"], ["ab12", "AB12x"]),
         ({"kind": "regex"}, r"\d{3}", ["123"], ["12", "1234"]),
-        ({"kind": "contains-all"}, "red, blue", ["Blue and RED"], ["red", "green"]),
+        ({"kind": "contains-all"}, "red, blue", ["Blue and RED"], ["red", "green", "redder, blue"]),
+        ({"kind": "contains-all"}, "c++, big cat", ["a big  cat in C++"], ["c++ and a big category"]),
         ({"kind": "contains-all", "case": True}, ["Red"], ["a Red one"], ["red"]),
     ],
 )  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from evolora_core.engine.strict import Changes, Strict
+from evolora_core.engine.strict import LATER, Changes, Strict
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.searches.adapters.ecology.rules.names import RULES
 from evolora_core.searches.adapters.settings.contest import ContestConfig
@@ -280,8 +280,10 @@ class EcologySettings(Strict):
     assimilation: AssimilationConfig = Field(
         AssimilationConfig(), description="children by merging, and the sum at the end"
     )
-    contest: ContestConfig = Field(ContestConfig(), description="selection among those that learn")
-    prior: PriorConfig = Field(PriorConfig(), description="traits that founders draw")
+    contest: ContestConfig = Field(
+        ContestConfig(), json_schema_extra=LATER, description="selection among those that learn"
+    )
+    prior: PriorConfig = Field(PriorConfig(), json_schema_extra=LATER, description="traits that founders draw")
 
     @property
     def slots(self) -> int:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from evolora_core.engine.strict import Changes, Decay, Strict
+from evolora_core.engine.strict import LATER, Changes, Decay, Strict
 from evolora_core.searches.adapters.settings.prior import PriorConfig
 
 
@@ -51,11 +51,14 @@ class SftSettings(Strict):
     strengths: list[Annotated[float, Field(gt=0, le=1000)]] = Field(
         [1.0], max_length=100, min_length=1, description="factors of ΔW after training; the selection split chooses one"
     )
-    prior: PriorConfig = Field(PriorConfig(), description="what each run draws instead of being told")
+    prior: PriorConfig = Field(
+        PriorConfig(), json_schema_extra=LATER, description="what each run draws instead of being told"
+    )
     contenders: int = Field(
         1,
         ge=1,
         le=256,
+        json_schema_extra=LATER,
         description="learning rates that are drawn from `prior`; with several, half of the budget is shared out for "
         "tries of each, and the one that the selection split prefers trains anew with the other half",
     )
