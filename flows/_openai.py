@@ -14,8 +14,10 @@ from typing import Any, Literal
 
 import uvicorn
 from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException as Refused  # a path that there is not is one too
 
 from evolora_core.errors import EvoloraError
 from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
@@ -89,11 +91,18 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
         except EvoloraError as error:
             raise HTTPException(400, str(error)) from None
 
-    @app.exception_handler(HTTPException)
-    def refused(_: Request, error: HTTPException) -> JSONResponse:
+    @app.exception_handler(Refused)
+    def refused(_: Request, error: Refused) -> JSONResponse:
         kind = "authentication_error" if error.status_code == 401 else "invalid_request_error"
         content = {"error": {"message": error.detail, "type": kind, "code": None, "param": None}}
         return JSONResponse(content, error.status_code)
+
+    @app.exception_handler(RequestValidationError)
+    def misunderstood(_: Request, error: RequestValidationError) -> JSONResponse:
+        fault = error.errors()[0]
+        place = ".".join(str(part) for part in fault["loc"] if part != "body")
+        content = {"message": fault["msg"], "type": "invalid_request_error", "code": None, "param": place or None}
+        return JSONResponse({"error": content}, 400)
 
     @app.get("/v1/models", dependencies=[Depends(check)])
     def models() -> dict[str, Any]:

@@ -216,6 +216,13 @@ def test_a_client_of_openai_talks_to_a_run(finished: SimpleNamespace) -> None:
                 client.chat.completions.create(**asked | {"model": "other"})
             with pytest.raises(openai.BadRequestError, match="do not fit the host"):
                 client.completions.create(model=RUN, prompt="a " * 3000)
+            with pytest.raises(openai.BadRequestError, match="prompt 1: is empty"):
+                client.chat.completions.create(model=RUN, messages=[{"role": "user", "content": " "}])
+            with pytest.raises(openai.BadRequestError, match="at least 1 item") as fault:
+                client.chat.completions.create(model=RUN, messages=[])
+            assert fault.value.param == "messages"
+            with pytest.raises(openai.NotFoundError, match="Not Found"):
+                client.embeddings.create(model=RUN, input="a")
             with pytest.raises(openai.AuthenticationError):
                 openai.OpenAI(base_url=url, api_key="guess", max_retries=0).models.list()
         finally:
