@@ -119,8 +119,7 @@ def generation(run: Run) -> None:
     answers = act(run, groups)
     found_answers = settle(run, groups, answers)
     trade(run, found_answers)
-    with span("contest"):
-        contest(run, groups, answers)
+    contest(run, groups, answers)
     with span("learn"):
         run.rule.learn(run, groups, answers)
     state.drop_broken()
