@@ -30,10 +30,7 @@ def closing(stored: StoredSuite) -> dict[str, list[dict[str, Any]]]:
     config = stored.config
     measured, predicted = (config["sizes"][key] for key in ("measured", "predicted"))
     fresh = {seed: fresh_seeds(seed, config["evaluation"]["seeds"]) for seed in stored.seeds}
-    laws = {
-        row["seed"]: Law(row["floor"], row["floor_se"], row["bend"], tuple(row["programs"].split(",")))
-        for row in rows_of(stored.frame(_LAWS))
-    }
+    laws = {row["seed"]: _law(row) for row in rows_of(stored.frame(_LAWS))}
     curves: dict[tuple[str, int], Curve] = {}
     for row in rows_of(stored.frame(_LOSSES)):
         curve, cell = curves.setdefault((row["condition"], row["run_seed"]), Curve()), (row["size"], row["seed"])
@@ -51,3 +48,9 @@ def closing(stored: StoredSuite) -> dict[str, list[dict[str, Any]]]:
         )
     ]
     return {FITS: found, CONTRASTS: contrasts(curves, declared, [*measured, *predicted][-1], fresh)}
+
+
+def _law(row: Mapping[str, Any]) -> Law:
+    """A law as it was fitted. A store keeps NaN, the standard error of a floor from one seed, as NULL."""
+    error = float("nan") if row["floor_se"] is None else row["floor_se"]
+    return Law(row["floor"], error, row["bend"], tuple(row["programs"].split(",")))
