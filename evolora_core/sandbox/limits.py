@@ -21,7 +21,8 @@ FILES = 4096  # in the folder
 class Limits:
     """What one evaluation may use.
 
-    seconds      of the clock; as much processor time over all threads, rounded up
+    seconds      of the clock, without those in which the child was ready and others had the processors; as much
+                 processor time over all threads, rounded up
     memory       bytes of address space beyond what the nursery has, so that torch itself does not count
     file_bytes   of one file, and by which the folder may grow altogether
     """

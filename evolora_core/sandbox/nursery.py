@@ -29,6 +29,7 @@ from evolora_core.sandbox import child, limits, warming
 from evolora_core.sandbox.limits import Limits
 
 _FIRST_LOOK, _LAST_LOOK = 0.0005, 0.1  # seconds between two looks at a child, which double
+_SIGN_SECONDS = 10.0  # between two signs of life
 
 
 class ParentGone(Exception):
@@ -54,6 +55,14 @@ def threads(process: int) -> int:
     except OSError:
         return 0
     return int(text.rpartition(")")[2].split()[17])  # its name, before that, may hold anything
+
+
+def queued_seconds(process: int) -> float:
+    """How long a process was ready to run and others had the processors; 0 where the kernel does not say."""
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 def complaint(process: int, folder: Path, largest: int) -> str:
@@ -83,19 +92,28 @@ class Ended:
     usage: resource.struct_rusage
 
 
-def wait(process: int, report: int, folder: Path, limit: Limits, largest: int, parent: int) -> Ended:
-    """Waits until a child has ended, or ends it.
+def wait(
+    process: int, report: int, folder: Path, limit: Limits, largest: int, parent: int, sign: Callable[[], object]
+) -> Ended:
+    """Waits until a child has ended, or ends it; `sign` is called every 10 s meanwhile.
 
-    The end of its report wakes the nursery at once. A child that closes or floods that is looked at every 0.1 s.
+    The end of its report wakes the nursery at once. A child that closes or floods that is looked at every 0.1 s. Time in
+    which others had the processors does not count: a busy machine is no fault of the child.
     """
-    deadline = time.monotonic() + limit.seconds
+    began = signed = time.monotonic()
     pause, said, listening = _FIRST_LOOK, b"", True
     status = reason = ""
     while True:
         done, code, usage = os.wait4(process, os.WNOHANG if not status else 0)
         if done:
             break
-        left = deadline - time.monotonic()
+        now = time.monotonic()
+        left = began + limit.seconds - now
+        if left <= 0:
+            left += queued_seconds(process)
+        if now - signed >= _SIGN_SECONDS:
+            sign()
+            signed = now
         if left <= 0:
             status, reason = "timeout", f"more than {limit.seconds:g} s"
         elif words := complaint(process, folder, largest):
@@ -143,7 +161,11 @@ def judged(ended: Ended, limit: Limits) -> tuple[str, str]:
 
 
 def run_job(
-    job: dict[str, Any], entry: Callable[[Path], object], readable: Sequence[Path], parent: int
+    job: dict[str, Any],
+    entry: Callable[[Path], object],
+    readable: Sequence[Path],
+    parent: int,
+    sign: Callable[[], object],
 ) -> dict[str, Any]:
     """Forks a child for a job and returns the answer."""
     folder, limit = Path(job["folder"]), Limits(**job["limits"])
@@ -155,7 +177,7 @@ def run_job(
         child.run(entry, folder, limit, nursery=nursery, readable=readable, confined=job["confined"], report=sent)
     os.close(sent)
     try:
-        ended = wait(process, report, folder, limit, largest, parent)
+        ended = wait(process, report, folder, limit, largest, parent, sign)
     finally:
         os.close(report)
     if not job["confined"]:  # it may have left others running
@@ -203,7 +225,7 @@ def serve(questions: int, answers: int) -> None:
         except Exception as error:
             answer({"error": f"{job['entry']}: {type(error).__name__}: {error}"})
             continue
-        answer(run_job(job, entry, readable, questions))
+        answer(run_job(job, entry, readable, questions, lambda: os.write(answers, b" ")))
     return None
 
 

@@ -31,8 +31,7 @@ from evolora_core.sandbox.limits import Limits
 __all__ = ["Limits", "Outcome", "Sandbox", "refusal"]
 
 _NURSERY = "evolora_core.sandbox.nursery"
-_START_SECONDS = 300.0  # torch from a cold disk on a busy machine
-_GRACE_SECONDS = 60.0  # by which a nursery may answer later than its child has to end
+_SILENCE_SECONDS = 300.0  # of a nursery that works: it imports torch from a cold disk on a busy machine
 _LONGEST_LINE = 1 << 24
 
 
@@ -125,7 +124,7 @@ class Sandbox:
             self._start()
             try:
                 self._send(job)
-                answer = self._answer(limits.seconds + _GRACE_SECONDS)
+                answer = self._answer()
             except (EOFError, BrokenPipeError, TimeoutError) as error:
                 reason = f"the sandbox itself stopped: {error}{self._last_words()}"
                 self._stop()
@@ -158,7 +157,7 @@ class Sandbox:
         )
         try:
             self._send(self._settings)
-            answer = self._answer(_START_SECONDS)
+            answer = self._answer()
         except (EOFError, BrokenPipeError, TimeoutError) as error:
             words = self._last_words()
             self._stop()
@@ -176,13 +175,13 @@ class Sandbox:
         self._nursery.stdin.write(json.dumps(content).encode() + b"\n")
         self._nursery.stdin.flush()
 
-    def _answer(self, seconds: float) -> dict[str, Any]:
+    def _answer(self) -> dict[str, Any]:
         """The nursery's next line. It says nothing unasked, so that nothing comes behind the end of a line."""
         assert self._nursery is not None and self._nursery.stdout is not None
-        pipe, line, deadline = self._nursery.stdout.fileno(), b"", time.monotonic() + seconds
+        pipe, line = self._nursery.stdout.fileno(), b""
         while not line.endswith(b"\n"):
-            if len(line) > _LONGEST_LINE or not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise TimeoutError(f"no answer within {seconds:g} s")
+            if len(line) > _LONGEST_LINE or not select.select([pipe], [], [], _SILENCE_SECONDS)[0]:
+                raise TimeoutError(f"no sign of life within {_SILENCE_SECONDS:g} s")
             piece = os.read(pipe, 1 << 16)
             if not piece:
                 raise EOFError("it ended without an answer")

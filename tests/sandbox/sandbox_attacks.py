@@ -403,6 +403,12 @@ def see(folder: Path) -> None:
     say(folder, {"environment": dict(os.environ), "files": kinds, "here": os.getcwd()})
 
 
+def compute_for_a_while(folder: Path) -> None:
+    """Half a second of processor time."""
+    while time.process_time() < 0.5:
+        pass
+
+
 def wait_to_be_seen(folder: Path) -> None:
     say(folder, os.getpid())
     time.sleep(30)

@@ -1,9 +1,13 @@
 """Hostile programs that use too much, or deceive whoever waits for them."""
 
+import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +49,25 @@ def test_endless_is_a_timeout(sandbox: Sandbox, tmp_path: Path, attack: str) -> 
 def test_a_loop_costs_what_the_kernel_counted(sandbox: Sandbox, tmp_path: Path) -> None:
     busy, idle = (run(sandbox, tmp_path, attack, SHORT).cpu_seconds for attack in ("loop", "stop_itself"))
     assert 0 <= idle < busy < 5
+
+
+def test_a_busy_machine_is_no_fault_of_the_child(sandbox: Sandbox, tmp_path: Path) -> None:
+    if not Path("/proc/self/schedstat").exists():
+        pytest.skip("the kernel does not say how long a process waited")
+    assert sandbox._nursery is not None
+    cores = os.sched_getaffinity(0)
+    core = {min(cores)}
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(4)]
+    try:
+        for process in (sandbox._nursery.pid, *(other.pid for other in others)):
+            os.sched_setaffinity(process, core)
+        outcome = run(sandbox, tmp_path, "compute_for_a_while", replace(SHORT, seconds=1.0))
+    finally:
+        os.sched_setaffinity(sandbox._nursery.pid, cores)
+        for other in others:
+            other.kill()
+            other.wait()
+    assert outcome.status == "ok" and outcome.wall_seconds > 1
 
 
 @pytest.mark.parametrize("attack", ["take_3_gigabytes", "take_bit_by_bit", "map_shared"])
