@@ -115,8 +115,10 @@ class StageRunner(TaskRunner[StageFuture]):
         self._workers = workers
         try:
             yield self
-        except BaseException:
+        except BaseException as error:
             workers.abandon()
+            for _, _, request in self._running.values():
+                _mark_failed(request, reason(error))
             raise
         workers.close()
 

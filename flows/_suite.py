@@ -13,7 +13,7 @@ from prefect.task_runners import TaskRunner
 from pydantic import Field
 
 from evolora_core.engine.home import home_path
-from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, write_plan
+from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, read_entry, write_plan
 from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
 from evolora_core.engine.strict import stated
 from evolora_core.errors import EvoloraError, StageError
@@ -133,8 +133,10 @@ class Records:
         self._compared = recorded(suite)  # answers of which the store's comparisons may be
 
     def keep(self, future: StageFuture) -> None:
-        """Load what a stage left. Raises what the store raises."""
+        """Load what a stage left, which another suite may have made before. Raises what the store raises."""
         result = future.result()
+        entry = read_entry(home_path(), self.suite, result.condition, result.seed, result.stage)
+        future.reused |= entry is not None and entry.state == "cached"
         own = step_name(result.condition, result.seed, result.stage)
         if result.stage == JUDGED and self._compared and self._compared.get(own) != result.identity:
             forget(self.suite, [COMPARISON, PACK])  # they are of other answers

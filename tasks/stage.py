@@ -31,6 +31,7 @@ from tasks._progress import progress
 log = logging.getLogger("evolora_core.stages")
 
 SCRATCH = ("work", "answered")  # folders with what a killed stage goes on from; no part of an artefact
+INTERRUPTED = "interrupted; run the suite again to resume"
 StageTask = Task[..., StageResult]
 
 
@@ -171,6 +172,8 @@ def reuse(request: StageRequest) -> StageResult:
 
 def reason(error: BaseException) -> str:
     """One line about a failure."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
     text = " ".join(str(error).split())
     return text if isinstance(error, EvoloraError) else f"{type(error).__name__}: {text}"
 

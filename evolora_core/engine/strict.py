@@ -210,11 +210,22 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Document)
     """The first fault of a validation as one line with its place."""
     fault = _first(error)
     path, _ = _followed(model, tuple(str(part) for part in fault["loc"]))
+    path = path or _named(fault["msg"].removeprefix("Value error, "), document.values)
     name = ".".join(path)
     keys = [text.partition("=")[0].strip() for text in document.overrides]
     setting = next((key for key in keys if f"{name}.".startswith(f"{key}.")), None)
     place = f"--set {setting}" if setting else f"{document.path}:{_nearest_line(path, document.lines)}"
     return f"{place}: {explain_fault(error, model)}"
+
+
+def _named(reason: str, values: Any) -> tuple[str, ...]:
+    """The path of the key with which a reason begins, as that of a rule about several keys does; () if none does."""
+    path = tuple(reason.partition(":")[0].split("."))
+    for part in path:
+        if not isinstance(values, dict) or part not in values:
+            return ()
+        values = values[part]
+    return path
 
 
 def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:

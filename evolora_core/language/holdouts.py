@@ -74,6 +74,8 @@ def _told(where: Mapping[str, str | None]) -> str:
 
 def _there(rows: list[tuple[int, dict[str, Any]]], key: str) -> str:
     """Which values a key has in a file, in words."""
+    if not any(key in row for _, row in rows):
+        return f"no row has the key {key}; the first has {', '.join(rows[0][1])}"
     values = sorted({str(_value(row, key) or "null")[:40] for _, row in rows})
     return f"{key} has {', '.join(values[:10])}{', …' if len(values) > 10 else ''}"
 

@@ -97,8 +97,8 @@ def wait(
 ) -> Ended:
     """Waits until a child has ended, or ends it; `sign` is called every 10 s meanwhile.
 
-    The end of its report wakes the nursery at once. A child that closes or floods that is looked at every 0.1 s. Time in
-    which others had the processors does not count: a busy machine is no fault of the child.
+    The end of its report wakes the nursery at once. A child that closes or floods that is looked at every 0.1 s. Time
+    in which others had the processors does not count: a busy machine is no fault of the child.
     """
     began = signed = time.monotonic()
     pause, said, listening = _FIRST_LOOK, b"", True

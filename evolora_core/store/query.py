@@ -65,7 +65,7 @@ def bounded(
             try:
                 said = cursor.df() if table else _taken(cursor)
             except duckdb.Error as error:
-                raise StoreError(f"SQL: {one_line(error)}") from error
+                raise StoreError(f"SQL: {_said(error)}") from error
             except (ValueError, OverflowError, TypeError) as error:  # a value that Python has none for
                 raise StoreError(f"SQL: the answer has no form here ({one_line(error)}); cast it to text") from error
             return tell(said)  # type: ignore[arg-type]
@@ -101,4 +101,11 @@ def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parame
             raise StoreError("SQL: give one statement at a time; only the last one's rows would be shown")
         return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
     except duckdb.Error as error:
-        raise StoreError(f"SQL: {one_line(error)}") from error
+        raise StoreError(f"SQL: {_said(error)}") from error
+
+
+def _said(error: duckdb.Error) -> str:
+    """What DuckDB says, and where to find the right name."""
+    mends = {duckdb.CatalogException: "SHOW TABLES", duckdb.BinderException: "DESCRIBE paper_table"}
+    look = next((statement for kind, statement in mends.items() if isinstance(error, kind)), "")
+    return one_line(error) + (f'; `evolora sql "{look}"` shows the names that there are' if look else "")

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from multiprocessing import util
 from types import FrameType
 from typing import NoReturn
 
@@ -65,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         )
         sys.stdout.flush()
     except CycloptsError as error:
-        print(f"error: {one_line(error)} See `evolora --help`.", file=sys.stderr)
+        command = " ".join(["evolora", *(error.command_chain or [])])
+        print(f"error: {one_line(error)} See `{command} --help`.", file=sys.stderr)
         code = 2
     except EvoloraError as error:
         print(f"error: {one_line(error)}", file=sys.stderr)
@@ -146,5 +148,6 @@ def console() -> NoReturn:
         if end.code:
             sys.stdout.flush()
             sys.stderr.flush()
+            util._run_finalizers()  # type: ignore[attr-defined]  # or Python says that the workers' semaphores leak
             os._exit(int(end.code))
         raise

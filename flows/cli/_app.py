@@ -5,12 +5,17 @@ import math
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter, validators
 
 from evolora_core import __version__
 from evolora_core.foreign.text import printable
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from evolora_core.engine.progress import Progress
 
 app = App(
     name="evolora",
@@ -37,7 +42,7 @@ def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
 
 def say(text: str) -> None:
     """Print what `shown` gave."""
-    print(text or "nothing", file=sys.stdout if text else sys.stderr)
+    print(text or "no rows", file=sys.stdout if text else sys.stderr)
 
 
 def shown(rows: Sequence[dict[str, Any]], as_json: bool) -> str:
@@ -46,7 +51,7 @@ def shown(rows: Sequence[dict[str, Any]], as_json: bool) -> str:
         return json.dumps([_plain(row) for row in rows], indent=1, default=str)
     if not rows:
         return ""
-    cells = [[_cell(row.get(name)) for name in rows[0]] for row in rows]
+    cells = [[_cell(name, row.get(name)) for name in rows[0]] for row in rows]
     heads = [printable(name) for name in rows[0]]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     right = [all(isinstance(row.get(name), int | float | None) for row in rows) for name in rows[0]]
@@ -60,8 +65,19 @@ def shown(rows: Sequence[dict[str, Any]], as_json: bool) -> str:
     return "\n".join(lines)
 
 
+def progress(label: str) -> "AbstractContextManager[Progress]":
+    """What long work of a command reports to: a bar on a terminal, else a line now and then."""
+    from tasks._progress import progress
+    from tasks._worker import show_log
+
+    show_log()
+    return progress(label)
+
+
 def lasts(seconds: float) -> str:
-    """`40 s`, `12 minutes` or `3.1 hours`."""
+    """`0.4 s`, `40 s`, `12 minutes` or `3.1 hours`."""
+    if seconds < 10:
+        return f"{seconds:.2g} s"
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 6000 else f"{seconds / 3600:.1f} hours"
@@ -77,8 +93,10 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
     """A value as one printable line: it may be a model's answer, or a name that somebody chose."""
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else printable(str(value))
+    if isinstance(value, float) or ("flops" in name.lower() and isinstance(value, int)):  # whose digits are in --json
+        return f"{value:.4g}"
+    return printable(str(value))

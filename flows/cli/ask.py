@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter, validators
 
-from flows.cli._app import AnyId, AtLeastOne, FromZero
+from flows.cli._app import AnyId, AtLeastOne, FromZero, progress
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.evolved import Evolved, Reply
@@ -64,7 +64,6 @@ def ask(
     home = prepare_home()
 
     from evolora_core.searches.adapters.evolved import open_run
-    from tasks._progress import progress
 
     evolved = open_run(home, run, routing=routing, organelle=organelle)
     stated = [str(row["family"]) for row in rows if "family" in row]
@@ -174,8 +173,10 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             row = {"prompt": line} if plain else read_json(line)
         except ValueError as error:
             raise DataError(f"{path}:{number}: not valid JSON ({error}); write one object a line") from None
-        if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or not row["prompt"].strip():
-            raise DataError(f"{path}:{number}: prompt: missing; give it as text")
+        given = row.get("prompt") if isinstance(row, dict) else None
+        if not isinstance(given, str) or not given.strip():
+            what = "missing" if given is None else "empty" if isinstance(given, str) else "no text"
+            raise DataError(f'{path}:{number}: prompt: {what}; write {{"prompt": "…"}}')
         count += 1
         yield row
     if not count:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter, validators
 
-from flows.cli._app import AtLeastOne, FromZero, Json, say, show
+from flows.cli._app import AtLeastOne, FromZero, Json, progress, say, show
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.commands.asked import Asked
@@ -112,7 +112,6 @@ def measure(
     chosen = named_once([BASELINE, *(beside or []), *programs])
     asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
     from evolora_core.searches.attention.commands.measure import measure_programs
-    from tasks._progress import progress
 
     with progress("measure") as report:
         rows = measure_programs(chosen, asked, report)
@@ -146,7 +145,6 @@ def validate(
     own, other = named(program), named(against)
     asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
     from evolora_core.searches.attention.commands.validate import validate_program
-    from tasks._progress import progress
 
     with progress("validate") as report:
         rows = validate_program(own, other, asked, report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import Json, show
+from flows.cli._app import Json, progress, show
 from flows.cli.run import make
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ def _rest(home: Path, config: "Experiment") -> "Estimate":
     from evolora_core.searches.estimating import estimate
     from evolora_core.searches.registry import suite_id
     from flows._preflight import use_host
-    from tasks._progress import progress
 
     with progress("estimate") as report:
         return estimate(home, Suite(config, suite_id(config), use_host(config)), report)

@@ -1,7 +1,7 @@
 """`evolora compare`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from evolora_core.statistics.two_suites import Side
 
 SHOWN = 12  # settings in which two suites differ
+PERCENT = {"a_acc": "a %", "b_acc": "b %", "diff": "a − b, points", "lo": "from", "hi": "to"}
 WIDTH = 40  # characters of one of them
 
 
@@ -50,8 +51,9 @@ def compare(
         word = words[0]
         raise ConfigError(f"{left.id}: named twice; compare two conditions of it by --a {word}:A --b {word}:B")
     rows = compare_suites(left, right, pairs, split or first_split(left), routing)
-    columns = ("split", "a", "b", "a_acc", "b_acc", "diff", "lo", "hi", "p", "p_holm", "seeds", "n", "verdict", "note")
-    show([{"routing": row["routing"]} | {key: row[key] for key in columns} for row in rows], json)
+    columns = ("routing", "split", "a", "b", *PERCENT, "p", "p_holm", "seeds", "n", "verdict", "note")
+    kept = [{key: row[key] for key in columns} for row in rows]
+    show(kept if json else [in_percent(row) for row in kept], json)
     settings = differing(left.settings, right.settings)
     if settings and not json:
         print(f"\n{left.id} and {right.id} differ in {len(settings)} settings:")
@@ -59,6 +61,14 @@ def compare(
             print(f"  {key}: {' → '.join(one_line(str(value), WIDTH) for value in values)}")
         if len(settings) > SHOWN:
             print(f"  and {len(settings) - SHOWN} more")
+
+
+def in_percent(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its shares in percent and its differences in points, as a pack has them."""
+    return {
+        PERCENT.get(key, key): None if value is None else round(100 * value, 1) if key in PERCENT else value
+        for key, value in row.items()
+    }
 
 
 def named(home: Path, word: str) -> "SuiteId":

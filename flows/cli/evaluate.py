@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from evolora_core.searches.adapters.settings.evaluation import Routing
-from flows.cli._app import AnyId, AtLeastOne, Json, show
+from flows.cli._app import AnyId, AtLeastOne, Json, progress, show
 
 if TYPE_CHECKING:
     from evolora_core.engine.run_index import Entry
@@ -62,7 +62,6 @@ def evaluate(
 
     from evolora_core.language.hosts.host import load_host
     from evolora_core.searches.adapters.evaluation.holdout import evaluate_holdout
-    from tasks._progress import progress
 
     loaded = load_host(word, dtype=suite.get("dtype", "float32"))
     if decoding.max_new_tokens >= loaded.max_context:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import Json, lasts, show
+from flows.cli._app import Json, lasts, progress, show
 
 if TYPE_CHECKING:
     from evolora_core.report import Contents
@@ -65,7 +65,6 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
     from evolora_core.errors import ConfigError
     from evolora_core.language.hosts.catalog import find_host
     from evolora_core.searches.registry import suite_id
-    from tasks._progress import progress
 
     if only:
         raise ConfigError("--only: an estimate is of the whole suite; leave out one of the two")

@@ -20,7 +20,10 @@ def status(
     *,
     json: Json = False,
 ) -> None:
-    """Show the stages of each run: done, cached, running, failed (with the reason) or waiting; their time and FLOPs."""
+    """Show the stages of each run: done, cached (made before, perhaps by another suite), running, failed (with the
+    reason) or waiting; the seconds that each took when it was made, and its FLOPs. Those of `evolve` count the whole
+    run, `calibrate` being its beginning: do not add the two.
+    """
     from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import entries, suites, waiting
     from evolora_core.errors import ConfigError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from evolora_core.foreign.text import one_line
-from flows.cli._app import Json, lasts, say, show, shown
+from flows.cli._app import Json, lasts, progress, say, show, shown
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.arms.foresight import Foresight
@@ -50,7 +50,6 @@ def check(
 
     from evolora_core.language.hosts.host import load_host
     from evolora_core.searches.adapters.arms.foresight import foresee
-    from tasks._progress import progress
 
     torch.set_num_threads(loaded.threads)
     host = load_host(loaded.host, device=loaded.device, dtype=loaded.dtype)

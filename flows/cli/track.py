@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import Json, show
+from flows.cli._app import Json, progress, show
 
 if TYPE_CHECKING:
     from evolora_core.tracking.runs import Tracked
@@ -34,7 +34,6 @@ def track(
     """
     from evolora_core.engine.home import home_path, prepare_home
     from evolora_core.tracking.wandb_files import check_installed, close, set_wandb_environment, write_run
-    from tasks._progress import progress
 
     check_installed()
     runs = chosen(home_path(), word)

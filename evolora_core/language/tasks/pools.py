@@ -83,7 +83,10 @@ def _rows(task: TaskConfig, split: str | None) -> Any:
     path = task.local
     reader = _READERS.get(path.suffix.lower()) if path and path.is_file() else None
     if path is None and (task.data.startswith(("/", ".", "~")) or Path(task.data).suffix.lower() in _READERS):
-        raise ConfigError(f"tasks.{task.name}.data: {task.data}: no such file; name one that exists")
+        raise ConfigError(
+            f"tasks.{task.name}.data: {task.data}: no such file in {Path.cwd()}; paths are relative to the folder that "
+            "evolora is called in"
+        )
     if path is not None and path.is_file() and reader is None:
         raise ConfigError(
             f"tasks.{task.name}.data: {path.name} is none of {', '.join(_READERS)}; save the rows in one of these"
@@ -132,7 +135,8 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: d
         for name in names:
             if name not in rows.column_names:
                 raise ConfigError(
-                    f"tasks.{task.name}.{key}: {task.data} has no column {name!r} but {', '.join(rows.column_names)}"
+                    f"tasks.{task.name}.{key}: {task.data} has no column {name!r}; name one of "
+                    f"{', '.join(rows.column_names)}"
                 )
     found = []
     for number, row in enumerate(rows, start=1):
@@ -151,12 +155,15 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Any, split: str, known: d
         answer = _plain(row[task.answer]) if task.answer else None
         target = verifier.target(answer, row)
         if target is None and verifier.labelled:
-            raise ConfigError(f"{where}: has no answer, and the verifier {verifier.kind} needs one")
+            raise ConfigError(
+                f"{where}: has no answer, and the verifier {verifier.kind} needs one; fill it in, or take the row out"
+            )
         if complaint := verifier.complaint(target):
-            raise ConfigError(f"{where}: the answer {str(answer)[:60]!r} {complaint}")
+            raise ConfigError(f"{where}: the answer {str(answer)[:60]!r} {complaint}; mend it, or take the row out")
         if verifier.has_gold(target) and not (given := verifier.verify(target, verifier.gold(target))).correct:
             raise ConfigError(
-                f"{where}: the verifier refuses the row's own answer {str(answer)[:60]!r} ({given.reason})"
+                f"{where}: the verifier refuses the row's own answer {str(answer)[:60]!r} ({given.reason}); "
+                "mend the row or the verifier's settings"
             )
         depth = str(row[task.depth]) if task.depth else ALIKE
         digest = blake2b(text.encode(), digest_size=6).hexdigest()

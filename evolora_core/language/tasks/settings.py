@@ -21,13 +21,17 @@ class TaskConfig(Strict):
 
     name: Name = Field(description="how the family is called, in `data` and in every table")
     file: str | None = Field(
-        None, min_length=1, max_length=1000, description="Python file with a FAMILY, as docs/extending.md shows"
+        None,
+        min_length=1,
+        max_length=1000,
+        description="Python file with a FAMILY, as docs/extending.md shows; relative to where evolora is called",
     )
     data: str | None = Field(
         None,
         min_length=1,
         max_length=1000,
-        description="what `datasets` reads: a file (.jsonl, .csv, .parquet), a folder, or the id of a set of the hub",
+        description="what `datasets` reads: a file (.jsonl, .csv, .parquet) or a folder, relative to where evolora is "
+        "called, or the id of a set of the hub",
     )
     subset: str | None = Field(None, max_length=200, description="configuration of the data set, where it has several")
     splits: dict[Part, str] | None = Field(

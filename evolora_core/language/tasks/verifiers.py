@@ -74,7 +74,9 @@ class Choice(Verifier):
 
     kind: Literal["choice"]
     options: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
-        min_length=2, max_length=100, description="all that may be answered"
+        min_length=2,
+        max_length=100,
+        description="all that may be answered, such as [yes, no]; the row's answer is one of them",
     )
 
     @field_validator("options")
@@ -124,7 +126,11 @@ class Regex(Verifier):
     """The answer, without quotes around it, fits a pattern: that of the task, or that of the row."""
 
     kind: Literal["regex"]
-    pattern: str | None = Field(None, max_length=1000, description="pattern of every row; none: each row gives its own")
+    pattern: str | None = Field(
+        None,
+        max_length=1000,
+        description="pattern that a whole answer has to fit; none: each row has its own in the answer column",
+    )
     labelled: ClassVar[bool] = False
 
     @field_validator("pattern")

@@ -90,11 +90,11 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "changes", "words"),
     [
-        (ROWS, {"prompt": "question"}, "prompt: .* has no column 'question' but prompt, answer, level"),
-        (ROWS, {"prompt": "{title}?"}, "prompt: .* has no column 'title' but"),
-        (ROWS, {"where": {"kind": "a"}}, "where: .* has no column 'kind' but"),
+        (ROWS, {"prompt": "question"}, "prompt: .* has no column 'question'; name one of prompt, answer, level"),
+        (ROWS, {"prompt": "{title}?"}, "prompt: .* has no column 'title'; name one of"),
+        (ROWS, {"where": {"kind": "a"}}, "where: .* has no column 'kind'; name one of"),
         (ROWS, {"where": {"level": "odd"}}, "has no row with level 'odd'; level is easy, hard"),
-        (ROWS, {"answer": "label"}, "answer: .* has no column 'label' but"),
+        (ROWS, {"answer": "label"}, "answer: .* has no column 'label'; name one of"),
         ([{"prompt": " ", "answer": 1}], {}, "row 1: the prompt is empty"),
         ([*ROWS, ROWS[3] | {"prompt": "3  PLUS one?"}], {}, "row 31: has the prompt of row 4; keep one of them"),
         ([ROWS[0] | {"answer": "many"}], {}, "row 1: the answer 'many' must be a number"),

@@ -62,7 +62,7 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         ("bootstrap: 500", "holdouts: [a/x.jsonl, b/x.jsonl]", r"holdouts: two files are called 'x'; give one another"),
         ("host: nano", "host: nano\nhost: other", r"suite.yaml:\d+: key 'host' stands twice; keep one"),
         ("[math, string.sort]", "[math, string.srot]", r"unknown family 'string.srot': did you mean 'string.sort'"),
-        ("seeds: [0, 1]", "seeds: [0, 0]", r"seeds: 0 stands twice; keep one"),
+        ("seeds: [0, 1]", "seeds: [0, 0]", r"suite.yaml:[2-9]\d*: seeds: 0 stands twice; keep one"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
         ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es, grpo; define it in `arms`"),
@@ -104,6 +104,11 @@ def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path: Path, old: str, 
     with pytest.raises(ConfigError, match=message) as caught:
         load_suite(path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_rule_about_several_keys_names_the_setting_that_broke_it() -> None:
+    with pytest.raises(ConfigError, match="^--set seeds: seeds: 0 stands twice"):
+        load_suite(SUITES / "tiny.yaml", ["processes=1", "seeds=[0, 0]"])
 
 
 def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path: Path) -> None:
