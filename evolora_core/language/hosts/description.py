@@ -23,6 +23,12 @@ class TemplateDescription(Strict):
     prompt: str = Field("Question: {prompt}\nAnswer:", description="text around a prompt; `{prompt}` stands for it")
     answer: str = Field(" {answer}", description="text around an answer; `{answer}` stands for it; EOS is appended")
 
+    @property
+    def own_paragraph(self) -> str:
+        """The prompt form without the paragraphs before that of `{prompt}`: examples, the same for every prompt."""
+        before, place, after = self.prompt.partition("{prompt}")
+        return before.rpartition("\n\n")[2] + place + after
+
     @model_validator(mode="after")
     def _has_places(self) -> "TemplateDescription":
         if "{prompt}" not in self.prompt or "{answer}" not in self.answer:

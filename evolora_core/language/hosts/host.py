@@ -1,5 +1,6 @@
 """The frozen language model: loaded once, never changed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from evolora_core.language.hosts.folder import load_folder, weight_files
 from evolora_core.language.hosts.gguf import load_gguf
 from evolora_core.language.hosts.identity import sha256_of_tokenizer, sha256_of_weights
 from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, rehearse
-from evolora_core.language.hosts.template import PromptTemplate, ending_id
+from evolora_core.language.hosts.template import Example, PromptTemplate, ending_id
 
 if TYPE_CHECKING:
     import torch
@@ -58,12 +59,16 @@ class Host:
     _special: frozenset[int] = field(repr=False)
     room: Room = field(default_factory=Room, compare=False)
 
-    def encode_prompts(self, prompts: list[str]) -> list[list[int]]:
-        """Token ids of each prompt in the model's template, up to where the answer begins."""
+    def encode_prompts(
+        self, prompts: Sequence[str], examples: Sequence[Sequence[Example]] | None = None
+    ) -> list[list[int]]:
+        """Token ids of each prompt in the model's template, up to where the answer begins; `examples[i]`, if there are
+        any, are shown before prompt i.
+        """
         for prompt in prompts:
             if not prompt.isascii():
                 _check_text(prompt)
-        return self._known(self.template.encode_prompts(prompts))
+        return self._known(self.template.encode_prompts(prompts, examples))
 
     def encode_answers(self, answers: list[str]) -> list[list[int]]:
         """Token ids of each answer, the ending id appended: what training targets look like."""

@@ -1,6 +1,7 @@
 """How prompts and answers become token ids: the model's own chat template where it has one (and its host file
 does not set that aside), else a plain one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,9 @@ from evolora_core.language.hosts.identity import sha256_of_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+
+Example = tuple[str, str]  # a prompt and an answer to it, shown before another prompt
 
 
 @dataclass(frozen=True)
@@ -26,16 +30,33 @@ class PromptTemplate:
         """Hash of the text that decides: the chat template, or both plain forms."""
         return sha256_of_text(self.tokenizer.chat_template or f"{self.plain.prompt}\x00{self.plain.answer}")
 
-    def encode_prompts(self, prompts: list[str]) -> list[list[int]]:
-        """Ids up to where the answer starts. Thinking is switched off where the chat template knows the switch."""
+    def encode_prompts(
+        self, prompts: Sequence[str], examples: Sequence[Sequence[Example]] | None = None
+    ) -> list[list[int]]:
+        """Ids up to where the answer starts; `examples[i]` stand before prompt i. Thinking is off where the chat
+        template knows the switch.
+        """
         if not prompts:
             return []
+        shown = examples if examples is not None else [()] * len(prompts)
+        asked = list(zip(prompts, shown, strict=True))
         if self.tokenizer.chat_template:
-            chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
+            chats = [[*_turns(before), {"role": "user", "content": prompt}] for prompt, before in asked]
             ids: Any = _rendered(self.tokenizer, chats, add_generation_prompt=True, enable_thinking=False)
         else:
-            ids = self.tokenizer([self.plain.prompt.replace("{prompt}", prompt) for prompt in prompts])["input_ids"]
+            ids = self.tokenizer([self._plain(prompt, before) for prompt, before in asked])["input_ids"]
         return cast(list[list[int]], ids)
+
+    def _plain(self, prompt: str, examples: Sequence[Example]) -> str:
+        """The plain form of a prompt, with examples in the place of those that the form has for every prompt."""
+        if not examples:
+            return self.plain.prompt.replace("{prompt}", prompt)
+        form = self.plain.own_paragraph
+        solved = [
+            form.replace("{prompt}", asked) + self.plain.answer.replace("{answer}", answer)
+            for asked, answer in examples
+        ]
+        return "\n\n".join([*solved, form.replace("{prompt}", prompt)])
 
     def encode_answers(self, answers: list[str]) -> list[list[int]]:
         """Ids of the answers, the ending id appended. Text that looks like a special token stays text."""
@@ -45,6 +66,15 @@ class PromptTemplate:
             answers = [self.plain.answer.replace("{answer}", answer) for answer in answers]
         ids = self.tokenizer(answers, add_special_tokens=False, split_special_tokens=True)["input_ids"]
         return [[*row, self.end] for row in ids]
+
+
+def _turns(examples: Sequence[Example]) -> list[dict[str, str]]:
+    """Examples as turns of a chat."""
+    return [
+        {"role": role, "content": text}
+        for example in examples
+        for role, text in zip(("user", "assistant"), example, strict=True)
+    ]
 
 
 def _rendered(tokenizer: "PreTrainedTokenizerBase", chats: Any, **options: Any) -> Any:

@@ -16,6 +16,7 @@ from evolora_core.language.families.base import Grade, Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.answered import keep, kept
 from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.answering.stopping import stop_at, until
@@ -39,6 +40,7 @@ def answer_items(
     keys: np.ndarray | None = None,
     temperatures: float | Sequence[float] = 0.0,
     prompts: Sequence[str] | None = None,
+    examples: Sequence[Sequence[Example]] | None = None,
     prefixes: Sequence[Sequence[int]] | None = None,
     alternatives: int = 0,
     sampled: bool = False,
@@ -50,6 +52,7 @@ def answer_items(
     `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
     prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
     nothing. `prompts[i]` is asked in the place of the item's own; the grade is that of the item all the same.
+    `examples[i]` are shown before it.
     `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
     `alternatives` and `sampled` are passed on to `generate`. `progress(done, total)` is called now and then. Greedy
     answers are kept in `folder`, if one is given, and not asked for again. When memory runs out, half as many are
@@ -59,7 +62,7 @@ def answer_items(
     if len(slots) != len(items):
         raise ValueError(f"{len(items)} items but {len(slots)} slots")
     heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float64), (len(items),))
-    asked = encode_unique(host, [item.prompt for item in items] if prompts is None else prompts)
+    asked = encode_unique(host, [item.prompt for item in items] if prompts is None else prompts, examples)
     given_tokens = [[] for _ in items] if prefixes is None else [list(prefix) for prefix in prefixes]
     asked = [[*prompt, *prefix] for prompt, prefix in zip(asked, given_tokens, strict=True)]
     lengths = np.array([len(ids) for ids in asked], dtype=np.int64)
@@ -159,8 +162,15 @@ def charge(meter: Meter, purpose: str, outcomes: Sequence[Outcome], seconds: flo
     )
 
 
-def encode_unique(host: Host, prompts: Sequence[str]) -> list[list[int]]:
-    """Token ids of every prompt; each distinct prompt is encoded once (many samples, or many slots, share one)."""
-    distinct = list(dict.fromkeys(prompts))
-    ids = dict(zip(distinct, host.encode_prompts(distinct), strict=True))
-    return [ids[prompt] for prompt in prompts]
+def encode_unique(
+    host: Host, prompts: Sequence[str], examples: Sequence[Sequence[Example]] | None = None
+) -> list[list[int]]:
+    """Token ids of every prompt, its examples before it; each distinct one is encoded once (many samples, or many
+    slots, share one).
+    """
+    shown = [tuple(own) for own in examples] if examples is not None else [()] * len(prompts)
+    asked = list(zip(prompts, shown, strict=True))
+    distinct = list(dict.fromkeys(asked))
+    encoded = host.encode_prompts([prompt for prompt, _ in distinct], [own for _, own in distinct])
+    ids = dict(zip(distinct, encoded, strict=True))
+    return [ids[one] for one in asked]

@@ -56,6 +56,9 @@ def test_chat_template_is_used_where_there_is_one(tiny_folder: Path) -> None:
     assert host.tokenizer.decode(prompt + answer) == "<|user|>2 + 2<|assistant|>4<|end|>"
     assert host.decode([*answer, host.pad_id]) == "4"
     assert host.encode_prompts([]) == host.encode_answers([]) == []
+    (shown, bare) = host.encode_prompts(["2 + 2", "2 + 2"], [[("1 + 1", "2")], []])
+    assert host.tokenizer.decode(shown) == "<|user|>1 + 1<|assistant|>2<|end|><|user|>2 + 2<|assistant|>"
+    assert bare == prompt
 
 
 def test_plain_template_where_there_is_none(folder: Path) -> None:
@@ -63,6 +66,9 @@ def test_plain_template_where_there_is_none(folder: Path) -> None:
     host = load_host(str(folder))
     (prompt,), (answer,) = host.encode_prompts(["{answer}?"]), host.encode_answers(["4<|end|>"])
     assert host.tokenizer.decode(prompt) == "Question: {answer}?\nAnswer:"
+    (shown,) = host.encode_prompts(["{answer}?"], [[("{prompt}", "4"), ("1?", "{prompt}")]])
+    examples = "Question: {prompt}\nAnswer: 4\n\nQuestion: 1?\nAnswer: {prompt}\n\n"
+    assert host.tokenizer.decode(shown) == examples + "Question: {answer}?\nAnswer:"
     assert host.decode(answer) == " 4<|end|>" and answer[-1] == host.eos_ids[0] and answer.count(host.eos_ids[0]) == 1
 
 
@@ -75,6 +81,8 @@ def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypa
     (prompt,), (answer,) = host.encode_prompts(["2"]), host.encode_answers(["two"])
     assert host.tokenizer.decode(prompt + answer) == "Q: 1\nA: one\n\nQ: 2\nA: two<|end|>"
     assert host.identity["template_sha256"] != usual["template_sha256"]
+    (shown,) = host.encode_prompts(["2"], [[("3", "three"), ("4", "four")]])  # in the place of its own
+    assert host.tokenizer.decode(shown) == "Q: 3\nA: three\n\nQ: 4\nA: four\n\nQ: 2\nA:"
 
 
 def test_thinking_is_switched_off(folder: Path) -> None:

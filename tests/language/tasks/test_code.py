@@ -233,7 +233,9 @@ def test_what_is_wrong_with_a_row_is_one_line(change: dict[str, Any], words: str
 @needs_confinement
 def test_a_column_that_is_not_there_and_a_template_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    with pytest.raises(ConfigError, match=r"tasks.add.verifier.tests: .* has no column 'test'; name one of prompt, answer"):
+    with pytest.raises(
+        ConfigError, match=r"tasks.add.verifier.tests: .* has no column 'test'; name one of prompt, answer"
+    ):
         read_pool(rows(path, {}, verifier={"tests": "{test}"}))
     for settings in ({"verifier": {"tests": "{tests"}}, {"prompt": "{prompt"}):
         with pytest.raises(ValueError, match="expected '}' before end of string"):

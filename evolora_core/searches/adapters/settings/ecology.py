@@ -8,6 +8,7 @@ from evolora_core.engine.strict import LATER, Changes, Strict
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.searches.adapters.ecology.rules.names import RULES
 from evolora_core.searches.adapters.settings.contest import ContestConfig
+from evolora_core.searches.adapters.settings.memory import MemoryConfig
 from evolora_core.searches.adapters.settings.prior import PriorConfig
 
 ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
@@ -284,6 +285,9 @@ class EcologySettings(Strict):
         ContestConfig(), json_schema_extra=LATER, description="selection among those that learn"
     )
     prior: PriorConfig = Field(PriorConfig(), json_schema_extra=LATER, description="traits that founders draw")
+    memory: MemoryConfig = Field(
+        MemoryConfig(), json_schema_extra=LATER, description="memories that organelles are shown in practice"
+    )
 
     @property
     def slots(self) -> int:
@@ -314,6 +318,10 @@ class EcologySettings(Strict):
     def _fits(self) -> "EcologySettings":
         if self.episodes < self.population * self.samples:
             raise ValueError("episodes must be at least population × samples, or some organelle never answers")
+        if self.memory.shown and self.plasticity.rule != "search":
+            raise ValueError(
+                f"memory.shown: the rule {self.plasticity.rule} practises without examples; take it out, or use search"
+            )
         if "fisher" in self.assimilation.methods and self.plasticity.rule in ("none", "grpo", "hebbian", "es"):
             raise ValueError(
                 f"assimilation.methods: fisher measures on remembered answers, and the rule {self.plasticity.rule} "

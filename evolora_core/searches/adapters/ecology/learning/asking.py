@@ -9,6 +9,7 @@ from hashlib import blake2b
 import numpy as np
 
 from evolora_core.language.families.base import Grade
+from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.population.stack import Population
@@ -24,6 +25,7 @@ class Manner:
     keys: np.ndarray | None = None
     sampled: bool = False
     prefixes: Sequence[Sequence[int]] | None = None
+    examples: Sequence[Sequence[Example]] | None = None
     alternatives: int = 0
 
 
@@ -48,6 +50,7 @@ def ask(
         keys=manner.keys,
         sampled=manner.sampled,
         prefixes=manner.prefixes,
+        examples=manner.examples,
         alternatives=manner.alternatives,
     )
     return observed(outcomes, run.config.verifier_error, run.task.seed)

@@ -3,8 +3,9 @@
 An item is first answered greedily. While it is unsolved, the most promising unexplored alternative is followed: the
 answer up to one of its tokens, another likely token there, and a greedy continuation. An alternative is the more
 promising, the likelier the policy finds it and, where partial credit counts, the better the answer was from which it
-departs (limited-discrepancy search ordered as in best-first search; Harvey and Ginsberg 1995). The verifier is called
-at most `calls` times an item: free verification would be gold labels by another name.
+departs (limited-discrepancy search ordered as in best-first search; Harvey and Ginsberg 1995). The first alternative,
+where memories are shown, is the greedy answer to the prompt with examples before it. The verifier is called at most
+`calls` times an item: free verification would be gold labels by another name.
 """
 
 import heapq
@@ -16,6 +17,7 @@ import numpy as np
 from evolora_core.lora.population.generate import Alternatives
 from evolora_core.searches.adapters.ecology.learning.asking import Manner, ask
 from evolora_core.searches.adapters.ecology.learning.rehearsal import cool, cooldown, rehearse
+from evolora_core.searches.adapters.ecology.learning.showing import examples
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.organelle import Group
 from evolora_core.searches.adapters.ecology.run import Answers, Rule, Run
@@ -27,11 +29,14 @@ WIDTHS = (1, 1, 2, 4, 8)  # alternatives of one item that are followed at once, 
 
 @dataclass(frozen=True, order=True)
 class Branch:
-    """An alternative not followed yet: the tokens with which the answer would begin; the least cost goes first."""
+    """An alternative not followed yet: the tokens with which the answer would begin, and whether examples stand before
+    the prompt; the least cost goes first.
+    """
 
     cost: float
     prefix: tuple[int, ...]
     logprob: float
+    aided: bool = False
 
 
 @dataclass
@@ -70,10 +75,12 @@ class Tree:
             for token, logprob in zip(others, logprobs, strict=True):
                 if token not in ends:
                     total = before + logprob
-                    heapq.heappush(self.frontier, Branch(-total - credit, (*stem, token), total))
+                    own = Branch(-total - credit, (*stem, token), total, branch.aided)
+                    heapq.heappush(self.frontier, own)
 
 
 ROOT = Branch(0.0, (), 0.0)
+AIDED = Branch(0.0, (), 0.0, aided=True)
 
 
 def next_branches(trees: Sequence[Tree], stage: int, calls: int, budget: int) -> list[tuple[int, Branch]]:
@@ -108,7 +115,8 @@ def found_memories(
 def search(run: Run, groups: Sequence[Group]) -> Answers:
     """A greedy answer of every group, then alternatives for the unsolved ones until the episodes are used up."""
     plasticity = run.config.plasticity
-    trees = [Tree() for _ in groups]
+    shown = examples(run, groups)
+    trees = [Tree(frontier=[AIDED] if own else []) for own in shown]
     answers: Answers = [[] for _ in groups]
     following = [(number, ROOT) for number in range(len(groups))]
     left = run.config.episodes - len(groups)
@@ -119,7 +127,11 @@ def search(run: Run, groups: Sequence[Group]) -> Answers:
             run.state.population,
             [groups[number].item for number, _ in following],
             np.array([groups[number].organelle.slot for number, _ in following]),
-            Manner(prefixes=[branch.prefix for _, branch in following], alternatives=ALTERNATIVES),
+            Manner(
+                prefixes=[branch.prefix for _, branch in following],
+                examples=[shown[number] if branch.aided else [] for number, branch in following],
+                alternatives=ALTERNATIVES,
+            ),
         )
         for (number, branch), outcome in zip(following, outcomes, strict=True):
             answers[number].append(outcome)

@@ -1,0 +1,66 @@
+"""Which of its memories an organelle is shown before an item: solved examples in the prompt (Brown et al. 2020, arXiv
+2005.14165), by default the nearest (Liu et al. 2022, arXiv 2101.06804). Nothing of the item itself is among them.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from evolora_core.language.hosts.template import Example
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.routing.learned import prompt_features
+
+
+def examples(run: Run, groups: Sequence[Group]) -> list[list[Example]]:
+    """The examples of every group, the nearest last; none where the organelle remembers no answer of the family.
+
+    What choosing takes is charged as rollouts.
+    """
+    found: list[list[Example]] = [[] for _ in groups]
+    if not run.config.memory.shown:
+        return found
+    together: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for number, group in enumerate(groups):
+        together[group.organelle.id, run.task.items[group.item].family].append(number)
+    for (_, family), numbers in together.items():
+        asked = np.array([groups[number].item for number in numbers])
+        for number, own in zip(numbers, _chosen(run, groups[numbers[0]].organelle, family, asked), strict=True):
+            found[number] = own
+    return found
+
+
+def _chosen(run: Run, organelle: Organelle, family: str, asked: np.ndarray) -> list[list[Example]]:
+    """For each item asked `[n]`, all of one family, what an organelle is shown."""
+    items, host = run.task.items, run.task.host
+    answers = {  # the latest answer to each item
+        memory.item: memory.tokens
+        for memory in run.state.buffers[organelle.id].memories.values()
+        if items[memory.item].family == family
+    }
+    if not answers:
+        return [[] for _ in asked]
+    known = np.array(list(answers))
+    likeness = _likeness(run, organelle, asked, known)
+    likeness[asked[:, None] == known[None]] = -np.inf
+    order = np.argsort(likeness, axis=1, kind="stable")[:, -run.config.memory.shown :]
+    texts = [(items[item].prompt, host.decode(list(tokens)).strip()) for item, tokens in answers.items()]
+    return [
+        [texts[place] for place in places if row[place] > -np.inf] for places, row in zip(order, likeness, strict=True)
+    ]
+
+
+def _likeness(run: Run, organelle: Organelle, asked: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """How alike the prompts of asked and known items are `[asked, known]`: the cosine of their mean embeddings, less
+    the mean of the known; noise, where examples are drawn.
+    """
+    if run.config.memory.chosen == "drawn":
+        noise: np.ndarray = run.stream(organelle.id, "show").random((len(asked), len(known)))
+        return noise
+    here, flops = prompt_features(run.task.host, [run.task.items[item] for item in (*asked, *known)])
+    run.state.meter.add("rollout", int(flops.sum()) + 2 * here.shape[1] * len(asked) * len(known), 0, 0.0)
+    centred = here - here[len(asked) :].mean(axis=0)
+    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+    likeness: np.ndarray = centred[: len(asked)] @ centred[len(asked) :].T
+    return likeness
