@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 
 
 class ContestConfig(Strict):
@@ -24,6 +24,12 @@ class ContestConfig(Strict):
         le=1_000_000,
         description="training items that all contenders of a niche answer in a contest; those that they practised in "
         "that generation count, the others are asked for and charged",
+    )
+    practice: Literal["common", "own"] = Field(
+        "common",
+        json_schema_extra=LATER,
+        description="`common`: contenders of a niche practise the same items, which count in a contest; `own`: each "
+        "practises items of its own, so that together they find more, and a contest asks for all of its items",
     )
     loser: Literal["copies", "restarts", "retires"] = Field(
         "copies",

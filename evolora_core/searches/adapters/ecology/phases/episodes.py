@@ -34,7 +34,7 @@ def admit(run: Run) -> list[Organelle]:
 
 def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
     """Give out the items: one to each admitted organelle, the rest by energy and credit. The curriculum chooses the
-    cells. Those who contend in a niche get the same items.
+    cells. Those who contend in a niche get the same items, unless the contest lets each practise its own.
     """
     if not admitted:
         return []
@@ -54,7 +54,7 @@ def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
         cells = draw.choice(len(run.task.cells), size=share, p=chances[niche])
         return [int(draw.choice(run.task.members[cell])) for cell in cells]
 
-    if run.config.contest.contenders == 1:
+    if run.config.contest.contenders == 1 or run.config.contest.practice == "own":
         drawn = [items(share, own.niche) for own, share in zip(admitted, shares, strict=True)]
     else:  # contenders are compared by the same items
         niches = np.array([own.niche for own in admitted])
