@@ -18,6 +18,14 @@ class ContestConfig(Strict):
         "`single`, organelles that practise everything",
     )
     every: int = Field(2, ge=1, le=1_000_000, description="generations between two contests")
+    ends: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        json_schema_extra=LATER,
+        description="generations after which one contender of each niche goes on with all of its learning steps; none: "
+        "that is decided before the cooldown",
+    )
     items: int = Field(
         256,
         ge=1,

@@ -58,6 +58,35 @@ def test_losers_copy_the_winner_and_one_is_left(small: Any, tmp_path: Path, mode
     assert sum(row["amount"] for row in rows(tmp_path, "ledger")) == 0
 
 
+def test_after_its_end_one_contender_has_all_steps(small: Any, tmp_path: Path) -> None:
+    config = contending(small, ends=2, alpha=0.05)
+    evolve(small, tmp_path, config=config)
+    contests = rows(tmp_path, "contests")
+    assert {row["generation"] for row in contests} == {0, 1}
+    retired = fates(tmp_path, "retires")
+    assert {row["generation"] for row in retired} == {1}
+    for niche in ("json_repair", "math"):
+        last = [row for row in contests if (row["generation"], row["niche"]) == (1, niche)]
+        assert [row["fate"] for row in last] == ["goes on"] + ["retires"] * (len(last) - 1) and len(last) == 3
+    assert sum(row["amount"] for row in rows(tmp_path, "ledger")) == 0
+
+
+def test_contenders_who_practise_their_own_items_are_asked_for_all_of_a_contest(small: Any, tmp_path: Path) -> None:
+    asked = {}
+    for practice in ("common", "own"):
+        done = evolve(small, tmp_path / practice, config=contending(small, practice=practice, loser="retires"))
+        asked[practice] = done.meter.flops("selection")
+        assert {row["items"] for row in rows(tmp_path / practice, "contests")} == {40}
+        first = [row for row in rows(tmp_path / practice, "episodes") if row["generation"] == 0 and row["sample"] == 0]
+        by_organelle: dict[int, set[str]] = {}
+        for row in first:
+            by_organelle.setdefault(row["organelle"], set()).add(row["task_id"])
+        niches = {row["organelle"]: row["niche"] for row in rows(tmp_path / practice, "organelles")}
+        mine = [tasks for own, tasks in by_organelle.items() if niches[own] == "math"]
+        assert (mine[0] == mine[1]) == (practice == "common")
+    assert asked["own"] > asked["common"] > 0
+
+
 def test_a_resumed_contest_is_the_same_run(small: Any, tmp_path: Path) -> None:
     config = contending(small)
     evolve(small, tmp_path / "straight", config=config)

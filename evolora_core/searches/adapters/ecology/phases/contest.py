@@ -32,8 +32,10 @@ class Standing:
 
 def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
     """The contests of a generation, if they are due and the budget pays for them."""
-    config = run.config.contest
-    if config.contenders == 1 or (run.state.generation + 1) % config.every or not affords(run, contest_flops(run)):
+    config, past = run.config.contest, run.state.generation + 1
+    over = config.ends is not None and past >= config.ends
+    due = over or past % config.every == 0
+    if config.contenders == 1 or not due or not affords(run, contest_flops(run)):
         return
     practised: dict[int, dict[int, bool]] = {}
     for group, own in zip(groups, answers, strict=True):
@@ -43,10 +45,11 @@ def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
         if len(contenders) < 2:
             continue
         standings = compete(run, niche, contenders, practised)
-        losers = losers_of(run, standings)
-        _log(run, niche, standings, losers, config.loser)
+        losers = standings[1:] if over else losers_of(run, standings)
+        fate = "retires" if over else config.loser
+        _log(run, niche, standings, losers, fate)
         for loser in losers:
-            if config.loser == "retires":
+            if fate == "retires":
                 run.state.retire(loser.organelle, "beaten")
             else:
                 succeed(run, standings[0].organelle, loser.organelle)
