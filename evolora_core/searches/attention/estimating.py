@@ -118,7 +118,8 @@ class Bench:
         if kind == "ablate":
             parts = len(get_grammar(config.framework_of(condition)).genes)
             once = [self.program(condition, size) for size in config.ablation.sizes]
-            return self.together(once, (1 + parts) * config.ablation.seeds)
+            found = self.together(once, (1 + parts) * config.ablation.seeds)
+            return Expected(found.flops, found.seconds / min(budget.parallel, 1 + parts), found.bytes)
         if kind == "ensemble":
             once = [self.program(condition, size) for size in config.ensemble.sizes]
             return self.together(once, 2 * config.ensemble.models - 1)

@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
 
 CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
+WHOLE = "whole"  # the chosen program as it is
 
 
 class Ablating(Fresh):
     """What is left out where."""
 
     framework: str
+    parallel: int  # programs that are measured at a time
 
 
 def request(
@@ -33,6 +35,7 @@ def request(
     framework = config.framework_of(condition)
     own = Ablating(
         framework=framework,
+        parallel=config.budget.parallel,
         sizes=config.ablation.sizes,
         seeds=fresh_seeds(seed, config.ablation.seeds),
         training=config.training,
@@ -51,13 +54,12 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
     import numpy as np
 
     from evolora_core.engine.meter import Meter
-    from evolora_core.engine.progress import part_of
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.attention.chosen import read_chosen
     from evolora_core.searches.attention.corpus.base import load
     from evolora_core.searches.attention.grammar.registry import get_grammar
     from evolora_core.searches.attention.grammar.vary import ablations
-    from evolora_core.searches.attention.measuring import loss_rows, measure_all
+    from evolora_core.searches.attention.measuring import loss_rows, measure_programs
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.scaling.intervals import of_crossed
     from evolora_core.searches.attention.stages.rates import read_rates
@@ -66,34 +68,32 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
     chosen, grammar = read_chosen(work.inputs["chosen"]), get_grammar(own.framework)
     parts = ablations(grammar, chosen.genome) if chosen.genome is not None else []
     corpus = select(load(work.inputs["corpus"]), "test")
-    rows, losses = [], []
+    programs = {gene: grammar.program(genome) for gene, genome in parts}
     with Panel(
-        corpus, own.training, read_rates(work.inputs["rates"]), own.bounds, trusted=own.trusted, keep=work.folder
-    ) as panel:
-        share = 1 / (1 + len(parts))
-        whole = measure_all(
-            panel, "whole", chosen.source, own.sizes, own.seeds, meter, "evaluation", part_of(work.report, 0, share, 1)
-        )
-        losses += loss_rows("whole", whole, "test")
-        for number, (gene, genome) in enumerate(parts):
-            report = part_of(work.report, (number + 1) * share, share, 1)
-            curve = measure_all(panel, gene, grammar.program(genome), own.sizes, own.seeds, meter, "evaluation", report)
-            losses += loss_rows(f"without-{gene}", curve, "test")
-            assert chosen.genome is not None
-            for size in own.sizes:
-                gaps = np.stack([curve.texts[size, seed].astype(float) - whole.texts[size, seed] for seed in own.seeds])
-                found = of_crossed(gaps)
-                rows.append(
-                    {
-                        "gene": gene,
-                        "choice": chosen.genome[gene],
-                        "size": size,
-                        "seeds": len(own.seeds),
-                        "loss": found.value,
-                        "lo": found.lo if np.isfinite(found.lo) else None,
-                        "hi": found.hi if np.isfinite(found.hi) else None,
-                    }
-                )
+        corpus, own.training, read_rates(work.inputs["rates"]), own.bounds, trusted=own.trusted, parallel=own.parallel,
+        keep=work.folder,
+    ) as panel:  # fmt: skip
+        sources = {WHOLE: chosen.source, **programs}
+        curves = measure_programs(panel, sources, own.sizes, own.seeds, meter, "evaluation", work.report)
+    whole = curves.pop(WHOLE)
+    losses, rows = loss_rows(WHOLE, whole, "test"), []
+    for gene, curve in curves.items():
+        losses += loss_rows(f"without-{gene}", curve, "test")
+        assert chosen.genome is not None
+        for size in own.sizes:
+            gaps = np.stack([curve.texts[size, seed].astype(float) - whole.texts[size, seed] for seed in own.seeds])
+            found = of_crossed(gaps)
+            rows.append(
+                {
+                    "gene": gene,
+                    "choice": chosen.genome[gene],
+                    "size": size,
+                    "seeds": len(own.seeds),
+                    "loss": found.value,
+                    "lo": found.lo if np.isfinite(found.lo) else None,
+                    "hi": found.hi if np.isfinite(found.hi) else None,
+                }
+            )
     if rows:
         write_table(work.folder, "attention_ablations", rows)
     write_table(work.folder, "attention_losses", losses)
