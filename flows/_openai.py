@@ -98,10 +98,15 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
         return JSONResponse(content, error.status_code)
 
     @app.exception_handler(RequestValidationError)
-    def misunderstood(_: Request, error: RequestValidationError) -> JSONResponse:
+    def misunderstood(request: Request, error: RequestValidationError) -> JSONResponse:
         fault = error.errors()[0]
         place = ".".join(str(part) for part in fault["loc"] if part != "body")
-        content = {"message": fault["msg"], "type": "invalid_request_error", "code": None, "param": place or None}
+        words = fault["msg"]
+        if "application/json" not in request.headers.get("content-type", ""):
+            words = "send JSON, with the header `content-type: application/json`"
+        elif fault["type"] == "json_invalid":
+            words, place = f"the body is no JSON ({fault['ctx']['error']})", ""
+        content = {"message": words, "type": "invalid_request_error", "code": None, "param": place or None}
         return JSONResponse({"error": content}, 400)
 
     @app.get("/v1/models", dependencies=[Depends(check)])

@@ -206,6 +206,8 @@ def find_run(home: Path, word: str, stages_of: Callable[[SuiteId], Sequence[str]
         raise ConfigError(f"{word}: {suite} has no such run; `evolora status {suite}` lists them")
     if not any(entry.stage in stages for entry in mine):
         raise ConfigError(f"{word}: nothing is trained for {run[0]!r}; name a run that trains an adapter")
+    if any(entry.state == "running" and entry.stage in stages for entry in mine):
+        raise ConfigError(f"{word}: is being trained; `evolora status {suite}` shows how far it is")
     raise ConfigError(f"{word}: its training is not finished; run the suite again, or `evolora retry`")
 
 

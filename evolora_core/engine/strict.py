@@ -179,7 +179,12 @@ def _apply(values: dict[str, Any], override: str) -> None:
     for parent in parents:
         inner = values.get(parent, {})
         if not isinstance(inner, dict):
-            raise ConfigError(f"--set {override}: '{parent}' is a value and has no keys below it")
+            what = (
+                "a list; write all of it, or change it in the file"
+                if isinstance(inner, list)
+                else "a value without keys"
+            )
+            raise ConfigError(f"--set {override}: '{parent}' is {what}")
         values[parent] = dict(inner)  # an alias of it stays as it was
         values = values[parent]
     try:
@@ -236,7 +241,7 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     name = ".".join(path)
     if fault["type"] == "extra_forbidden":
         _, valid = _followed(model, given_path[:-1])
-        near = difflib.get_close_matches(path[-1][:200], valid, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(path[-1][:200], valid, n=1, cutoff=0.6)
         mend = f"did you mean '{near[0]}'?" if near else f"valid keys: {', '.join(valid)}"
         return f"unknown key '{name}'; {mend}"
     if fault["type"] == "missing":

@@ -72,6 +72,19 @@ def build_splits(config: SplitSettings, seed: int, pools: Mapping[str, Pool] | N
     return found
 
 
+def check_rows(config: SplitSettings, pools: Mapping[str, Pool]) -> None:
+    """Raise DataError, as `build_splits` does, for a user's task that has too few rows for the splits of a seed."""
+    cells = cells_of_splits(config)
+    own = {split: [cell for cell in found if cell[0] in pools] for split, found in cells.items()}
+    wanted = wanted_items(config, cells)
+    seen: set[str] = set()
+    for split in SPLITS:
+        for cell in own.get(split, ()) if split in wanted else ():
+            held_out = sum(counts.get(cell, 0) for other, counts in wanted.items() if other != "train")
+            train = wanted["train"].get(cell, 0)
+            take(pools[cell[0]], split, *cell, wanted[split][cell], 0, seen, train, held_out, _key(split))
+
+
 def wanted_items(
     config: SplitSettings, cells: Mapping[str, Sequence[tuple[str, str]]]
 ) -> dict[str, dict[tuple[str, str], int]]:

@@ -11,7 +11,7 @@ from evolora_core.engine import run_index
 from evolora_core.engine.plugins import search_modules
 from evolora_core.engine.run_index import Entry, SuiteId
 from evolora_core.engine.strict import checked, config_hash, read_settings
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, DataError
 from evolora_core.searches.base import DEFAULT, AnySearch, Experiment
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def load_experiment(path: Path | str, overrides: Sequence[str] = ()) -> Experime
         raise ConfigError(f"{path}: key 'search': is a name, such as {DEFAULT}")
     search = get_search(word)
     experiment: Experiment = checked(document, search.experiment)
-    search.check(experiment)
+    try:
+        search.check(experiment)
+    except (ConfigError, DataError) as error:
+        raise type(error)(f"{path}: {error}") from error
     return experiment
 
 

@@ -69,7 +69,7 @@ def ask(
     stated = [str(row["family"]) for row in rows if "family" in row]
     families = stated if len(stated) == len(rows) else None
     unfinished = out.with_name(f"{out.name}.unfinished")
-    flops = 0
+    flops, bare = 0, 0
     with progress("ask") as report, unfinished.open("w", encoding="utf-8") as file:
         for start in range(0, len(rows), BATCH):
             part = rows[start : start + BATCH]
@@ -85,9 +85,16 @@ def ask(
                 routed = {"routed_as": reply.family} if reply.family else {}
                 file.write(json_.dumps(row | facts | routed, ensure_ascii=False) + "\n")
                 flops += reply.flops
+                bare += not isinstance(reply.who, int)
             report(start + len(part), len(rows), "prompts")
     unfinished.replace(out)
     print(f"{out}: {len(rows)} answers of {evolved.name}, {flops:.3g} FLOPs")
+    if bare:
+        print(
+            f"{bare} of them are the bare host's: the router found no adapter better there. --organelle asks one all "
+            "the same.",
+            file=sys.stderr,
+        )
 
 
 def chat(

@@ -32,4 +32,5 @@ def export_data(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")
     sizes = write_splits(home_path(), suite, seed, out)
-    print(f"{out}: {', '.join(f'{split} {count}' for split, count in sizes.items())}")
+    which = "the first seed" if seed is None else f"seed {seed}"
+    print(f"{out}: {which}: {', '.join(f'{split} {count}' for split, count in sizes.items())}")

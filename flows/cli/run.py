@@ -1,5 +1,6 @@
 """`evolora run`."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,6 +163,7 @@ def make(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> Made:
     check_suite(config, packs / config.name)
     suite = suite_id(config)
     begin(home, suite, stated(config), packs)  # from here on `evolora retry` knows it
+    print(f"{suite}: starting Prefect and up to {config.processes} processes", file=sys.stderr)
     with embedded_prefect(home):
         from flows.paper_suite import paper_suite
         from tasks._worker import show_log

@@ -1,6 +1,7 @@
 """`evolora serve-run`."""
 
 import os
+import sys
 from typing import Annotated
 
 from cyclopts import App, Parameter, validators
@@ -45,5 +46,9 @@ def serve_run(
     from evolora_core.searches.adapters.evolved import open_run
     from flows._openai import listen
 
+    print(f"{run}: loading", file=sys.stderr)
     evolved = open_run(home, run, routing=routing)
-    listen(evolved, run, address, port, token, max_new_tokens)
+    try:
+        listen(evolved, run, address, port, token, max_new_tokens)
+    except KeyboardInterrupt:  # that is how it ends
+        print("stopped", file=sys.stderr)

@@ -1,5 +1,6 @@
 """`evolora status`."""
 
+import sys
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -49,4 +50,7 @@ def status(
         {"run": f"{found}.{run}", "stage": stage, "state": "waiting"} | dict.fromkeys(UNKNOWN)
         for run, _, stage in (name.rpartition(".") for name in waiting(home, found))
     ]
-    show(rows, json)
+    if rows or json:
+        show(rows, json)
+    else:
+        print(f"{found}: was begun, and has no stage yet; a run that starts takes a minute to plan", file=sys.stderr)

@@ -37,7 +37,7 @@ def define(task: TaskConfig) -> Definition:
     """Read a task's rows or file. ConfigError where something is wrong with it."""
     if task.file is not None:
         source = _text(task)
-        return Definition(name=task.name, depths=list(load_family(task.name, source).depths), source=source)
+        return Definition(name=task.name, depths=list(load_family(task.name, source, task.file).depths), source=source)
     pool, verifier = read_pool(task), task.verifier
     assert verifier is not None
     labelled = all(verifier.has_gold(item.target) for items in pool.parts.values() for item in items)
@@ -104,8 +104,13 @@ def _text(task: TaskConfig) -> str:
     assert task.file is not None
     try:
         source = Path(task.file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"tasks.{task.name}.file: {task.file}: cannot be read ({error})") from None
+    except OSError as error:
+        raise ConfigError(
+            f"tasks.{task.name}.file: {task.file}: cannot be read ({error.strerror}); paths are relative to the folder "
+            "that evolora is called in"
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"tasks.{task.name}.file: {task.file}: is no text in UTF-8; save it so") from None
     if len(source) > LONGEST_FILE:
         raise ConfigError(f"tasks.{task.name}.file: {task.file} has more than {LONGEST_FILE} characters")
     return source

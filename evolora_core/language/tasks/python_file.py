@@ -23,21 +23,24 @@ REFUSED = 0.5  # share of other items' answers that a verifier has to refuse at 
 
 
 @lru_cache(maxsize=64)
-def load_family(name: str, source: str) -> Family:
-    """The FAMILY of a Python file, examined. It is code of the user's, and runs as that."""
+def load_family(name: str, source: str, file: str = "") -> Family:
+    """The FAMILY of a Python file, examined. It is code of the user's, and runs as that. `file`: where it was read, for
+    errors.
+    """
+    place = f"tasks.{name}.file: {file}" if file else f"tasks.{name}.file"
     module = ModuleType(f"own_task_{blake2b(source.encode(), digest_size=8).hexdigest()}")
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
-        code = compile(source, f"<tasks.{name}.file>", "exec")
+        code = compile(source, f"<tasks.{name}>", "exec")
         within(LONGEST_LOAD, exec, code, module.__dict__)
     except Exception as error:
-        raise ConfigError(f"tasks.{name}.file: {_line(error)}fails to load ({_words(error)})") from error
+        raise ConfigError(f"{place}{_line(error)}: fails to load ({_words(error)}); mend it there") from error
     family = module.__dict__.get("FAMILY")
     if not isinstance(family, Family):
-        raise ConfigError(f"tasks.{name}.file: has no FAMILY of the class Family; see docs/extending.md")
+        raise ConfigError(f"{place}: has no FAMILY of the class Family; docs/extending.md shows one")
     if family.name != name:
-        raise ConfigError(f"tasks.{name}.file: its FAMILY is called {family.name!r}; call both the same")
-    audit(family)
+        raise ConfigError(f"{place}: its FAMILY is called {family.name!r}, and the task {name!r}; call both the same")
+    audit(family, place)
     return replace(family, verify=_guarded(family.verify))
 
 
@@ -55,12 +58,11 @@ def _guarded(verify: Verify) -> Verify:
     return guarded
 
 
-def audit(family: Family) -> None:
+def audit(family: Family, place: str) -> None:
     """Examine a family on drawn items: its solver finds the answers, its verifier takes right ones and refuses others'.
 
     ConfigError says what failed, with the prompt.
     """
-    place = f"tasks.{family.name}.file"
     for depth in family.depths:
         rng = stream(0, 0, 0, "audit", family.name, depth)
         items = [_called(place, "draw", family.make, rng, depth) for _ in range(AUDITED)]
@@ -90,13 +92,14 @@ def _called(place: str, name: str, function: Any, *given: Any) -> Any:
 
 
 def _line(error: Exception) -> str:
-    """Where in the file an error arose, as far as it is known."""
+    """Where in the file an error arose, as far as it is known: `:12`."""
     if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: "
+        return f":{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
     numbers = [frame.lineno for frame in frames if frame.filename.startswith("<tasks.")]
-    return f"line {numbers[-1]}: " if numbers else ""
+    return f":{numbers[-1]}" if numbers else ""
 
 
 def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())[:160]}"

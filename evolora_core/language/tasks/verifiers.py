@@ -216,6 +216,6 @@ AnyVerifier = Annotated[
     Discriminator(
         _kind,
         custom_error_type="verifier",
-        custom_error_message="kind: choose from exact, number, choice, json, regex, contains-all, code",
+        custom_error_message="give it a `kind`: exact, number, choice, json, regex, contains-all, code",
     ),
 ]

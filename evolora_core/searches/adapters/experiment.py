@@ -11,10 +11,11 @@ from evolora_core.engine.stage import SHARED, WHOLE
 from evolora_core.engine.strict import LATER, load_yaml
 from evolora_core.errors import ConfigError
 from evolora_core.language.data import DataConfig
-from evolora_core.language.datasets import check_families
+from evolora_core.language.datasets import check_rows
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.registry import full_name, modules_of
 from evolora_core.language.tasks.own import enter_tasks
+from evolora_core.language.tasks.pools import read_pool
 from evolora_core.language.tasks.settings import TaskConfig, check_named, own_families
 from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
 from evolora_core.searches.adapters.evaluation.holdout_files import read_file
@@ -310,10 +311,10 @@ def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:
 
 def check(suite: SuiteConfig) -> None:
     """Refuse families that do not exist or have too few items, and tasks of a user and holdout files in which something
-    is wrong. Raises ConfigError.
+    is wrong. Raises ConfigError, or DataError where rows are too few.
     """
     unlabelled = enter_tasks(suite.own_families)
-    check_families(suite.data)
+    check_rows(suite.data, {task.name: read_pool(task) for task in suite.own_families if task.data is not None})
     for own in suite.evaluation.holdouts:
         read_file(own)
     for condition in suite.conditions:

@@ -125,8 +125,8 @@ def test_what_is_wrong_with_a_row(settings: dict[str, Any], target: Any, complai
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"kind": "similar"}, "choose from exact, number, choice, json, regex, contains-all, code"),
-        ({}, "choose from exact, number"),
+        ({"kind": "similar"}, "give it a `kind`: exact, number, choice, json, regex, contains-all, code"),
+        ({}, "give it a `kind`: exact, number"),
         ({"kind": "choice", "options": ["a", "A "]}, "two options are the same"),
         ({"kind": "json", "schema": {"type": "thing"}}, "schema: 'thing' is not valid"),
         ({"kind": "regex", "pattern": "("}, "no regular expression"),
