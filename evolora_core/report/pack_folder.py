@@ -86,7 +86,8 @@ def read_stamp(pack: Path) -> dict[str, Any]:
         if not isinstance(stamp["suite"], str) or not isinstance(stamp["config"], dict):
             raise TypeError("its suite is no text, or its config no object")
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise PackError(f"{pack}: is not a pack, it has no {STAMP}") from error
+        what = f"it has no {STAMP}" if pack.exists() else "there is no such folder"
+        raise PackError(f"{pack}: is not a pack, {what}; name one that `evolora run` or `evolora pack` made") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PackError(f"{pack / STAMP}: damaged ({error}); build the pack again") from error
     return dict(stamp)

@@ -104,7 +104,7 @@ def _rest(home: Path, config: "Experiment") -> "Estimate":
     from evolora_core.searches.registry import suite_id
     from flows._preflight import use_host
 
-    with progress("estimate") as report:
+    with progress("estimate of what the rest takes") as report:
         return estimate(home, Suite(config, suite_id(config), use_host(config)), report)
 
 

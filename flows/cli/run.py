@@ -69,7 +69,10 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
 
     if only:
         raise ConfigError("--only: an estimate is of the whole suite; leave out one of the two")
-    with tempfile.TemporaryDirectory(prefix="evolora-caches-") as caches, progress("estimate") as report:
+    with (
+        tempfile.TemporaryDirectory(prefix="evolora-caches-") as caches,
+        progress("estimate of what stages take") as report,
+    ):
         if not home_path().exists():
             os.environ["MPLCONFIGDIR"] = caches  # matplotlib writes there when the modules below are imported
         from evolora_core.searches.estimating import estimate, hosts

@@ -53,7 +53,7 @@ def check(
 
     torch.set_num_threads(loaded.threads)
     host = load_host(loaded.host, device=loaded.device, dtype=loaded.dtype)
-    with progress("check") as report:
+    with progress("a look at the tasks") as report:
         found, cost = foresee(loaded, host, report)
     rows = [_row(own) for own in found]
     if json:

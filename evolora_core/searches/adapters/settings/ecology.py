@@ -141,6 +141,26 @@ class EconomyConfig(Strict):
         le=1_000_000,
         description="strikes (generations in a row without the ticket) after which an organelle retires",
     )
+    reward: Literal["each", "shared"] = Field(
+        "each",
+        json_schema_extra=LATER,
+        description="`each`: every right answer pays the same; `shared`: organelles of a niche get the same items, and "
+        "those who answer an item rightly share what it pays, so that what only one can do is dear",
+    )
+    pool: float | None = Field(
+        None,
+        gt=0,
+        le=1e9,
+        json_schema_extra=LATER,
+        description="units that all right answers of a generation divide; none: each pays by break_even_accuracy, "
+        "however many there are",
+    )
+    cull: Literal["poorest", "least", "lots"] = Field(
+        "poorest",
+        json_schema_extra=LATER,
+        description="who goes first where the population is full: `poorest`: by the account; `least`: who was paid "
+        "least for the answers of the generation, so that a newborn is judged by what it adds; `lots`: drawn",
+    )
 
     @property
     def rho(self) -> float:

@@ -12,6 +12,7 @@ from evolora_core.searches.adapters.ecology.ledger import SINK, SUN, micro
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.merit import appraise, cell_chances
 from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.phases.rewards import rewards
 from evolora_core.searches.adapters.ecology.run import Answers, Run
 
 LEARNER = 12.0  # weight of a learner in the share-out of episodes, whatever the allocation
@@ -34,7 +35,7 @@ def admit(run: Run) -> list[Organelle]:
 
 def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
     """Give out the items: one to each admitted organelle, the rest by energy and credit. The curriculum chooses the
-    cells. Those who contend in a niche get the same items, unless the contest lets each practise its own.
+    cells. Those who contend in a niche, or share rewards, get the same items.
     """
     if not admitted:
         return []
@@ -54,9 +55,11 @@ def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
         cells = draw.choice(len(run.task.cells), size=share, p=chances[niche])
         return [int(draw.choice(run.task.members[cell])) for cell in cells]
 
-    if run.config.contest.contenders == 1 or run.config.contest.practice == "own":
+    contest = run.config.contest
+    common_items = contest.contenders > 1 and contest.practice == "common"
+    if not common_items and run.config.economy.reward == "each":
         drawn = [items(share, own.niche) for own, share in zip(admitted, shares, strict=True)]
-    else:  # contenders are compared by the same items
+    else:  # what is compared, or shared, is of the same items
         niches = np.array([own.niche for own in admitted])
         common = {niche: items(int(shares[niches == niche].mean()), niche) for niche in chances}
         drawn = [common[own.niche] for own in admitted]
@@ -73,7 +76,7 @@ def act(run: Run, groups: Sequence[Group]) -> Answers:
 
 
 def settle(run: Run, groups: Sequence[Group], answers: Answers) -> list[tuple[Organelle, Memory]]:
-    """Pay ρ for each right answer, charge the FLOPs of every answer, and update the averages. Returns the memories that
+    """Pay for each right answer, charge the FLOPs of every answer, and update the averages. Returns the memories that
     the rule made, each with its finder.
     """
     state, smoothing = run.state, run.config.curriculum.smoothing
@@ -81,10 +84,10 @@ def settle(run: Run, groups: Sequence[Group], answers: Answers) -> list[tuple[Or
     found: list[tuple[Organelle, Memory]] = []
     success: dict[int, list[bool]] = {}
     episodes: list[Row] = []
-    for group, own in zip(groups, answers, strict=True):
+    for group, own, prizes in zip(groups, answers, rewards(run, groups, answers), strict=True):
         organelle, cell = group.organelle, int(run.task.cell_of[group.item])
-        for sample, outcome in enumerate(own):
-            paid = _pay(run, organelle, outcome)
+        for sample, (outcome, reward) in enumerate(zip(own, prizes, strict=True)):
+            paid = _pay(run, organelle, outcome, reward)
             episodes.append({"episode": len(episodes), "sample": sample} | _facts(run, organelle, outcome) | paid)
         evidence = run.rule.evidence([outcome.grade.correct for outcome in own])
         state.observe(organelle, cell, evidence)
@@ -97,9 +100,8 @@ def settle(run: Run, groups: Sequence[Group], answers: Answers) -> list[tuple[Or
     return found
 
 
-def _pay(run: Run, organelle: Organelle, outcome: Outcome) -> dict[str, int]:
+def _pay(run: Run, organelle: Organelle, outcome: Outcome, reward: int) -> dict[str, int]:
     """Reward and cost of an answer, in micro-energy, which are posted."""
-    reward = micro(run.config.economy.rho) if outcome.grade.correct else 0
     cost = run.task.energy(outcome.flops)
     ledger, generation, name = run.state.ledger, run.state.generation, str(organelle.id)
     ledger.post(generation, "reward", SUN, name, reward)

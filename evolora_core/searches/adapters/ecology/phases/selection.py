@@ -1,5 +1,7 @@
 """Reproduce, archive, cull: births that organelles pay for, elites with their weights, and the population limit."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from evolora_core.lora.population.adapter import Adapter
@@ -8,6 +10,7 @@ from evolora_core.lora.population.variation import MUTATIONS, lost_by_halving
 from evolora_core.searches.adapters.ecology.ledger import micro
 from evolora_core.searches.adapters.ecology.merit import FLOOR, skill_of
 from evolora_core.searches.adapters.ecology.organelle import Birth, Traits, incumbents
+from evolora_core.searches.adapters.ecology.phases.rewards import incomes
 from evolora_core.searches.adapters.ecology.run import Run
 
 # Share of ‖ΔW‖² in the smaller half of the singular values above which a rank counts as used: a quarter of what an even
@@ -78,17 +81,29 @@ def archive(run: Run) -> None:
 
 
 def cull(run: Run) -> None:
-    """Retire the organelles above the population limit, the poorest first. Elites, learners and those born or taught in
-    this generation go last.
+    """Retire the organelles above the population limit, the poorest first, or those who were paid least, or by lot.
+    Elites, learners and those born or taught in this generation go last.
     """
     state = run.state
     living = state.living
     spared = {elite.organelle for elite in state.archive.elites.values()}
     spared |= {organelle.id for organelle in incumbents(living).values()}
     surplus = len(living) - run.regime.limit(run.config)
+    if surplus <= 0:
+        return
+    value = _value_of(run)
     order = sorted(
-        run.awake(),
-        key=lambda o: (o.id in spared or state.generation in (o.born, o.learned), state.ledger.balance(o.id), o.id),
+        run.awake(), key=lambda o: (o.id in spared or state.generation in (o.born, o.learned), value[o.id], o.id)
     )
-    for organelle in order[: max(surplus, 0)]:
+    for organelle in order[:surplus]:
         state.retire(organelle, "culled")
+
+
+def _value_of(run: Run) -> Mapping[int, float]:
+    """By id, what decides who is culled; the least goes first."""
+    if run.config.economy.cull == "least":
+        return incomes(run)
+    if run.config.economy.cull == "lots":
+        draw = run.stream(0, "cull")
+        return {organelle.id: float(draw.random()) for organelle in run.awake()}
+    return {organelle.id: run.state.ledger.balance(organelle.id) for organelle in run.awake()}
