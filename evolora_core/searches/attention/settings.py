@@ -72,7 +72,12 @@ class Sizes(Strict):
 class Bounds(Strict):
     """What one evaluation may use."""
 
-    minutes: float = Field(30, gt=0, le=100_000, description="wall clock of one evaluation, after which it is killed")
+    minutes: float = Field(
+        30,
+        gt=0,
+        le=100_000,
+        description="minutes of one evaluation after which it is killed, without those in which others had the processors",
+    )
     megabytes: int = Field(2048, ge=64, le=1_000_000, description="memory of one evaluation")
 
 
