@@ -160,7 +160,7 @@ def test_a_file_of_prompts_is_answered_as_one_prompt_is(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"prompt": "a"}\n{"prompt": ""}\n', "prompts.jsonl:2: prompt: missing"),
+        ('{"prompt": "a"}\n{"prompt": ""}\n', "prompts.jsonl:2: prompt: empty"),
         ('{"prompt": "a"}\nno json\n', "prompts.jsonl:2: not valid JSON"),
         ("\n", "has no prompts"),
         (json.dumps({"prompt": "a " * 3000}), "do not fit the host's"),

@@ -76,7 +76,7 @@ class Bounds(Strict):
         30,
         gt=0,
         le=100_000,
-        description="minutes of one evaluation after which it is killed, without those in which others had the processors",
+        description="minutes after which an evaluation is killed, without those in which others had the processors",
     )
     megabytes: int = Field(2048, ge=64, le=1_000_000, description="memory of one evaluation")
 
