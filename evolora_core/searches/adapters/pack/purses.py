@@ -30,7 +30,7 @@ _PURSES = """
     )
     SELECT p.condition, p.seed, o.organelle, o.origin, p.generation, p.balance,
         coalesce(o.died = p.generation, false) AS dies
-    FROM purses AS p JOIN organelles AS o ON o.run_id = p.run_id AND o.organelle = p.account::BIGINT
+    FROM purses AS p JOIN organelles AS o ON o.run_id = p.run_id AND o.organelle = TRY_CAST(p.account AS BIGINT)
     JOIN suites ON suites.suite = $suite
     ORDER BY list_position(conditions, p.condition), o.organelle, p.generation
 """
@@ -46,8 +46,13 @@ def purse_lines(stored: StoredSuite) -> pd.DataFrame:
 def _binds(config: Mapping[str, Any]) -> bool:
     """Whether some arm has another economy than `each`, without a pool, `poorest`."""
     sections = [config.get("ecology", {}), *(arm.get("changes", {}) for arm in config.get("arms", {}).values())]
-    economies = [section.get("economy", {}) for section in sections]
-    return any({"pool", "reward", "cull"} & set(economy) for economy in economies)
+    plain = {"pool": None, "reward": "each", "cull": "poorest"}
+    return any(
+        economy.get(key, usual) != usual
+        for section in sections
+        for economy in [section.get("economy", {})]
+        for key, usual in plain.items()
+    )
 
 
 def purses(lines: pd.DataFrame) -> Figure:
