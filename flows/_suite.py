@@ -99,7 +99,12 @@ def make_suite(
     chosen = wanted(steps, only, own)
     write_plan(home_path(), own, [*(step.name for step in steps), COMPARISON, PACK])
     records = Records(own)
-    before = sum(entry.state in ("done", "cached") for entry in entries(home_path(), own))
+    made_before = {
+        step_name(entry.condition, entry.seed, entry.stage)
+        for entry in entries(home_path(), own)
+        if entry.state in ("done", "cached")
+    }
+    before = sum(step.name in made_before for step in chosen)
     log.info("%s: %d stages%s", own, len(chosen), f", of which {before} were done before" if before else "")
     with stage_runner().working(workers_of(config)) as runner:
         outcome = Outcome(len(chosen) + 2 * (len(chosen) == len(steps)))

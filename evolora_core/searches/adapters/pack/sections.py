@@ -8,9 +8,9 @@ from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.searches.adapters.pack import breakdowns, facts, paper, plots, plotted, tradeoffs
 from evolora_core.searches.adapters.pack.attribution import found_frame, found_table, origin_frame, origin_table
 from evolora_core.searches.adapters.pack.curves import curve_frame, curve_table
+from evolora_core.searches.adapters.pack.earnings import earning_lines, earnings
 from evolora_core.searches.adapters.pack.holdout_files import holdout_frame, holdout_table
 from evolora_core.searches.adapters.pack.prices import price_frame, price_table
-from evolora_core.searches.adapters.pack.purses import purse_lines, purses
 from evolora_core.searches.adapters.pack.robustness import (
     changes_by_form,
     robustness_frame,
@@ -48,7 +48,7 @@ SECTIONS = Sections(
         "robustness": PackPlot(robustness_points, changes_by_form),
         "net_and_roi": PackPlot(plotted.net_and_roi_lines, plots.net_and_roi),
         "energy_and_population": PackPlot(plotted.energy_lines, plots.energy_and_population),
-        "purses": PackPlot(purse_lines, purses),
+        "earnings": PackPlot(earning_lines, earnings),
         "lineage": PackPlot(plotted.lives, plots.lineage),
     },
     headline="paper_table",

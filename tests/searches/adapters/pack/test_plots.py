@@ -117,21 +117,20 @@ def _changes() -> pd.DataFrame:
     )
 
 
-def _purses() -> pd.DataFrame:
-    """Two conditions; one child dies, whose account is emptied then."""
-    columns = ("condition", "seed", "organelle", "origin", "generation", "balance", "dies")
+def _earnings() -> pd.DataFrame:
+    """Two conditions; one child dies."""
+    columns = ("condition", "seed", "organelle", "origin", "generation", "earned", "dies")
     rows = [
-        (condition, 0, organelle, origin, generation, balance, generation == died)
+        (condition, 0, organelle, origin, generation, 100.0 * (organelle + 1) * (generation - 1), generation == died)
         for condition in ("ecology", "binding")
         for organelle, origin, born, died in ((0, "founder", 0, None), (1, "founder", 0, None), (2, "mutation", 1, 3))
         for generation in range(born, 5 if died is None else died + 1)
-        for balance in [0.0 if generation == died else 100.0 * (organelle + 1) * (generation - 1)]
     ]
     return pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows])
 
 
 DATA = {
-    "purses": _purses,
+    "earnings": _earnings,
     "net_and_roi": _generations,
     "energy_and_population": _generations,
     "accuracy_by_family": _families,

@@ -1,4 +1,4 @@
-"""Who earns and who starves: the account of every organelle of one run of each condition, where prices are what a suite
+"""Who earns and who starves: what every organelle of one run of each condition earns, where prices are what a suite
 varies.
 """
 
@@ -17,30 +17,33 @@ from evolora_core.report.stored import StoredSuite
 
 ORIGINS = {"founder": "#444444", "mutation": "#0072B2", "merge": "#D55E00", "copy": "#009E73"}  # colours
 
-# Balances after each generation in which an account moved, of the lowest complete seed.
-_PURSES = """
+# What each organelle was paid in a generation, less what its answers and its learning steps cost, of the lowest
+# complete seed. The ledger pools the postings of answers; episodes have them.
+_EARNINGS = """
     WITH shown AS (SELECT min(seed) AS seed FROM complete_seeds WHERE suite = $suite),
     moved AS (
-        SELECT run_id, condition, seed, account, generation, sum(amount) AS amount
-        FROM ledger JOIN shown USING (seed) WHERE suite = $suite AND account NOT IN ('sun', 'sink')
-        GROUP BY ALL
+        SELECT run_id, condition, seed, organelle, generation, sum(reward - cost) AS amount
+        FROM episodes JOIN shown USING (seed) WHERE suite = $suite GROUP BY ALL
+        UNION ALL
+        SELECT run_id, condition, seed, TRY_CAST(account AS BIGINT), generation, sum(amount)
+        FROM ledger JOIN shown USING (seed) WHERE suite = $suite AND entry = 'update' GROUP BY ALL
     ),
-    purses AS (
-        SELECT *, sum(amount) OVER (PARTITION BY run_id, account ORDER BY generation) / 1e6 AS balance FROM moved
+    earned AS (
+        SELECT run_id, condition, seed, organelle, generation, sum(amount) / 1e6 AS earned FROM moved
+        WHERE organelle IS NOT NULL GROUP BY ALL
     )
-    SELECT p.condition, p.seed, o.organelle, o.origin, p.generation, p.balance,
-        coalesce(o.died = p.generation, false) AS dies
-    FROM purses AS p JOIN organelles AS o ON o.run_id = p.run_id AND o.organelle = TRY_CAST(p.account AS BIGINT)
-    JOIN suites ON suites.suite = $suite
-    ORDER BY list_position(conditions, p.condition), o.organelle, p.generation
+    SELECT e.condition, e.seed, o.organelle, o.origin, e.generation, e.earned,
+        o.died IS NOT NULL AND e.generation = max(e.generation) OVER (PARTITION BY e.run_id, o.organelle) AS dies
+    FROM earned AS e JOIN organelles AS o USING (run_id, organelle) JOIN suites ON suites.suite = $suite
+    ORDER BY list_position(conditions, e.condition), o.organelle, e.generation
 """
 
 
-def purse_lines(stored: StoredSuite) -> pd.DataFrame:
-    """Balances in energy units by condition, organelle and generation; no rows unless an arm's prices differ by pool,
-    sharing or culling. In the generation in which it dies (`dies`) an organelle's account is emptied.
+def earning_lines(stored: StoredSuite) -> pd.DataFrame:
+    """Earnings in energy units by condition, organelle and generation; no rows unless an arm's prices differ by pool,
+    sharing or culling. `dies`: it is the last generation of one that died.
     """
-    return stored.frame(_PURSES) if _binds(stored.config) else pd.DataFrame()
+    return stored.frame(_EARNINGS) if _binds(stored.config) else pd.DataFrame()
 
 
 def _binds(config: Mapping[str, Any]) -> bool:
@@ -55,8 +58,8 @@ def _binds(config: Mapping[str, Any]) -> bool:
     )
 
 
-def purses(lines: pd.DataFrame) -> Figure:
-    """Balances over generations, one panel for each condition. `lines`: as `purse_lines`."""
+def earnings(lines: pd.DataFrame) -> Figure:
+    """Earnings over generations, one panel for each condition. `lines`: as `earning_lines`."""
     with matplotlib.rc_context(fname=STYLE):
         conditions = list(dict.fromkeys(lines["condition"]))
         figure = Figure(figsize=(7.0, 1.0 + 1.7 * len(conditions)))
@@ -65,18 +68,17 @@ def purses(lines: pd.DataFrame) -> Figure:
             mine = lines[lines["condition"] == condition]
             for _, own in mine.groupby("organelle"):
                 colour = ORIGINS.get(str(own["origin"].iloc[0]), "#999999")
-                alive = own[~own["dies"]]
-                panel.plot(alive["generation"], alive["balance"], color=colour, linewidth=1.0, alpha=0.8)
-                if own["dies"].any() and len(alive):
-                    panel.plot(
-                        alive["generation"].iloc[-1:], alive["balance"].iloc[-1:], "x", color=colour, markersize=5
-                    )
+                panel.plot(own["generation"], own["earned"], color=colour, linewidth=1.0, alpha=0.8)
+                last = own[own["dies"]]
+                panel.plot(last["generation"], last["earned"], "x", color=colour, markersize=5)
             panel.set_title(condition)
             panel.axhline(0, color="#444444", linewidth=0.8, linestyle="--")
             panel.set_yscale("symlog", linthresh=100)
         panels[-1].set_xlabel("generation")
         panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-        figure.supylabel(f"account, energy units (seed {lines['seed'].iloc[0]})", fontsize="medium")
+        figure.supylabel(
+            f"earned less spent in a generation, energy units (seed {lines['seed'].iloc[0]})", fontsize="medium"
+        )
         seen = [origin for origin in ORIGINS if origin in set(lines["origin"])]
         handles = [Line2D([], [], color=ORIGINS[origin], label=origin) for origin in seen]
         handles.append(Line2D([], [], color="#444444", marker="x", linestyle="", markersize=5, label="died"))
