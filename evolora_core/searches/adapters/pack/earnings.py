@@ -18,19 +18,14 @@ from evolora_core.report.stored import StoredSuite
 ORIGINS = {"founder": "#444444", "mutation": "#0072B2", "merge": "#D55E00", "copy": "#009E73"}  # colours
 
 # What each organelle was paid in a generation, less what its answers and its learning steps cost, of the lowest
-# complete seed. The ledger pools the postings of answers; episodes have them.
+# complete seed.
 _EARNINGS = """
     WITH shown AS (SELECT min(seed) AS seed FROM complete_seeds WHERE suite = $suite),
-    moved AS (
-        SELECT run_id, condition, seed, organelle, generation, sum(reward - cost) AS amount
-        FROM episodes JOIN shown USING (seed) WHERE suite = $suite GROUP BY ALL
-        UNION ALL
-        SELECT run_id, condition, seed, TRY_CAST(account AS BIGINT), generation, sum(amount)
-        FROM ledger JOIN shown USING (seed) WHERE suite = $suite AND entry = 'update' GROUP BY ALL
-    ),
     earned AS (
-        SELECT run_id, condition, seed, organelle, generation, sum(amount) / 1e6 AS earned FROM moved
-        WHERE organelle IS NOT NULL GROUP BY ALL
+        SELECT run_id, condition, seed, TRY_CAST(account AS BIGINT) AS organelle, generation, sum(amount) / 1e6 AS earned
+        FROM ledger JOIN shown USING (seed)
+        WHERE suite = $suite AND entry IN ('reward', 'answer', 'update') AND TRY_CAST(account AS BIGINT) IS NOT NULL
+        GROUP BY ALL
     )
     SELECT e.condition, e.seed, o.organelle, o.origin, e.generation, e.earned,
         o.died IS NOT NULL AND e.generation = max(e.generation) OVER (PARTITION BY e.run_id, o.organelle) AS dies

@@ -32,16 +32,10 @@ def test_earnings_are_shown_where_prices_vary_and_add_up(tmp_path: Path) -> None
     found: Any = earning_lines(with_economy(tmp_path, {"pool": 100.0}))
     assert set(found["seed"]) == {0}
     for (condition, organelle, generation), own in found.groupby(["condition", "organelle", "generation"]):
-        ((paid,),) = query(
+        ((net,),) = query(
             tmp_path,
-            "SELECT sum(reward - cost) / 1e6 FROM episodes "
-            "WHERE condition = ? AND seed = 0 AND organelle = ? AND generation = ?",
-            [condition, int(organelle), int(generation)],
-        ).rows
-        ((spent,),) = query(
-            tmp_path,
-            "SELECT coalesce(sum(amount), 0) / 1e6 FROM ledger "
-            "WHERE condition = ? AND seed = 0 AND account = ? AND generation = ? AND entry = 'update'",
+            "SELECT sum(amount) / 1e6 FROM ledger WHERE condition = ? AND seed = 0 AND account = ? AND generation = ? "
+            "AND entry IN ('reward', 'answer', 'update')",
             [condition, str(organelle), int(generation)],
         ).rows
-        assert own["earned"].item() == pytest.approx((paid or 0.0) + spent)
+        assert own["earned"].item() == pytest.approx(net)
