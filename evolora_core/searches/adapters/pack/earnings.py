@@ -22,7 +22,8 @@ ORIGINS = {"founder": "#444444", "mutation": "#0072B2", "merge": "#D55E00", "cop
 _EARNINGS = """
     WITH shown AS (SELECT min(seed) AS seed FROM complete_seeds WHERE suite = $suite),
     earned AS (
-        SELECT run_id, condition, seed, TRY_CAST(account AS BIGINT) AS organelle, generation, sum(amount) / 1e6 AS earned
+        SELECT run_id, condition, seed, TRY_CAST(account AS BIGINT) AS organelle, generation,
+            sum(amount) / 1e6 AS earned
         FROM ledger JOIN shown USING (seed)
         WHERE suite = $suite AND entry IN ('reward', 'answer', 'update') AND TRY_CAST(account AS BIGINT) IS NOT NULL
         GROUP BY ALL
