@@ -21,10 +21,12 @@ PUBLISH_SECONDS = 5.0
 
 
 @contextmanager
-def progress(label: str) -> Iterator[Progress]:
-    """A reporter for one stage. Its bar appears with the first report, its artifact when it has taken a while."""
+def progress(label: str, *, lead: str = "") -> Iterator[Progress]:
+    """A reporter for one stage. Its bar appears with the first report, its artifact when it has taken a while. `lead`
+    stands before the lines of the log, where nothing else says what they are about.
+    """
     publish = _artifact(label)
-    with _bar(label) if sys.stderr.isatty() else nullcontext(_lines()) as show:
+    with _bar(label) if sys.stderr.isatty() else nullcontext(_lines(lead)) as show:
 
         def report(done: float, total: float, text: str = "") -> None:
             show(done, total, text)
@@ -85,7 +87,7 @@ def _artifact(label: str) -> Callable[[float, float], None]:
     return publish
 
 
-def _lines() -> Progress:
+def _lines(lead: str) -> Progress:
     started = last = time.monotonic()
 
     def report(done: float, total: float, text: str = "") -> None:
@@ -94,6 +96,6 @@ def _lines() -> Progress:
         if moment - last >= LOG_SECONDS and 0 < done < total:
             last = moment
             left = (moment - started) * (total - done) / done
-            log.info("%.0f %%, about %.0f s left%s", 100 * done / total, left, f", {text}" if text else "")
+            log.info("%s%.0f %%, about %.0f s left%s", lead, 100 * done / total, left, f", {text}" if text else "")
 
     return report

@@ -71,9 +71,7 @@ def progress(label: str) -> "AbstractContextManager[Progress]":
     from tasks._worker import show_log
 
     show_log()
-    if not sys.stderr.isatty():  # a bar has its name before it
-        print(f"{label}:", file=sys.stderr)
-    return progress(label)
+    return progress(label, lead=f"{label}: ")
 
 
 def lasts(seconds: float) -> str:
