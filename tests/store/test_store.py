@@ -290,7 +290,7 @@ def test_queries_can_write_nothing(recorded: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(StoreError, match="^SQL: "):
             query(recorded, sql)
-    with pytest.raises(StoreError, match=r'^SQL: .*Table with name episods does not exist! Did you mean "episodes"\?; .*SHOW TABLES'):
+    with pytest.raises(StoreError, match=r'^SQL: .*episods does not exist! Did you mean "episodes"\?; .*SHOW TABLES'):
         query(recorded, "SELECT * FROM episods")
     assert query(recorded, "SELECT ? + 1 AS two", [1]).records() == [{"two": 2}]
     twice = query(recorded, "SELECT 1 AS acc, 2 AS acc, 3 AS n, 4 AS acc").records()
