@@ -91,8 +91,8 @@ def ask(
     print(f"{out}: {len(rows)} answers of {evolved.name}, {flops:.3g} FLOPs")
     if bare:
         print(
-            f"{bare} of them are the bare host's: the router found no adapter better there. --organelle asks one all "
-            "the same.",
+            f"{bare} of them are the bare host's: these prompts look like nothing that an adapter learned, or none was "
+            "better at it. --organelle asks one all the same.",
             file=sys.stderr,
         )
 
