@@ -20,7 +20,8 @@ from evolora_core.errors import StoreError
 from evolora_core.store.carried import Run, carry, load, read, suite_in
 from evolora_core.store.connection import opened, store_path
 
-OF_A_SEED = "dataset"  # what evaluations of one seed share; all else that they say must be alike in all seeds
+# What evaluations of one run seed share; all else that they say must be alike in all seeds.
+OF_A_SEED = frozenset({"dataset", "corpus", "rates", "seeds", "parents"})
 Key = tuple[str, int, str]  # condition, seed and stage
 
 
@@ -151,8 +152,8 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in (document.get("host") or {}).items():
         yield f"the host's {name}", json.dumps(value, sort_keys=True)
     for name, value in manifest.get("summary", {}).get("comparable", {}).items():
-        if name != OF_A_SEED:
-            yield f"the {name} of evaluations", json.dumps(value, sort_keys=True)
+        whose = f" with seed {manifest.get('seed')}" if name in OF_A_SEED else ""
+        yield f"the {name} of evaluations{whose}", json.dumps(value, sort_keys=True)
 
 
 def _untimed(part: Any) -> Any:

@@ -127,6 +127,19 @@ def test_what_was_made_otherwise_is_refused_in_a_line(
     assert not (tmp_path / "shards").exists()
 
 
+def test_what_belongs_to_a_seed_must_be_the_same_in_that_seed_alone(shards: list[Path], tmp_path: Path) -> None:
+    for name in ("dataset", "corpus", "rates"):  # each is another in every seed
+        alike = [
+            _copy(own, tmp_path / f"{name}{number}", '"dataset"', f'"{name}"') for number, own in enumerate(shards)
+        ]
+        (tmp_path / name).mkdir()
+        merge(tmp_path / name, alike)
+        assert query(tmp_path / name, "SELECT count(DISTINCT seed) FROM complete_seeds").rows == [(3,)]
+    other = _copy(shards[1], tmp_path / "other", '"dataset": "d0', '"dataset": "x0')
+    with pytest.raises(StoreError, match="differs in the dataset of evaluations with seed 0"):
+        merge(tmp_path, [shards[0], other])
+
+
 def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path: Path) -> None:
     merge(tmp_path, [shards[1]])
     other = _copy(
