@@ -65,9 +65,7 @@ def build_splits(config: SplitSettings, seed: int, pools: Mapping[str, Pool] | N
                 rng = stream(seed, 0, 0, f"dataset.{split}", *cell)
                 items = draw_cell(rng, split, cell, count, seen, draws=_DRAWS_PER_ITEM, key=_key(split))
             else:
-                held_out = sum(own.get(cell, 0) for other, own in wanted.items() if other != "train")
-                train = wanted["train"].get(cell, 0)
-                items = take(pool, split, *cell, count, seed, seen, train, held_out, _key(split))
+                items = _taken(pool, split, cell, wanted, seed, seen)
             found.setdefault(split, []).extend(items)
     return found
 
@@ -80,9 +78,22 @@ def check_rows(config: SplitSettings, pools: Mapping[str, Pool]) -> None:
     seen: set[str] = set()
     for split in SPLITS:
         for cell in own.get(split, ()) if split in wanted else ():
-            held_out = sum(counts.get(cell, 0) for other, counts in wanted.items() if other != "train")
-            train = wanted["train"].get(cell, 0)
-            take(pools[cell[0]], split, *cell, wanted[split][cell], 0, seen, train, held_out, _key(split))
+            _taken(pools[cell[0]], split, cell, wanted, 0, seen)
+
+
+def _taken(
+    pool: Pool,
+    split: str,
+    cell: tuple[str, str],
+    wanted: Mapping[str, Mapping[tuple[str, str], int]],
+    seed: int,
+    seen: set[str],
+) -> list[Item]:
+    """The rows of a task that a split of a seed takes of one cell, with how much of the cell the others want."""
+    held_out = sum(own.get(cell, 0) for other, own in wanted.items() if other != "train")
+    return take(
+        pool, split, *cell, wanted[split][cell], seed, seen, wanted["train"].get(cell, 0), held_out, _key(split)
+    )
 
 
 def wanted_items(
