@@ -1,6 +1,7 @@
 # make paper-suite   the default suite end to end: SUITE=configs/suites/quickstart.yaml
 # make regex-evo-vs-sft  the same for the six regex families: SUITE=configs/suites/regex.yaml
-# make test          all tests
+# make test          all tests but those marked slow
+# make test-slow     those: whole suites and long simulations
 # make test-hostile  10,000 hostile inputs of each kind (EXAMPLES=10000); `make test` tries 100
 # make test-distributed  the same suite on local Dask and Ray clusters, with the extras that they need
 # make test-browser  pages in Chromium (BROWSER=/usr/bin/chromium), with the extras that they need
@@ -17,7 +18,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 TESTED := .venv/.tested
 
-.PHONY: paper-suite regex-evo-vs-sft test test-hostile test-distributed test-browser check install clean
+.PHONY: paper-suite regex-evo-vs-sft test test-slow test-hostile test-distributed test-browser check install clean
 .DEFAULT_GOAL := paper-suite
 
 regex-evo-vs-sft: SUITE := configs/suites/regex.yaml
@@ -26,6 +27,9 @@ paper-suite regex-evo-vs-sft: $(STAMP)
 
 test: $(TESTED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-slow: $(TESTED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m slow
 
 test-hostile: $(STAMP)
 	EVOLORA_HOSTILE_EXAMPLES=$(EXAMPLES) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist load tests/hostile

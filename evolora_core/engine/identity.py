@@ -131,7 +131,7 @@ def _file_hash(path: Path) -> str:
 @cache
 def _code_hash(module: str) -> str:
     """Hash of what runs of a module, and of its data if it is a package."""
-    code = hashlib.sha256(ast.dump(_running(module)).encode())
+    code = _tree_hash(_text(module)).copy()
     for file in _data(module):
         code.update(file.read_bytes())
     return code.hexdigest()
@@ -156,7 +156,7 @@ def _imports(module: str) -> frozenset[str]:
     module or not: who asks looks whether there is one.
     """
     found: set[str] = set()
-    for node in ast.walk(_running(module)):
+    for node in ast.walk(_running(_text(module))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -177,12 +177,21 @@ def _absolute(module: str, node: ast.ImportFrom) -> str:
 
 
 @cache
-def _running(module: str) -> ast.Module:
-    """The syntax tree of a module without what computes nothing. Comments and layout are not in a tree."""
+def _text(module: str) -> str:
     file = source(module)
-    tree = ast.parse(file.read_text(encoding="utf-8") if file else "")
-    computing: ast.Module = _Computing().visit(tree)
+    return file.read_text(encoding="utf-8") if file else ""
+
+
+@cache
+def _running(text: str) -> ast.Module:
+    """The syntax tree of a module's text without what computes nothing. Comments and layout are not in a tree."""
+    computing: ast.Module = _Computing().visit(ast.parse(text))
     return computing
+
+
+@cache
+def _tree_hash(text: str) -> "hashlib._Hash":
+    return hashlib.sha256(ast.dump(_running(text)).encode())
 
 
 class _Computing(ast.NodeTransformer):

@@ -29,7 +29,7 @@ def save(figure: Figure, folder: Path, name: str, form: str = "png") -> Path:
             figure.savefig(path, metadata={"Date": None, "Creator": None})
             return path
         drawn = BytesIO()
-        figure.savefig(drawn, format="png", metadata={"Software": None})
+        figure.savefig(drawn, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 1})
     with Image.open(drawn) as image:
         with_palette(image).save(path, optimize=True)
     return path

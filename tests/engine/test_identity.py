@@ -30,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         (tmp_path / package / "__init__.py").touch()
         path.write_text(text)
         importlib.invalidate_caches()
-        for cached in (identity._code_hash, identity._imports, identity._running, plugins.source):
+        for cached in (identity._code_hash, identity._imports, identity._text, plugins.source):
             cached.cache_clear()
 
     return write
@@ -130,11 +130,11 @@ def test_looking_at_a_module_twice_finds_the_same(project: Write) -> None:
     project("stage.py", '"""About."""\n"""More."""\nimport walked.deep\n\ndef f():\n    """Say."""\n')
     project("deep.py", "")
     first, imports = of(), identity._imports("walked.stage")
-    tree = ast.dump(identity._running("walked.stage"))
+    tree = ast.dump(identity._running(identity._text("walked.stage")))
     identity._code_hash.cache_clear()
     identity._imports.cache_clear()
     assert of() == first and identity._imports("walked.stage") == imports
-    assert ast.dump(identity._running("walked.stage")) == tree
+    assert ast.dump(identity._running(identity._text("walked.stage"))) == tree
 
 
 def test_what_decides_when_a_stage_runs_is_left_out_and_what_it_computes_is_not() -> None:

@@ -77,6 +77,7 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
     assert (Path(done["pack"]) / "plots" / "robustness.png").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_families_arrive_for_every_arm_alike(home: Path, tmp_path: Path) -> None:
     from flows.paper_suite import paper_suite

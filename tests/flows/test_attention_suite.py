@@ -207,6 +207,7 @@ def test_a_shard_of_it_is_closed_as_the_suite_was(
         assert query(home, sql).rows == query(finished.home, sql).rows != []
 
 
+@pytest.mark.slow
 def test_an_estimate_counts_what_stages_are_charged(
     finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:

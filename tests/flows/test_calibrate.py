@@ -21,6 +21,7 @@ SMALL = [
 CHANGES = [word for change in SMALL for word in ("--set", change)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_a_run_goes_on_from_what_was_calibrated(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = command(capsys, "calibrate", TINY, *CHANGES, "--json")

@@ -77,6 +77,7 @@ def test_the_pack_has_the_complete_seeds_and_a_retry_the_rest(
     assert after["ecology-s0.evolve.json"] == ("cached", first["ecology-s0.evolve.json"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_what_another_code_left_is_not_mixed_with_what_this_one_makes(
     home: Path, monkeypatch: pytest.MonkeyPatch

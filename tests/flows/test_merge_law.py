@@ -8,6 +8,8 @@ import pytest
 from evolora_core.store import query
 from flows.cli import main
 
+pytestmark = pytest.mark.slow
+
 SUITE = """
 search: merging
 name: law

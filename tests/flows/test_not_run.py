@@ -20,6 +20,7 @@ POOR = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_a_rival_without_a_step_costs_its_row(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = ["run", TINY, *(word for change in POOR for word in ("--set", change)), "--json"]

@@ -100,6 +100,7 @@ def test_the_bare_name_runs_from_another_shell(served: Any, tmp_path: Path) -> N
     assert (tmp_path / "tiny" / "README.md").exists()
 
 
+@pytest.mark.slow
 def test_a_benchmark_runs_as_a_deployment(served: Any) -> None:
     """Its rows are in the store, and the page of their history stands with the flow run."""
     _, shell, url = served

@@ -40,6 +40,7 @@ def test_seeds_that_do_not_pair_are_refused() -> None:
         contrast([np.ones(2)], [np.ones(0)], draws(), 200)
 
 
+@pytest.mark.slow
 def test_a_ratio_is_covered_as_often_as_an_interval_of_95_percent_has_to() -> None:
     """Gains of 8 and 4 points that differ between seeds, eight seeds of 400 items, 400 suites."""
     covered = 0

@@ -114,6 +114,7 @@ def _family(
     return statistics.decide(compared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "spread"), [(8, 0.0), (8, 0.03), (3, 0.0), (1, 0.0)])
 def test_family_wise_error_of_the_verdict_stays_nominal(seeds: int, spread: float) -> None:
     rng = stream(7, seeds, int(spread * 100), "null")
@@ -131,6 +132,7 @@ def test_a_true_gain_gets_its_verdict() -> None:
     assert not any(f[0].verdict == "b" for f in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "items", "spread"), [(5, 2000, 0.03), (8, 2000, 0.03), (8, 200, 0.0)])
 def test_the_interval_covers_the_true_gain_at_least_as_often_as_it_says(seeds: int, items: int, spread: float) -> None:
     rng = stream(9, seeds, items, "coverage")

@@ -31,7 +31,7 @@ CACHES: tuple[Callable[..., Any], ...] = (
     plugins.sql_folders,
     identity._code_hash,
     identity._imports,
-    identity._running,
+    identity._text,
 )
 SEARCHED = "evolora_core/searches/adapters"
 FAMILIES = "evolora_core/language/families"

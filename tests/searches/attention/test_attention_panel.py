@@ -69,6 +69,7 @@ with panel(Path(sys.argv[1]), steps=LONG) as made:
 """
 
 
+@pytest.mark.slow
 def test_a_long_training_goes_on_from_its_last_state(tmp_path: Path) -> None:
     """kill -9 once its first state is there."""
     with panel(None, steps=LONG) as made:

@@ -143,6 +143,7 @@ def found(served: Served) -> Path:
         return searched(config, "asked").path
 
 
+@pytest.mark.slow
 @confined
 def test_every_call_is_kept_and_the_budget_ends_the_search(found: Path, served: Served) -> None:
     assert len(served.asked) == 8  # none was asked twice, though the search was cut off
@@ -163,6 +164,7 @@ def test_every_call_is_kept_and_the_budget_ends_the_search(found: Path, served: 
     assert "causality" in told and "neither SEARCH/REPLACE edits nor a code block" in told
 
 
+@pytest.mark.slow
 @confined
 def test_the_record_gives_the_same_candidates_without_a_model(
     found: Path, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
