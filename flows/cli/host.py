@@ -29,14 +29,16 @@ def list_(*, json: Json = False) -> None:
 
 
 def show_(name: Name, /, *, json: Json = False) -> None:
-    """Load a host and show what it is: sizes, and the hashes of its weights, tokenizer and template."""
+    """Load a host and show what it is: sizes, the hashes of its weights, tokenizer and template, and its folder."""
     from evolora_core.engine.home import prepare_home
 
     prepare_home()
+    from evolora_core.language.hosts.catalog import find_host
     from evolora_core.language.hosts.host import load_host
 
     host = load_host(name)
-    facts = host.identity | {"max_context": host.max_context, "architecture": type(host.model).__name__}
+    facts = host.identity | {"folder": str(find_host(name).path)}
+    facts |= {"max_context": host.max_context, "architecture": type(host.model).__name__}
     show([{"fact": fact, "value": value} for fact, value in facts.items()] if not json else [facts], json)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -265,7 +266,11 @@ def test_all_that_lives_is_written_for_peft_with_its_router(finished: SimpleName
     assert {f"organelle-{who}" for who in named} <= {*folders}
     for folder in folders:
         PeftModel.from_pretrained(load_host("nano").model, tmp_path / "all" / folder)
-    assert "base_model: nano" in (tmp_path / "all" / "README.md").read_text()
+    card = (tmp_path / "all" / "README.md").read_text()
+    assert "base_model: nano" in card and f'"{folders[0]}")' in card
+    ranks = [json.loads((tmp_path / "all" / own / "adapter_config.json").read_text())["r"] for own in folders]
+    (highest,) = re.findall(r"--max-lora-rank (\d+)", card)
+    assert max(ranks) <= int(highest) and all(f"{own}={own}" in card for own in folders)
 
 
 def test_a_merged_model_answers_as_host_and_adapter_do(

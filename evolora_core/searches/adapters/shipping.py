@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evolora_core.lora.population.adapter import Adapter
 
 ROUTER, CLASSIFIER, CARD = "router.json", "router.safetensors", "README.md"
+VLLM_RANKS = (8, 16, 32, 64, 128, 256, 512)  # what vLLM takes as the highest rank
 
 
 def ship_all(evolved: Evolved, out: Path) -> int:
@@ -71,7 +72,27 @@ def _card(evolved: Evolved, written: list[int], router: dict[str, Any]) -> str:
         f"# Adapters of {evolved.name}\n\n"
         f"{len(written)} LoRA adapters of the host `{evolved.host.name}` "
         f"(weights {evolved.host.identity['weights_sha256'][:16]}), each in a folder that PEFT loads. "
-        f"{_prompts(evolved.host)}\n\n{table}"
+        f"{_prompts(evolved.host)}\n\n{table}{_loading(evolved, written)}"
+    )
+
+
+def _loading(evolved: Evolved, written: list[int]) -> str:
+    """How others load the adapters. HOST is left to the reader: a card may be read on another machine."""
+    if not written:
+        return ""
+    ranks = [evolved.run.population.get(evolved.run.organelles[number]).rank for number in written]
+    most = next((rank for rank in VLLM_RANKS if rank >= max(ranks)), max(ranks))
+    modules = " ".join(f"organelle-{number}=organelle-{number}" for number in written)
+    return (
+        f"\nHOST is the folder that `evolora host show {evolved.host.name}` names.\n\n"
+        f"```python\n"
+        f"from peft import PeftModel\n"
+        f"from transformers import AutoModelForCausalLM\n\n"
+        f'model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(HOST), "organelle-{written[0]}")\n'
+        f"```\n\n"
+        f"```sh\n"
+        f"vllm serve HOST --enable-lora --max-lora-rank {most} --lora-modules {modules}\n"
+        f"```\n"
     )
 
 

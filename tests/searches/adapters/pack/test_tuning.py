@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.report import StoredSuite, build, verify
+from evolora_core.searches.adapters.pack.paid import paid_frame
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tuning import edge, tuning_frame
 from evolora_core.searches.adapters.trials import best_trials
@@ -84,3 +85,18 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
         in text
     )
     assert verify(tmp_path, pack, SECTIONS) == []
+
+    paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
+    assert paid["trials"].to_dict() == {"frozen": 0, "single": 0, "ecology": 3, "sft": 3}
+    assert paid["tuning_flops"].to_dict() == {"frozen": 0, "single": 0, "ecology": 60, "sft": 60}
+    assert (paid["paid_flops"] == paid["run_flops"] + paid["tuning_flops"]).all()
+    for cost, column in (("run_flops", "ahead"), ("paid_flops", "ahead_paid")):
+        for own in paid.itertuples():
+            better = paid[(paid["accuracy"] > own.accuracy) & (paid[cost] <= getattr(own, cost))]
+            assert getattr(own, column) == ", ".join(better.index)
+
+
+def test_without_trials_nothing_is_paid(tmp_path: Path) -> None:
+    for stage in write_suite(tmp_path, SUITE, items=24):
+        record(tmp_path, stage)
+    assert paid_frame(StoredSuite(tmp_path, SUITE)).empty

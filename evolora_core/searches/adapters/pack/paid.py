@@ -1,0 +1,54 @@
+"""Who wins where choosing settings has to be paid: tuning's FLOPs on top of those of the run."""
+
+import pandas as pd
+
+from evolora_core.report.stored import StoredSuite
+from evolora_core.report.tables import Column, Table, number, percent
+
+_PAID = """
+    WITH tried AS (
+        SELECT arm AS condition, count(DISTINCT trial) AS trials, sum(flops) AS tuning_flops
+        FROM tuning WHERE suite = $suite GROUP BY arm
+    )
+    SELECT condition, holdout_id_acc AS accuracy, coalesce(trials, 0) AS trials, coalesce(total_flops, 0) AS run_flops,
+        coalesce(tuning_flops, 0) AS tuning_flops
+    FROM paper_table LEFT JOIN tried USING (condition)
+    WHERE suite = $suite AND holdout_id_acc IS NOT NULL
+"""
+
+
+def paid_frame(stored: StoredSuite) -> pd.DataFrame:
+    """One row per condition in the order of the suite; empty where nothing was tuned.
+
+    Columns: condition, accuracy in distribution (mean over seeds), trials, run_flops (mean of a run), tuning_flops (all
+    trials on all tuning seeds), paid_flops (one run that pays them all), and as texts `ahead` and `ahead_paid`: the
+    conditions whose mean accuracy is higher for no more FLOPs, without and with tuning.
+    """
+    rows = stored.frame(_PAID)
+    if not rows["trials"].any():
+        return pd.DataFrame()
+    order = {condition: place for place, condition in enumerate(stored.config["conditions"])}
+    rows = rows.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    rows["paid_flops"] = rows["run_flops"] + rows["tuning_flops"]
+    for column, cost in (("ahead", "run_flops"), ("ahead_paid", "paid_flops")):
+        rows[column] = [", ".join(_better(rows, own["accuracy"], own[cost], cost)) for own in rows.to_dict("records")]
+    return rows
+
+
+def _better(rows: pd.DataFrame, accuracy: float, flops: float, cost: str) -> list[str]:
+    return list(rows.loc[(rows["accuracy"] > accuracy) & (rows[cost] <= flops), "condition"])
+
+
+def paid_table(suite: str, data: pd.DataFrame) -> Table:
+    """The costs as a table."""
+    columns = [
+        Column("condition", lambda r: r["condition"], left=True),
+        Column("in distribution %", lambda r: percent(r["accuracy"])),
+        Column("FLOPs of a run", number("run_flops", "{:.3g}")),
+        Column("trials", number("trials", "{:.0f}")),
+        Column("FLOPs of tuning", number("tuning_flops", "{:.3g}")),
+        Column("one run with tuning", number("paid_flops", "{:.3g}")),
+        Column("ahead for no more FLOPs", lambda r: r["ahead"], left=True),
+        Column("the same, tuning paid", lambda r: r["ahead_paid"], left=True),
+    ]
+    return Table("tuning_paid", f"{suite}: accuracy and FLOPs, without and with those of tuning", data, columns)
