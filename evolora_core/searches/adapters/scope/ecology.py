@@ -48,7 +48,7 @@ def niche_plot(rows: Rows) -> Plot:
         .mark_bar()
         .encode(
             x=alt.X("generation:O", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-            y=alt.Y("organelles:Q", title="living organelles"),
+            y=alt.Y("organelles:Q", title="living organelles", axis=alt.Axis(tickMinStep=1, format="d")),
             color=categories("niche", sorted({str(row["niche"]) for row in rows})),
             tooltip=["niche:N", "generation:Q", "organelles:Q"],
         )
