@@ -13,7 +13,6 @@ from pydantic import Field
 from evolora_core.engine.home import home_path
 from evolora_core.errors import StageError
 from evolora_core.foreign.text import one_line
-from evolora_core.report.benchmarks import history_page
 
 BENCHES = (
     "engine", "merge", "placebo", "attention", "attention-placebo", "ecology", "orchestration", "faults",
@@ -34,6 +33,8 @@ def benchmark(
         benches: What to measure, one after the other: a benchmark and its options, as after `evolora bench`.
         last: Measurements of each ratio that the page shows.
     """
+    from evolora_core.report.benchmarks import history_page  # DuckDB complains at exit if imported with the flows
+
     states = [measure.with_options(name=f"bench {words}")(words, return_state=True) for words in benches]
     page = history_page(home_path(), last)
     create_markdown_artifact(page, key="benchmark-history", description="Ratios of benchmarks over time")
