@@ -52,11 +52,17 @@ def embedded_prefect(home: Path) -> Iterator[None]:
 @contextmanager
 def shared_prefect(home: Path) -> Iterator[str]:
     """The address of a whole server, with UI and schedules: the one that is known, or one of our own, whose address
-    other shells find in EVOLORA_HOME. Raises StageError if it does not start.
+    other shells find in EVOLORA_HOME. Raises StageError if it does not start, or if the known one ends.
     """
     if url := known_server(home):
         with _connected(url):
-            yield url
+            try:
+                yield url
+            except Exception as error:
+                if _healthy(url):
+                    raise
+                again = f"the server at {url} answers no more; start `evolora serve` again"
+                raise StageError(f"Prefect: {again}") from error
         return
     with _started(home, _free_port(USUAL_PORT), private=False) as url:
         write_json(home / ADDRESS, {"url": url})

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from evolora_core.errors import StageError
 from evolora_core.store import query
-from flows._server import ADDRESS, known_server
+from flows._server import ADDRESS, known_server, shared_prefect
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -143,3 +144,18 @@ def test_sigterm_ends_the_server_too(served: Any, monkeypatch: pytest.MonkeyPatc
     assert known_server(home) is None
     with pytest.raises(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
         pass
+
+
+def test_a_server_that_is_another_s_and_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")  # nobody listens there
+    words = "127.0.0.1:9/api answers no more; start `evolora serve` again"
+    with pytest.raises(StageError, match=words), shared_prefect(tmp_path):
+        raise ExceptionGroup("of Prefect's runner", [RuntimeError("Service exceeded error threshold.")])
+
+
+def test_a_fault_of_another_kind_is_not_blamed_on_the_server(
+    prefect_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
+    with pytest.raises(ZeroDivisionError), shared_prefect(tmp_path):
+        raise ZeroDivisionError
