@@ -38,6 +38,7 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     it does not start.
     """
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL", "CRITICAL")  # of events that find no server
     url = known_server(home)
     with _connected(url) if url else _started(home, _free_port(), private=True):
         try:

@@ -59,13 +59,16 @@ def _bar(label: str) -> Iterator[Progress]:
 
 
 def _artifact(label: str) -> Callable[[float, float], None]:
-    """Keeps a progress artifact in Prefect, if a task runs here. A server that does not answer is no reason to stop."""
+    """Keeps a progress artifact in Prefect, if a task runs here. A server that does not answer is no reason to stop; it
+    is not asked again, as Prefect's client takes more than a minute to give up.
+    """
     last = time.monotonic()
     known: UUID | None = None
+    gone = False
 
     def publish(done: float, total: float) -> None:
-        nonlocal last, known
-        if "prefect" not in sys.modules:  # its import takes seconds; where no flow was started, no task runs
+        nonlocal last, known, gone
+        if gone or "prefect" not in sys.modules:  # its import takes seconds; where no flow was started, no task runs
             return
         from prefect.artifacts import create_progress_artifact, update_progress_artifact
         from prefect.context import TaskRunContext
@@ -82,6 +85,7 @@ def _artifact(label: str) -> Callable[[float, float], None]:
             else:
                 update_progress_artifact(known, percent)
         except Exception as error:
+            gone = True
             log.debug("no progress artifact: %s", error)
 
     return publish

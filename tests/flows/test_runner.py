@@ -189,6 +189,19 @@ def test_progress_is_shown_in_prefect(home: Path, monkeypatch: pytest.MonkeyPatc
     assert shown["progress-count-s77"] == 100.0
 
 
+def test_a_server_that_takes_no_progress_is_asked_once_a_stage(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def unreachable(*_: Any, **__: Any) -> None:
+        asked.append(1)
+        raise ConnectionError("nobody listens")
+
+    monkeypatch.setattr("prefect.artifacts.create_progress_artifact", unreachable)
+    monkeypatch.setattr(_progress, "PUBLISH_SECONDS", 0)
+    outcome, _ = run([step("a", 78)])
+    assert "a" in outcome.results and asked == [1]
+
+
 def test_only_faults_are_tried_again(home: Path, tmp_path: Path) -> None:
     plan = [step("fault", 1, act="fault once", log=str(tmp_path / "fault"))]
     plan += [step("fail", 2, act="fail", log=str(tmp_path / "fail"))]
