@@ -46,6 +46,9 @@ def embedded_prefect(home: Path) -> Iterator[None]:
         except Exception as error:
             if type(error).__module__.partition(".")[0] not in ("prefect", "httpx"):
                 raise
+            if url and not _healthy(url):
+                kept = "what is made is kept, so run the same again"
+                raise StageError(f"Prefect: the server at {url} answers no more; {kept}") from error
             reason = str(error).split("\n")[0]
             raise StageError(f"Prefect: {reason}; {home / 'prefect' / 'server.log'} may say why") from error
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from evolora_core.errors import StageError
 from evolora_core.store import query
-from flows._server import ADDRESS, known_server, shared_prefect
+from flows._server import ADDRESS, embedded_prefect, known_server, shared_prefect
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -151,6 +152,9 @@ def test_a_server_that_is_another_s_and_ends_is_named(tmp_path: Path, monkeypatc
     words = "127.0.0.1:9/api answers no more; start `evolora serve` again"
     with pytest.raises(StageError, match=words), shared_prefect(tmp_path):
         raise ExceptionGroup("of Prefect's runner", [RuntimeError("Service exceeded error threshold.")])
+    words = "127.0.0.1:9/api answers no more; what is made is kept"
+    with pytest.raises(StageError, match=words), embedded_prefect(tmp_path):
+        raise httpx.ConnectError("All connection attempts failed")
 
 
 def test_a_fault_of_another_kind_is_not_blamed_on_the_server(
