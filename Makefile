@@ -18,6 +18,12 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 TESTED := .venv/.tested
 
+define create
+test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one or run make PYTHON=/path/to/python3" >&2; exit 1; }; \
+test -x $(BIN)/python || $(PYTHON) -m venv .venv
+endef
+install = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+
 .PHONY: paper-suite regex-evo-vs-sft test test-slow test-hostile test-distributed test-browser check install clean
 .DEFAULT_GOAL := paper-suite
 
@@ -34,13 +40,15 @@ test-slow: $(TESTED)
 test-hostile: $(STAMP)
 	EVOLORA_HOSTILE_EXAMPLES=$(EXAMPLES) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist load tests/hostile
 
+test-distributed: EXTRAS := dev,gguf,dask,ray
 test-distributed: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf,dask,ray]'
+	$(install)
 	$(BIN)/python -m pytest -m distributed
 
+test-browser: EXTRAS := dev,gguf,scope,browser
 test-browser: $(STAMP)
 	@test -x $(BROWSER) || { echo "error: $(BROWSER) is missing; run apt-get install chromium or make test-browser BROWSER=/path/to/chromium" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf,scope,browser]'
+	$(install)
 	EVOLORA_BROWSER=$(BROWSER) $(BIN)/python -m pytest -m browser
 
 check: $(STAMP)
@@ -50,17 +58,19 @@ check: $(STAMP)
 
 install: $(STAMP)
 
-# The stamp is written last, so an interrupted installation is done again.
+# A stamp is written last, so an interrupted installation is done again.
+$(STAMP): EXTRAS := dev,gguf
 $(STAMP): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one or run make PYTHON=/path/to/python3" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gguf]'
+	@$(create)
+	$(install)
 	@touch $@
 
 # Extras that have tests. They are not part of an installation: TRL imports wandb in every process wherever it is.
-$(TESTED): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[tracking,openevolve,scope]'
-	@touch $@
+$(TESTED): EXTRAS := dev,gguf,tracking,openevolve,scope
+$(TESTED): pyproject.toml constraints.txt
+	@$(create)
+	$(install)
+	@touch $(STAMP) $@
 
 clean:
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -97,7 +97,8 @@ def test_whoever_reads_may_go(tmp_path: Path) -> None:
     ("ignored", "sent", "code", "word"),
     [
         (False, signal.SIGINT, 130, "interrupted"),
-        (True, signal.SIGTERM, 143, "terminated"),  # as `evolora run … &` in a script, which passes over Ctrl-C
+        # As `evolora run … &` in a script, which passes over Ctrl-C.
+        pytest.param(True, signal.SIGTERM, 143, "terminated", marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, ignored: bool, sent: Any, code: int, word: str) -> None:

@@ -230,6 +230,7 @@ def test_a_named_stage_is_made_again_from_the_suite_s_id_alone(finished: SimpleN
         paper_suite(finished.suite, only=["sft.s7"])
 
 
+@pytest.mark.slow
 def test_a_plot_s_code_changes_the_pack_alone(finished: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.paper_suite import paper_suite
 
