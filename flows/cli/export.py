@@ -68,6 +68,8 @@ def export(
 
     host = load_host(suite["host"])
     population, organelles = load_trained(host, home / entry.folder)
+    if population is None:
+        raise ConfigError(f"{run}: has no adapters, as it only shows examples; name a run that trains")
     slots = {number: slot for slot, number in organelles.items()}
     if organelle is None:
         organelle = organelles[best_slot(home / entry.folder, list(organelles))]

@@ -30,6 +30,11 @@ def add_candidate(host: Host, folder: Path, slots: Sequence[int], weight: float)
     return load_candidates(host, folder)
 
 
+def has_candidates(folder: Path) -> bool:
+    """Whether `write_candidates` described any adapter."""
+    return bool(_read(folder))
+
+
 def load_candidates(host: Host, folder: Path) -> Population:
     """The population of a folder that `write_candidates` described."""
     rows = _read(folder)

@@ -15,6 +15,7 @@ from evolora_core.engine import rng
 from evolora_core.errors import ConfigError
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
+from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.stopping import stop_at, until
 from evolora_core.lora.population.generate import generate
 from evolora_core.lora.population.slots import HOST
@@ -22,6 +23,7 @@ from evolora_core.searches.adapters.finished import TrainedRun, check_host, data
 from evolora_core.searches.adapters.routing.candidates import learn_router
 from evolora_core.searches.adapters.routing.learned import guess_families
 from evolora_core.searches.adapters.routing.routes import Routes, route
+from evolora_core.searches.adapters.routing.shots import fitting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,14 +101,20 @@ class Evolved:
             if not prompt.strip():
                 raise ConfigError(f"prompt {number}: is empty; give it as text")
         most = max_new_tokens or decoding.max_new_tokens
-        asked = host.encode_prompts(list(prompts))
+        slots, guessed, routing = self._routed(prompts, families)
+        examples = [list[Example]() for _ in prompts]
+        if self.run.shots:
+            items = [Item(prompt, None, "", "", "") for prompt in prompts]
+            own, examples, choosing = self.run.shots.before(host, items, slots.tolist(), guessed)
+            examples = fitting(host, prompts, examples, most)
+            slots, routing = np.array(own), routing + np.array(choosing)
+        asked = host.encode_prompts(list(prompts), examples)
         for number, ids in enumerate(asked, start=1):
             if len(ids) + most > host.max_context:
                 raise ConfigError(
                     f"prompt {number}: its {len(ids)} tokens and an answer of {most} do not fit the host's "
                     f"{host.max_context}; shorten it, or ask for less"
                 )
-        slots, guessed, routing = self._routed(prompts, families)
         stop = stop_at(host, decoding.stop_strings)
         answers = generate(
             host,
@@ -119,7 +127,7 @@ class Evolved:
             batch_rows=decoding.batch_rows,
             stop=_Telling(host, decoding.stop_strings, stop, told) if told else stop,
         )
-        ranks = self.run.population.ranks.numpy(force=True)
+        ranks = np.zeros(1) if self.run.population is None else self.run.population.ranks.numpy(force=True)
         rank = np.where(slots >= 0, ranks[np.maximum(slots, 0)], 0)
         lengths = np.array([len(ids) for ids in asked])
         flops = FlopModel.from_model(host.model).generate_flops(lengths, [own.new_tokens for own in answers], rank)

@@ -23,12 +23,14 @@ from evolora_core.searches.adapters.settings.arms import ArmConfig, changed, lea
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.es import EsConfig
 from evolora_core.searches.adapters.settings.evaluation import EvaluationConfig
+from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 from evolora_core.searches.adapters.settings.grpo import GrpoConfig
 from evolora_core.searches.adapters.settings.sft import SftConfig
 from evolora_core.searches.adapters.settings.tuning import CalibrationConfig, TuningConfig
 from evolora_core.searches.base import Experiment
 
-Section = EcologyConfig | SftConfig | EsConfig | GrpoConfig
+Tuned = EcologyConfig | SftConfig | EsConfig | GrpoConfig
+Section = Tuned | ExamplesConfig
 TUNING = "tuning"  # what trials stand under
 # Rates that a rule does not read: trials that differ in nothing else are one run.
 UNREAD: dict[str, dict[str, Any]] = {
@@ -53,8 +55,8 @@ class SuiteConfig(Experiment):
         ["frozen", "single", "ecology", "sft"],
         min_length=1,
         max_length=200,
-        description="conditions that the suite compares: frozen, single, ecology, sft, es, grpo, and those that "
-        "`arms` defines",
+        description="conditions that the suite compares: frozen, single, ecology, sft, examples, es, grpo, and "
+        "those that `arms` defines",
     )
     budget_of: str = Field(
         "ecology",
@@ -79,6 +81,9 @@ class SuiteConfig(Experiment):
     sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning")
     es: EsConfig = Field(EsConfig(), description="evolution strategies on one adapter")
     grpo: GrpoConfig = Field(GrpoConfig(), description="group relative policy optimisation of one adapter")
+    examples: ExamplesConfig = Field(
+        ExamplesConfig(), json_schema_extra=LATER, description="the bare host with solved examples in its prompt"
+    )
     tuning: TuningConfig = Field(TuningConfig(), description="how the trials of each arm are made")
     calibration: CalibrationConfig = Field(CalibrationConfig(), description="what is measured before an ecology is run")
     evaluation: EvaluationConfig = Field(description="routing, holdout files and declared comparisons")
@@ -118,8 +123,8 @@ class SuiteConfig(Experiment):
         if idle := [name for name in self.arms if name not in self.conditions]:
             raise ValueError(f"arms.{idle[0]}: not among the conditions; add it there or take it out here")
         self._check_budget()
-        for name in self.trained:
-            count = len(self.settings(name).trials)
+        for name in self.tuned:
+            count = len(self.tuned_settings(name).trials)
             if count != self.trials:
                 raise ValueError(
                     f"{name}: {count} trials, but {self.budget_of} has {self.trials}; all arms are tuned alike"
@@ -206,7 +211,7 @@ class SuiteConfig(Experiment):
     def _check_heard(self, name: str) -> None:
         """Refuse settings without effect: what every trial replaces, and the generations of an arm with a budget."""
         own = name in self.arms
-        section = self.settings(name)
+        section = self.tuned_settings(name)
         place = f"arms.{name}.changes" if own else self.kind(name).section
         given = self.arms[name].changes if own else getattr(self, place).model_dump(exclude_defaults=True)
         replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
@@ -269,6 +274,11 @@ class SuiteConfig(Experiment):
         """The conditions for which something is made, in the order of the suite."""
         return [condition for condition in self.conditions if self.kind(condition).section]
 
+    @property
+    def tuned(self) -> list[str]:
+        """The conditions for which trials choose the settings."""
+        return [condition for condition in self.trained if self.kind(condition).tuned]
+
     def budget(self, condition: str) -> float:
         """FLOPs that a condition may spend, relative to those of `budget_of`."""
         return self.arms[condition].budget if condition in self.arms else 1.0
@@ -280,7 +290,14 @@ class SuiteConfig(Experiment):
             section = changed(section, self.arms[condition].changes, f"arms.{condition}.changes")
         if trial is None:
             return section
+        assert not isinstance(section, ExamplesConfig)
         return changed(section, section.trials[trial], f"{condition}: trials.{trial}")
+
+    def tuned_settings(self, condition: str) -> Tuned:
+        """The section of a condition that has trials, with its changes."""
+        settings = self.settings(condition)
+        assert not isinstance(settings, ExamplesConfig)
+        return settings
 
     @property
     def lead(self) -> EcologyConfig:

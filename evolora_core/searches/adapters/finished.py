@@ -17,21 +17,30 @@ if TYPE_CHECKING:
     from evolora_core.lora.population.stack import Population
     from evolora_core.searches.adapters.routing.learned import Classifier
     from evolora_core.searches.adapters.routing.routes import Routes
+    from evolora_core.searches.adapters.routing.shots import Shots
 
 
 @dataclass(frozen=True)
 class TrainedRun:
     """The population of a run: the slot of each organelle, and either its routes (for `learned` with their classifier)
-    or the items to choose them on, among `shortlist` (slots; all if empty).
+    or the items to choose them on, among `shortlist` (slots; all if empty). A run that shows `shots` has no population.
     """
 
     name: str
-    population: "Population"
+    population: "Population | None"
     organelles: Mapping[int, int]  # organelle id -> slot
     routes: "Routes | None" = None
     selection_items: Sequence["Item"] = ()
     classifier: "Classifier | None" = None
     shortlist: Sequence[int] = ()
+    shots: "Shots | None" = None
+
+    @property
+    def adapters(self) -> "Population":
+        """Its population. ConfigError where it has none."""
+        if self.population is None:
+            raise ConfigError(f"{self.name}: has no adapters, as it only shows examples; name a run that trains")
+        return self.population
 
 
 def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
@@ -53,16 +62,24 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> TrainedR
     from evolora_core.lora.population.trained import load_trained
     from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
     from evolora_core.searches.adapters.routing.routes import read_routes
+    from evolora_core.searches.adapters.routing.shots import read_shots
 
     folder = home / entry.folder
     population, organelles = load_trained(host, folder)
+    shots = read_shots(folder)
     slots = {organelle: slot for slot, organelle in organelles.items()}
     own = folder / f"routes-{routing}.json"
     if own.exists():
         classifier = read_classifier(folder / FILE) if routing == "learned" else None
-        return TrainedRun(entry.run_id, population, slots, read_routes(own), classifier=classifier)
+        return TrainedRun(entry.run_id, population, slots, read_routes(own), classifier=classifier, shots=shots)
+    if population is None:
+        known = ", ".join(sorted(path.stem.removeprefix("routes-") for path in folder.glob("routes-*.json")))
+        raise ConfigError(f"routing {routing}: {entry.run_id} chose no examples for it; choose from {known}")
     chosen = [read_routes(path).accuracy for path in sorted(folder.glob("routes-*.json"))]
-    asked = {int(slot) for accuracy in chosen for given in accuracy.values() for slot in given} - {HOST}
+    asked = {int(slot) for accuracy in chosen for given in accuracy.values() for slot in given} - {
+        HOST,
+        *(shots.ways if shots else ()),
+    }
     return TrainedRun(
         entry.run_id,
         population,

@@ -60,7 +60,7 @@ def tuning(suite: Suite[SuiteConfig], arms: Sequence[str]) -> tuple[list[Step], 
     prices = {(arm, seed): step_price(suite, arm, seed, own) for seed, own in data.items() for arm in arms}
     lead = suite.config.budget_of
     tried: dict[tuple[str, int], list[Step]] = {}
-    for arm in arms:
+    for arm in (own for own in arms if own in suite.config.tuned):
         for seed in data:
             by = TRAINED[suite.config.kind(arm).name]
             needs: Needs = {"datasets": data[seed], "prices": prices[arm, seed]}

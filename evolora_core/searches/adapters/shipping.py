@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evolora_core.errors import ConfigError
 from evolora_core.lora.population.peft_io import export_peft
 from evolora_core.searches.adapters.evolved import BARE, LEARNED, Evolved
 from evolora_core.searches.adapters.routing.learned import write_classifier
@@ -27,10 +28,15 @@ def ship_all(evolved: Evolved, out: Path) -> int:
                  `learned` tells the family of a prompt by router.safetensors: the whitened mean of its tokens'
                  embeddings is nearest to that of a family, or farther than `limit` from all
     """
+    population, shots = evolved.run.adapters, evolved.run.shots
+    if shots and evolved.routes is not None and set(evolved.routes.table.values()) & set(shots.ways):
+        raise ConfigError(
+            f"{evolved.name}: shows examples before a prompt, which a folder of adapters cannot; name one organelle"
+        )
     out.mkdir(parents=True, exist_ok=True)
     written = []
     for number in evolved.organelles:
-        adapter = evolved.run.population.get(evolved.run.organelles[number])
+        adapter = population.get(evolved.run.organelles[number])
         if adapter.rank and adapter.A:
             export_peft(adapter, evolved.host, out / f"organelle-{number}")
             written.append(number)
@@ -80,7 +86,7 @@ def _loading(evolved: Evolved, written: list[int]) -> str:
     """How others load the adapters. HOST is left to the reader: a card may be read on another machine."""
     if not written:
         return ""
-    ranks = [evolved.run.population.get(evolved.run.organelles[number]).rank for number in written]
+    ranks = [evolved.run.adapters.get(evolved.run.organelles[number]).rank for number in written]
     most = next((rank for rank in VLLM_RANKS if rank >= max(ranks)), max(ranks))
     modules = " ".join(f"organelle-{number}=organelle-{number}" for number in written)
     return (

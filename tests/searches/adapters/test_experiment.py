@@ -65,7 +65,7 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         ("seeds: [0, 1]", "seeds: [0, 0]", r"suite.yaml:[2-9]\d*: seeds: 0 stands twice; keep one"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
-        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, es, grpo; define it in `arms`"),
+        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, examples, es, grpo; define it in `arms`"),
         (
             "sft]",
             "sft, quick]\narms:\n  quick: {like: sft, changes: {rnak: 4}}",
@@ -182,7 +182,7 @@ def test_the_quickstart_has_the_rates_that_the_tuning_of_another_suite_chose() -
     rows = [row for row in table if row["chosen"] == "True"]
     for arm in ("ecology", "single", "sft"):
         (best,) = [json.loads(row["changes"]) for row in rows if row["condition"] == arm]
-        numbers = [trial for trial in range(tuned.trials) if tuned.settings(arm).trials[trial] == best]
+        numbers = [trial for trial in range(tuned.trials) if tuned.tuned_settings(arm).trials[trial] == best]
         there = tuned.settings(arm, numbers[0])
         assert suite.settings(arm) == there.model_copy(update={"trials": []})
 

@@ -15,11 +15,13 @@ from evolora_core.engine.stage import JUDGED, Step, Suite
 from evolora_core.engine.tables import write_table
 from evolora_core.language.flops import FlopModel
 from evolora_core.searches.adapters.arms.evolved import Evolution
+from evolora_core.searches.adapters.arms.examples import Showing
 from evolora_core.searches.adapters.arms.sft import SftTrained, SftTraining
 from evolora_core.searches.adapters.arms.short_runs import Bench, ShortRun, generations, set_up, sizes, train_shortly
 from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
 from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 from evolora_core.searches.adapters.trials import Spent, trial_budget
 from evolora_core.searches.estimating import Expected
 
@@ -210,6 +212,8 @@ class Foretold:
     def dearness(self, condition: str) -> float:
         """What an answer of a condition's adapter costs, the bare host's being 1."""
         settings = self.config.settings(condition)
+        if isinstance(settings, ExamplesConfig):  # an example is about as long as an item
+            return 1.0 + max(settings.shown)
         rank = max(settings.ranks) if isinstance(settings, EcologyConfig) else settings.rank
         return FlopModel.from_model(self.bench.host.model).dearness(rank)
 
@@ -217,6 +221,8 @@ class Foretold:
 def _most(run: ShortRun) -> float:
     """FLOPs of all the passes that a training may make over its items."""
     training, facts = run.training, run.facts
+    if isinstance(training, Showing):
+        return 0.0
     if not isinstance(training, SftTraining) or training.sft.epochs is None or not isinstance(facts, SftTrained):
         return float("inf")
     rows = facts.steps * training.sft.batch_rows

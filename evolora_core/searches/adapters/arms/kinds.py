@@ -16,6 +16,7 @@ class Kind:
     peopled           whether it needs a founder for each family
     follows_arrivals  whether it can be trained where families come one after another
     sees_gold         whether it learns from right answers that items come with
+    tuned             whether trials choose its settings; else the selection split alone does, within each run
     verifier_may_err  whether what it hears is the verifier that errs, or no verifier at all
     mapped_against    kinds with which the map compares it
     """
@@ -27,6 +28,7 @@ class Kind:
     peopled: bool = False
     follows_arrivals: bool = False
     sees_gold: bool = False
+    tuned: bool = True
     verifier_may_err: bool = True
     mapped_against: tuple[str, ...] = ()
 
@@ -46,6 +48,7 @@ KINDS: dict[str, Kind] = {
             mapped_against=("sft", "single"),
         ),
         Kind("sft", "sft", ("#D55E00", "D"), follows_arrivals=True, sees_gold=True),
+        Kind("examples", "examples", ("#009E73", "v"), sees_gold=True, tuned=False),
         Kind("es", "es", verifier_may_err=False),
         Kind("grpo", "grpo", verifier_may_err=False),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.engine.stage import Made, Stage, Work
-from evolora_core.searches.adapters.arms import es, evolved, grpo, sft
+from evolora_core.searches.adapters.arms import es, evolved, examples, grpo, sft
 from evolora_core.searches.adapters.arms.base import Training
 from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
 from evolora_core.searches.adapters.experiment import SuiteConfig
@@ -47,6 +47,7 @@ TRAINED: dict[str, Trained] = {
         Trained("grpo", grpo.TRAIN, KINDS["grpo"], grpo.__name__, grpo.asked, grpo.train),
         Trained("es", es.TRAIN, KINDS["es"], es.__name__, es.asked, es.train),
         Trained("sft", sft.TRAIN, KINDS["sft"], sft.__name__, sft.asked, sft.train),
+        Trained("examples", examples.TRAIN, KINDS["examples"], examples.__name__, examples.asked, examples.train),
     )
 }
 ARMS: dict[str, Arm] = {name: TRAINED.get(name, Arm(name, None)) for name in KINDS}

@@ -5,6 +5,7 @@ routes, and an ecology has fewer generations of fewer episodes.
 """
 
 import shutil
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -184,6 +185,8 @@ def train_shortly(bench: Bench, condition: str, budget: int | None = None) -> Sh
     config = bench.suite.config
     by = TRAINED[config.kind(condition).name]
     training = shortened(by.asked(config, condition, 0 if config.trials else None), bench)
+    if not by.kind.tuned:  # it ends of itself, and trains nothing
+        return _run(bench, condition, training.model_copy(update={"budget_flops": sys.maxsize}))
     if budget is None:
         return _run(bench, condition, training.model_copy(update={"generations": generations(training)}))
     try:

@@ -59,7 +59,8 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
     if regime.needs_budget and horizon.budget_flops is None:
         raise ValueError(f"evolve: {regime.word} needs the FLOPs that it may spend")
     task.prices.plan(task.host)
-    reserve = task.prices.routing_reserve(task.flops, len(task.selection), regime.candidate_ranks(config))
+    ranks, shown = regime.candidate_ranks(config), config.memory.answering
+    reserve = task.prices.routing_reserve(task.flops, len(task.selection), ranks, shown)
     horizon = horizon.without(reserve)
     state = found(task, config, regime)
     if committed := commits.latest(folder / "checkpoints"):

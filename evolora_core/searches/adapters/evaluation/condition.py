@@ -23,6 +23,7 @@ from evolora_core.searches.adapters.evaluation.variants import ask_variants
 from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
 from evolora_core.searches.adapters.routing.reselected import RESELECTED, reselect
 from evolora_core.searches.adapters.routing.routes import Routes, read_routes
+from evolora_core.searches.adapters.routing.shots import Shots, read_shots
 
 
 class Strengths(Protocol):
@@ -57,13 +58,16 @@ def evaluate_condition(
     progress: Progress,
     answered: Path,
 ) -> Found:
-    """Let the adapters in `trained` (None: the bare host) answer all `splits` under each router; the arm of the first
+    """Let what is in `trained` (None: the bare host) answer all `splits` under each router; the arm of the first
     is named like the condition. `variants`: under that router, the items in distribution are asked in other forms too.
     `foreign` is the file with the items on which the router `reselected` chooses; answers are kept in `answered`.
     """
     population, organelles = load_trained(host, trained) if trained else (None, {})
+    shots = read_shots(trained) if trained else None
     meter, rows, done = Meter(), [], 0
-    routes = {name: _routes(name, host, population, trained, foreign, meter, decoding) for name in routings if trained}
+    routes = {
+        name: _routes(name, host, population, shots, trained, foreign, meter, decoding) for name in routings if trained
+    }
     classifier = read_classifier(trained / FILE) if trained and "learned" in routes else None
     scaled = 2 * frontier.items * len(frontier.strengths) if frontier else 0  # answers, about
     varied = (len(FORMS) - 1) * len(splits[SPLIT]) if variants else 0  # at most
@@ -79,6 +83,7 @@ def evaluate_condition(
             routes,
             classifier,
             meter,
+            shots=shots,
             decoding=decoding,
             progress=part_of(progress, done, len(items), total),
             folder=answered / split,
@@ -114,6 +119,7 @@ def evaluate_condition(
             classifier,
             meter,
             organelles=organelles,
+            shots=shots,
             decoding=decoding,
             progress=part_of(progress, done, varied, total),
             folder=answered / "variants",
@@ -125,6 +131,7 @@ def _routes(
     router: str,
     host: Host,
     population: Population | None,
+    shots: Shots | None,
     trained: Path,
     foreign: Path,
     meter: Meter,
@@ -135,4 +142,5 @@ def _routes(
     routes = read_routes(trained / f"routes-{chosen_by}.json")
     if router != RESELECTED:
         return routes
-    return reselect(host, population, routes, read_items(foreign), meter, decoding=decoding)
+    ways = shots.ways if shots else ()
+    return reselect(host, population, routes, read_items(foreign), meter, ways=ways, decoding=decoding)

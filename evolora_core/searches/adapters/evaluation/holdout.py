@@ -12,7 +12,6 @@ from evolora_core.engine.progress import Progress, part_of
 from evolora_core.errors import ConfigError
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
-from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.slots import HOST
@@ -20,7 +19,8 @@ from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.finished import TrainedRun
 from evolora_core.searches.adapters.routing.candidates import answer_as_each, learn_router, no_ops
 from evolora_core.searches.adapters.routing.learned import guess_families
-from evolora_core.searches.adapters.routing.routes import choose_routes, route
+from evolora_core.searches.adapters.routing.routes import choose_routes, families_told, route
+from evolora_core.searches.adapters.routing.shots import answer_shown
 from evolora_core.statistics.inference import wilson
 
 BASE = "base"
@@ -44,18 +44,27 @@ def evaluate_holdout(
     shape, ConfigError for an organelle that does not live or a routing without anything to choose on.
     """
     arms: list[tuple[str, Population | None, np.ndarray]] = [(BASE, None, np.full(len(items), HOST))]
+    told: list[str] | None = None  # families, for ways of showing examples
     for name, folder in zip(arm_names(adapters), adapters, strict=True):
         adapter = import_peft(Path(folder), host)
         alone = Population.empty(host, 1, adapter.rank, scale=adapter.scale)
         alone.put(0, adapter)
         arms.append((name, alone, np.zeros(len(items), dtype=np.int64)))
     if evolved is not None:
-        label, slots = _evolved_slots(host, items, evolved, routing, organelle, decoding)
+        label, slots, told = _evolved_slots(host, items, evolved, routing, organelle, decoding)
         arms.append((f"{evolved.name} ({label})", evolved.population, slots))
     rows = []
     for number, (arm, population, slots) in enumerate(arms):
-        outcomes = answer_items(
-            host, population, items, slots, decoding=decoding, progress=_part(progress, number, len(arms), len(items))
+        shots = evolved.shots if evolved is not None and number == len(arms) - 1 else None
+        outcomes = answer_shown(
+            host,
+            population,
+            items,
+            slots.tolist(),
+            shots,
+            told,
+            decoding=decoding,
+            progress=_part(progress, number, len(arms), len(items)),
         )
         rows.append(accuracy_row(arm, outcomes))
     return rows
@@ -85,22 +94,22 @@ def arm_names(folders: Sequence[Path]) -> list[str]:
 
 def _evolved_slots(
     host: Host, items: Sequence[Item], evolved: TrainedRun, routing: str, organelle: int | None, decoding: Decoding
-) -> tuple[str, np.ndarray]:
-    """(label, slots `[len(items)]`) with which an evolved run answers."""
+) -> tuple[str, np.ndarray, list[str] | None]:
+    """(label, slots `[len(items)]`, families that those are told) with which an evolved run answers."""
     if organelle is not None:
         if organelle not in evolved.organelles:
             living = ", ".join(str(number) for number in sorted(evolved.organelles))
             raise ConfigError(f"--organelle {organelle}: not alive at the end of {evolved.name}; choose from {living}")
-        return f"organelle {organelle}", np.full(len(items), evolved.organelles[organelle])
+        return f"organelle {organelle}", np.full(len(items), evolved.organelles[organelle]), None
     routes = evolved.routes
     if routes is None or routes.routing != routing:
         if not evolved.selection_items:
             raise ConfigError(f"--routing {routing}: {evolved.name} has no selection items for it; give --organelle")
         slots = sorted(evolved.shortlist or evolved.organelles.values())
-        answered = answer_as_each(host, evolved.population, evolved.selection_items, slots, decoding=decoding)
-        routes = choose_routes(answered, routing, no_op=no_ops(evolved.population))
+        answered = answer_as_each(host, evolved.adapters, evolved.selection_items, slots, decoding=decoding)
+        routes = choose_routes(answered, routing, no_op=no_ops(evolved.adapters))
     guessed = None
     if routing == "learned":
         classifier = evolved.classifier or learn_router(host, evolved.selection_items)
         guessed, _ = guess_families(host, classifier, items)
-    return routing, route(items, routes, guessed)
+    return routing, route(items, routes, guessed), families_told(items, routes, guessed)

@@ -8,15 +8,17 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
-from evolora_core.lora.answering.grading import answer_items, charge
+from evolora_core.lora.answering.grading import charge
 from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.population.stack import Population
-from evolora_core.searches.adapters.routing.routes import ROUTINGS, Routes
+from evolora_core.searches.adapters.routing.routes import ROUTINGS, Routes, families_told
+from evolora_core.searches.adapters.routing.shots import Shots, answer_shown
 
 
 def judge_trial(
     host: Host,
     population: Population,
+    shots: Shots | None,
     items: Sequence[Item],
     routes: Routes,
     meter: Meter,
@@ -27,8 +29,18 @@ def judge_trial(
 ) -> float:
     """Accuracy on a tuning seed's holdout; the answers are charged to `meter` as tuning, and kept in `folder`."""
     started = time.perf_counter()
-    outcomes = answer_items(
-        host, population, items, leaders(items, routes), decoding=decoding, progress=progress, folder=folder
+    # The bucket is the item's own, so that families are told as if they were guessed rightly.
+    told = families_told(items, routes, [item.family for item in items] if routes.routing == "learned" else None)
+    outcomes = answer_shown(
+        host,
+        population,
+        items,
+        leaders(items, routes),
+        shots,
+        told,
+        decoding=decoding,
+        progress=progress,
+        folder=folder,
     )
     charge(meter, "tuning", outcomes, time.perf_counter() - started)
     return sum(outcome.grade.correct for outcome in outcomes) / len(outcomes)

@@ -12,12 +12,14 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
-from evolora_core.lora.answering.grading import TOO_LONG, answer_items, charge
+from evolora_core.lora.answering.grading import TOO_LONG, charge
 from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, fits
 from evolora_core.searches.adapters.routing.learned import Classifier, guess_families
-from evolora_core.searches.adapters.routing.routes import Routes, route
+from evolora_core.searches.adapters.routing.routes import Routes, families_told, route
+from evolora_core.searches.adapters.routing.shots import Shots, answer_shown
 
 UNFIT = "words after the prompt would be part of the question"
 
@@ -31,6 +33,7 @@ def ask_variants(
     meter: Meter,
     *,
     organelles: Mapping[int, int] | None = None,
+    shots: Shots | None = None,
     decoding: Decoding,
     progress: Progress | None = None,
     folder: Path | None = None,
@@ -38,7 +41,7 @@ def ask_variants(
     """Rows {form, task_id, organelle, answer, correct, reason} of the table `variants`: every item in every form.
 
     `plain` are the outcomes of the items in their own form under the router of `routes` (None: the bare host), which
-    routes each form anew if it goes by the prompt (`learned`, by its `classifier`). An item is not asked in a form that
+    routes each form anew: `learned` goes by its prompt, with its `classifier`. An item is not asked in a form that
     would change its right answer, nor where the prompt and the token cap do not fit the host's context: `correct` is
     then None, and `reason` says why. All else is charged to `meter` as evaluation. `organelles` are their ids by slot,
     where those are known; `progress` and `folder` as for `answer_items`.
@@ -46,15 +49,27 @@ def ask_variants(
     asked = [(form, outcome) for form in FORMS if form != PLAIN for outcome in plain if fits(form, outcome.item)]
     items = [outcome.item for _, outcome in asked]
     prompts = [FORMS[form](outcome.item.prompt) for form, outcome in asked]
-    slots = np.array([outcome.slot for _, outcome in asked], dtype=np.int64)
-    if routes is not None and routes.routing == "learned" and asked:
-        if classifier is None:
-            raise ValueError("the router `learned` needs its classifier")
-        said = [replace(item, prompt=prompt) for item, prompt in zip(items, prompts, strict=True)]
-        slots = route(items, routes, guess_families(host, classifier, said, meter)[0])
+    slots, told = np.full(len(items), HOST), None
+    if routes is not None and asked:
+        guessed = None
+        if routes.routing == "learned":
+            if classifier is None:
+                raise ValueError("the router `learned` needs its classifier")
+            said = [replace(item, prompt=prompt) for item, prompt in zip(items, prompts, strict=True)]
+            guessed = guess_families(host, classifier, said, meter)[0]
+        slots, told = route(items, routes, guessed), families_told(items, routes, guessed)
     started = time.perf_counter()
-    outcomes = answer_items(
-        host, population, items, slots, decoding=decoding, prompts=prompts, progress=progress, folder=folder
+    outcomes = answer_shown(
+        host,
+        population,
+        items,
+        slots.tolist(),
+        shots,
+        told,
+        decoding=decoding,
+        prompts=prompts,
+        progress=progress,
+        folder=folder,
     )
     charge(meter, "evaluation", outcomes, time.perf_counter() - started)
     given = {(form, outcome.item.task_id): answer for (form, outcome), answer in zip(asked, outcomes, strict=True)}

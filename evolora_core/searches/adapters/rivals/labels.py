@@ -2,13 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from evolora_core.engine import rng
 from evolora_core.language.families.base import Item
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
-def labelled(items: Sequence[Item], config: SftSettings, seed: int) -> list[Item]:
+class Labels(Protocol):
+    """How many gold answers of each family are seen (None: all), and which share of them is another item's."""
+
+    @property
+    def labels(self) -> int | None: ...
+    @property
+    def label_error(self) -> float: ...
+
+
+def labelled(items: Sequence[Item], config: Labels, seed: int) -> list[Item]:
     """The items with gold answers: `config.labels` of each family, drawn over its depths in turn, all without; a share
     `config.label_error` of them has the answer of another item of the same family and depth, and a different one.
     """

@@ -16,6 +16,7 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.routing.learned import FILE, Classifier, fit, prompt_features, write_classifier
 from evolora_core.searches.adapters.routing.routes import ROUTINGS, Routes, choose_routes, write_routes
+from evolora_core.searches.adapters.routing.shots import Shots, answer_shown
 
 NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
 PROOF = 2.0  # standard errors by which a specialist must lead to be added up: one that learned nothing spoils the sum
@@ -45,7 +46,7 @@ def no_ops(population: Population) -> set[int]:
 
 def choose_among(
     host: Host,
-    population: Population,
+    population: Population | None,
     selection: Sequence[Item],
     listed: Mapping[str, Sequence[int]],
     routings: Sequence[str],
@@ -54,37 +55,48 @@ def choose_among(
     *,
     decoding: Decoding,
     add_up: Callable[[list[int]], Population] | None = None,
+    shots: Shots | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Write `routes-ROUTING.json` for each router into `folder`, and what the router `learned` has learned; charge
     `meter`.
 
-    `listed` names the slots worth asking: under a family, those that answer its items; under "", those that answer all.
+    `listed` names the slots worth asking, or ways of `shots`: under a family, those that answer its items; under "",
+    those that answer all. A way is asked anew for the router `single`, which cannot tell it the family.
     If "" has no slots, the candidate for all items is the sum of the specialists that are proven in their families:
     `add_up` of their slots gives a population whose last slot that is. Without `add_up`, or if fewer than two are
     proven, it is the one that leads most.
     """
     # One question for each (slot, item): the host and the generalists answer everything, specialists their family.
     answers: dict[tuple[int, int], Outcome] = {}
+    untold: dict[tuple[int, int], Outcome] = {}  # of ways that are not told the family
 
-    def ask(slots_of: Callable[[Item], Sequence[int]]) -> None:
+    def ask(
+        slots_of: Callable[[Item], Sequence[int]], into: dict[tuple[int, int], Outcome], tells: bool = True
+    ) -> None:
         started = time.perf_counter()
         asked = [(slot, n) for n, item in enumerate(selection) for slot in dict.fromkeys(slots_of(item))]
-        asked = [question for question in asked if question not in answers]
+        asked = [question for question in asked if question not in into]
         questions, slots = [selection[n] for _, n in asked], [slot for slot, _ in asked]
-        outcomes = answer_items(host, population, questions, slots, decoding=decoding)
-        answers.update(zip(asked, outcomes, strict=True))
+        told = [item.family for item in questions] if tells else None
+        outcomes = answer_shown(host, population, questions, slots, shots, told, decoding=decoding, progress=progress)
+        into.update(zip(asked, outcomes, strict=True))
         charge(meter, "routing", outcomes, time.perf_counter() - started)
 
     everywhere = list(listed.get("", []))
-    ask(lambda item: [HOST, *everywhere, *listed.get(item.family, [])])
+    ask(lambda item: [HOST, *everywhere, *listed.get(item.family, [])], answers)
     if not everywhere:
-        everywhere = _ahead(selection, listed, answers, 1.0)[:1]
-        proven = _ahead(selection, listed, answers, PROOF)
+        ways = shots.ways if shots else {}
+        alone = {name: [slot for slot in slots if slot not in ways] for name, slots in listed.items()}
+        everywhere = _ahead(selection, alone, answers, 1.0)[:1]
+        proven = _ahead(selection, alone, answers, PROOF)
         if len(proven) > 1 and add_up is not None:
             population = add_up(proven)
             everywhere = [population.capacity - 1]
-        ask(lambda item: everywhere)
-    still = no_ops(population)
+        ask(lambda item: everywhere, answers)
+    if shots and "single" in routings:
+        ask(lambda item: [slot for slot in everywhere if slot in shots.ways], untold, tells=False)
+    still = no_ops(population) if population else set()
     for routing in routings:
         buckets: dict[str, list[int]] = {}
         for number, item in enumerate(selection):
@@ -93,7 +105,8 @@ def choose_among(
         for _, numbers in sorted(buckets.items()):
             own = [] if routing == "single" else listed.get(selection[numbers[0]].family, [])
             slots = dict.fromkeys([HOST, *own, *everywhere])
-            by_slot = {slot: [answers[slot, n] for n in numbers] for slot in slots}
+            given = answers | untold if routing == "single" else answers
+            by_slot = {slot: [given[slot, n] for n in numbers] for slot in slots}
             chosen.append(choose_routes(by_slot, routing, no_op=still))
         write_routes(folder / f"routes-{routing}.json", joined(chosen))
     if "learned" in routings:

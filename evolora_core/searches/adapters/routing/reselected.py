@@ -5,7 +5,7 @@ own families; what choosing costs is part of the evaluation and of no arm's budg
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from evolora_core.engine.meter import Meter
@@ -28,14 +28,16 @@ def reselect(
     items: Sequence[Item],
     meter: Meter,
     *,
+    ways: Collection[int] = (),
     decoding: Decoding,
 ) -> Routes:
     """Routes of `family` and, for the families of the `items`, the best of all its candidates, by the same rule.
+    `ways` of showing examples are none: no example is of a foreign family.
 
     The answers are charged to `meter` as evaluation.
     """
     started = time.perf_counter()
-    slots = sorted({int(slot) for given in routes.accuracy.values() for slot in given} - {HOST})
+    slots = sorted({int(slot) for given in routes.accuracy.values() for slot in given} - {HOST, *ways})
     outcomes = answer_as_each(host, population, items, slots, decoding=decoding)
     charge(meter, "evaluation", [o for own in outcomes.values() for o in own], time.perf_counter() - started)
     found = choose_routes(outcomes, "family")

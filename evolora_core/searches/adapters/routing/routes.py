@@ -123,6 +123,13 @@ def route(items: Sequence[Item], routes: Routes, guessed: Sequence[str] | None =
     return np.array([routes.table.get(one, routes.fallback) for one in buckets], dtype=np.int64)
 
 
+def families_told(items: Sequence[Item], routes: Routes, guessed: Sequence[str] | None = None) -> list[str]:
+    """The family that a router tells who answers each item: what it guessed for `learned`, none for `single`."""
+    if guessed is not None:
+        return list(guessed)
+    return ["" if routes.routing == "single" else item.family for item in items]
+
+
 def write_routes(path: Path, routes: Routes) -> None:
     """Write routes as JSON."""
     Path(path).write_text(json.dumps(asdict(routes), indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -11,6 +11,7 @@ from evolora_core.searches.adapters.settings.contest import ContestConfig
 from evolora_core.searches.adapters.settings.memory import MemoryConfig
 from evolora_core.searches.adapters.settings.prior import PriorConfig
 
+REMEMBERING = ("search", "reinforce", "gold")  # rules by which organelles remember verified answers
 ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
 
 
@@ -342,12 +343,17 @@ class EcologySettings(Strict):
             raise ValueError(
                 f"memory.shown: the rule {self.plasticity.rule} practises without examples; take it out, or use search"
             )
-        if "fisher" in self.assimilation.methods and self.plasticity.rule in ("none", "grpo", "hebbian", "es"):
+        forgetful = self.plasticity.rule not in REMEMBERING
+        if self.memory.answering and forgetful:
+            raise ValueError(
+                f"memory.answering: the rule {self.plasticity.rule} remembers no answers to show; take it out"
+            )
+        if "fisher" in self.assimilation.methods and forgetful:
             raise ValueError(
                 f"assimilation.methods: fisher measures on remembered answers, and the rule {self.plasticity.rule} "
                 "remembers none; leave it out"
             )
-        if self.contest.contenders > 1 and self.plasticity.rule not in ("search", "reinforce", "gold"):
+        if self.contest.contenders > 1 and forgetful:
             raise ValueError(
                 f"contest.contenders: contenders rehearse what they remember, and the rule {self.plasticity.rule} "
                 "remembers nothing; have one"

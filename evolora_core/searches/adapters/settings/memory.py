@@ -1,14 +1,14 @@
 """Settings of what organelles are shown of what they remember."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 
 
 class MemoryConfig(Strict):
-    """Solved examples in the prompts of practice: verified answers that an organelle found or bought."""
+    """Solved examples in prompts: verified answers that an organelle found or bought."""
 
     shown: int = Field(
         0,
@@ -22,4 +22,12 @@ class MemoryConfig(Strict):
         "nearest",
         description="which answers to other items of the family: `nearest`: those to the prompts most like the item's, "
         "by the host's embeddings, the most alike last; `drawn`: any",
+    )
+    answering: list[Annotated[int, Field(ge=1, le=64)]] = Field(
+        [],
+        max_length=20,
+        json_schema_extra=LATER,
+        description="numbers of its memories that are tried before an item where routes are chosen, the nearest of the "
+        "family, or of all for the router `single`: beside every candidate, the same one with so many examples. "
+        "[]: none. The sum of learners shows none",
     )

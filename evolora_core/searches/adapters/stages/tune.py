@@ -83,7 +83,7 @@ def request_trial(
         config=Trial(
             arm=arm,
             trial=trial,
-            changes=suite.config.settings(arm).trials[trial],
+            changes=suite.config.tuned_settings(arm).trials[trial],
             module=by.module,
             training=training,
         ),
@@ -121,6 +121,7 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
     from evolora_core.lora.population.trained import load_trained
     from evolora_core.searches.adapters.evaluation.trial import judge_trial
     from evolora_core.searches.adapters.routing.routes import read_routes
+    from evolora_core.searches.adapters.routing.shots import read_shots
 
     folder = work.folder / "run"
     folder.mkdir(exist_ok=True)
@@ -134,9 +135,11 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
         return _tried(work, None, Meter(), Made(0, NoFacts()), 0)
     host, meter = stage_host(work), Meter()
     population, _ = load_trained(host, folder)
+    assert population is not None  # an arm without adapters has no trials
     accuracy = judge_trial(
         host,
         population,
+        read_shots(folder),
         read_items(work.inputs["datasets"] / "holdout_id.jsonl"),
         read_routes(folder / f"routes-{training.config.routings[0]}.json"),
         meter,

@@ -10,7 +10,7 @@ import numpy as np
 from evolora_core.language.hosts.template import Example
 from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
 from evolora_core.searches.adapters.ecology.run import Run
-from evolora_core.searches.adapters.routing.learned import prompt_features
+from evolora_core.searches.adapters.routing.likeness import likeness
 
 
 def examples(run: Run, groups: Sequence[Group]) -> list[list[Example]]:
@@ -52,15 +52,10 @@ def _chosen(run: Run, organelle: Organelle, family: str, asked: np.ndarray) -> l
 
 
 def _likeness(run: Run, organelle: Organelle, asked: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """How alike the prompts of asked and known items are `[asked, known]`: the cosine of their mean embeddings, less
-    the mean of the known; noise, where examples are drawn.
-    """
+    """How alike the prompts of asked and known items are `[asked, known]`; noise, where examples are drawn."""
     if run.config.memory.chosen == "drawn":
         noise: np.ndarray = run.stream(organelle.id, "show").random((len(asked), len(known)))
         return noise
-    here, flops = prompt_features(run.task.host, [run.task.items[item] for item in (*asked, *known)])
-    run.state.meter.add("rollout", int(flops.sum()) + 2 * here.shape[1] * len(asked) * len(known), 0, 0.0)
-    centred = here - here[len(asked) :].mean(axis=0)
-    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
-    likeness: np.ndarray = centred[: len(asked)] @ centred[len(asked) :].T
-    return likeness
+    alike, each, once = likeness(run.task.host, *([run.task.items[item] for item in own] for own in (asked, known)))
+    run.state.meter.add("rollout", int(each.sum()) + once, 0, 0.0)
+    return alike

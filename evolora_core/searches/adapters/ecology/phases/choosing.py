@@ -13,6 +13,7 @@ from evolora_core.searches.adapters.ecology.merit import skill_of
 from evolora_core.searches.adapters.ecology.organelle import incumbents
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.routing.candidates import choose_among, no_ops
+from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, write_shots
 
 
 def shortlist(run: Run) -> dict[str, list[int]]:
@@ -48,18 +49,41 @@ def sum_of(run: Run, slots: Sequence[int]) -> Population:
     return state.population
 
 
+def remembered(run: Run, slots: Sequence[int]) -> Shots | None:
+    """The ways in which these slots show what they remember, the latest first; None where the suite asks for none."""
+    counts = dict.fromkeys(run.config.memory.answering)
+    if not counts:
+        return None
+    task, of_slot = run.task, {organelle.slot: organelle for organelle in run.state.living}
+    solved = {slot: list[Solved]() for slot in slots}
+    for slot, own in solved.items():
+        latest = {memory.item: memory for memory in run.state.buffers[of_slot[slot].id].memories.values()}
+        for memory in reversed(latest.values()):
+            item = task.items[memory.item]
+            own.append(Solved(item.family, item.prompt, task.host.decode(list(memory.tokens)).strip()))
+    first = run.state.population.capacity + 1  # the slots before are taken, the last of them by the sum of learners
+    ways = (Way(slot, count, "nearest") for slot in slots for count in counts)
+    return Shots(dict(enumerate(ways, first)), solved)
+
+
 def choose(run: Run, routings: Sequence[str]) -> Meter:
     """Write `routes-ROUTING.json` for each router into the run's folder; return its meter plus the cost of choosing."""
-    meter = Meter.from_state(run.state.meter.state())
+    meter, listed = Meter.from_state(run.state.meter.state()), shortlist(run)
+    shots = remembered(run, sorted({slot for slots in listed.values() for slot in slots}))
+    if shots:
+        write_shots(run.folder, shots)
+        numbers = {slot: [number for number, way in shots.ways.items() if way.slot == slot] for slot in shots.solved}
+        listed = {name: [*slots, *(n for slot in slots for n in numbers[slot])] for name, slots in listed.items()}
     choose_among(
         run.task.host,
         run.state.population,
         run.task.selection,
-        shortlist(run),
+        listed,
         routings,
         run.folder,
         meter,
         decoding=run.task.decoding,
         add_up=(lambda slots: sum_of(run, slots)) if run.config.assimilation.sum_weight else None,
+        shots=shots,
     )
     return meter

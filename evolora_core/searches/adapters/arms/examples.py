@@ -1,0 +1,68 @@
+"""The arm `examples`: the bare host with solved examples in its prompt. It trains nothing; of its budget it spends what
+choosing the examples takes.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work
+from evolora_core.searches.adapters.arms.base import Training, budget_from, common, if_affordable, training_request
+from evolora_core.searches.adapters.settings.examples import ExamplesConfig
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class Showing(Training):
+    """What showing examples depends on."""
+
+    examples: ExamplesConfig
+
+
+class ShownFacts(BaseModel):
+    """What it had to choose among: gold answers, and ways of showing them."""
+
+    labels: int
+    ways: int
+
+
+def asked(config: "SuiteConfig", arm: str, trial: int | None) -> Showing:
+    """What is asked for of a condition, which has no trials."""
+    return Showing(examples=ExamplesConfig.model_validate(config.settings(arm).model_dump()), **common(config))
+
+
+def request(
+    suite: "Suite[SuiteConfig]",
+    arm: str,
+    seed: int,
+    *,
+    datasets: StageResult,
+    prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
+) -> StageRequest:
+    """Choose the examples of a condition; `budget` is the stage to whose FLOPs its own are relative."""
+    own = asked(suite.config, arm, None).model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
+    return training_request(suite, "examples", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
+
+
+def make(work: Work[Showing]) -> Made[ShownFacts] | Made[NotRun]:
+    """Leaves shots.json, routes and the tables `shots` and `compute`."""
+    return if_affordable(lambda: train(work, work.folder))
+
+
+def train(work: Work[Showing], folder: Path) -> Made[ShownFacts]:
+    """Choose into `folder` which examples stand before the items of each bucket, if any."""
+    from evolora_core.engine.tables import write_table
+    from evolora_core.searches.adapters.arms.terms import terms_of
+    from evolora_core.searches.adapters.rivals.examples import choose_examples
+
+    shown = choose_examples(work.config.examples, terms_of(work), folder)
+    write_table(folder, "shots", shown.rows)
+    write_table(folder, "compute", shown.meter.rows())
+    return Made(shown.meter.total(), ShownFacts(labels=shown.labels, ways=shown.ways))
+
+
+TRAIN = Stage("examples", request, make)

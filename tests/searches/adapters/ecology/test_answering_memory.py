@@ -1,0 +1,76 @@
+"""Memories as examples at the end: who shows what it remembers is a candidate like any other, and is paid for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_ecologies import evolve, founded, rows, start
+
+from evolora_core.engine.meter import Meter
+from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.trained import load_trained
+from evolora_core.searches.adapters.ecology.evolve import advance
+from evolora_core.searches.adapters.ecology.phases.choosing import remembered, shortlist
+from evolora_core.searches.adapters.evaluation.routed import answer_by_router
+from evolora_core.searches.adapters.routing.routes import read_routes
+from evolora_core.searches.adapters.routing.shots import read_shots
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+
+
+def answering(small: Any, *counts: int) -> EcologyConfig:
+    """The little ecology, whose candidates may show what they remember."""
+    return EcologyConfig.model_validate(small.config.model_dump() | {"memory": {"answering": counts}})
+
+
+def test_every_candidate_is_tried_with_its_own_memories(small: Any, tmp_path: Path) -> None:
+    run = start(small, tmp_path, answering(small, 2, 4))
+    advance(run)
+    listed = shortlist(run)
+    slots = sorted({slot for own in listed.values() for slot in own})
+    shots = remembered(run, slots)
+    assert shots is not None and slots
+    assert [(way.slot, way.count) for way in shots.ways.values()] == [(slot, n) for slot in slots for n in (2, 4)]
+    assert min(shots.ways) > run.state.population.capacity  # a slot is left for the sum of learners
+    organelles = {organelle.slot: organelle for organelle in run.state.living}
+    for slot, own in shots.solved.items():
+        memories = run.state.buffers[organelles[slot].id].memories.values()
+        assert len(own) == len({memory.item for memory in memories})
+        said = {(small.items[m.item].prompt, small.host.decode(list(m.tokens)).strip()) for m in memories}
+        assert {(one.prompt, one.answer) for one in own} <= said
+        latest = list(memories)[-1]
+        assert own[0].prompt == small.items[latest.item].prompt
+
+
+def test_nothing_is_shown_where_the_suite_asks_for_nothing(small: Any) -> None:
+    assert remembered(founded(small), [0]) is None
+
+
+@pytest.mark.parametrize("mode", ["ecology", "single"])
+def test_routes_may_lead_to_them_and_they_answer_as_chosen(small: Any, tmp_path: Path, mode: str) -> None:
+    plain = evolve(small, tmp_path / "plain")
+    budget = None if mode == "ecology" else round(2.5 * plain.meter.total())
+    done = evolve(small, tmp_path / "shown", answering(small, 1), mode=mode, budget=budget)
+    if budget:
+        assert done.generations > 1 and done.meter.total() <= budget
+    else:
+        assert done.meter.flops("routing") > 1.5 * plain.meter.flops("routing")
+    assert done.meter.total() == sum(row["flops"] for row in rows(tmp_path / "shown", "compute"))
+    shots = read_shots(tmp_path / "shown")
+    routes = {name: read_routes(tmp_path / "shown" / f"routes-{name}.json") for name in ("family", "single")}
+    assert shots is not None
+    asked = {int(slot) for given in routes["family"].accuracy.values() for slot in given}
+    assert asked & set(shots.ways) and HOST in asked
+    if mode == "single":  # the family is not told there: as many questions again
+        assert {int(slot) for slot in routes["single"].accuracy[""]} & set(shots.ways)
+    population, _ = load_trained(small.host, tmp_path / "shown")
+    way = next(number for number in asked if number in shots.ways)
+    lead = {name: type(own)(name, dict.fromkeys(own.table, way)) for name, own in routes.items()}
+    items = [item for item in small.task.selection if item.family in lead["family"].table][:6]
+    answers = answer_by_router(small.host, population, items, lead, None, Meter(), shots=shots, decoding=small.decoding)
+    assert {outcome.slot for own in answers.values() for outcome in own} == {shots.ways[way].slot}
+    bare = small.host.encode_prompts([item.prompt for item in items])
+    assert all(
+        outcome.prompt_tokens > len(ids)
+        for outcome, ids, item in zip(answers["family"], bare, items, strict=True)
+        if any(one.family == item.family for one in shots.solved[shots.ways[way].slot])
+    )

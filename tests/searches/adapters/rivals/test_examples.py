@@ -1,0 +1,70 @@
+"""The rival that trains nothing: gold answers become examples, all that choosing takes is charged, a budget is kept."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from random_host import draw_items
+
+from evolora_core.errors import Unaffordable
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.families.registry import gold
+from evolora_core.language.hosts.host import load_host
+from evolora_core.lora.answering.pricing import price
+from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.trained import load_trained
+from evolora_core.searches.adapters.rivals.examples import choose_examples
+from evolora_core.searches.adapters.rivals.terms import Terms
+from evolora_core.searches.adapters.routing.shots import read_shots
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.examples import ExamplesConfig
+
+
+@pytest.fixture(scope="module")
+def terms() -> Terms:
+    host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=6, batch_rows=64)
+    items = draw_items("math", 20, 0) + draw_items("string.sort", 20, 1)
+    selection = draw_items("math", 8, 2) + draw_items("string.sort", 8, 3)
+    prices = price(host, items, EcologyConfig(population=2, ranks=[2, 2]).practice, decoding, 0)
+    return Terms(host, items, selection, prices, decoding, ["family", "single"], 0, 10**15, lambda *_: None)
+
+
+def test_it_has_so_many_labels_and_says_what_each_way_was_worth(terms: Terms, tmp_path: Path) -> None:
+    config = ExamplesConfig(labels=3, shown=[1, 2], chosen=["same"])
+    shown = choose_examples(config, terms, tmp_path)
+    shots = read_shots(tmp_path)
+    assert shots is not None
+    assert shown.labels == len(shots.solved[HOST]) == 6 and shown.ways == len(shots.ways) == 2
+    true = {(item.prompt, gold(item)) for item in terms.items}
+    assert {(one.prompt, one.answer) for one in shots.solved[HOST]} <= true
+    assert load_trained(terms.host, tmp_path) == (None, {})
+    buckets = {(row["routing"], row["bucket"]) for row in shown.rows}
+    assert buckets == {("family", "math"), ("family", "string.sort"), ("single", "")}
+    for bucket in buckets:
+        own = [row for row in shown.rows if (row["routing"], row["bucket"]) == bucket]
+        assert sorted(row["shown"] for row in own) == [0, 1, 2]
+        (chosen,) = (row for row in own if row["chosen"])
+        bare = next(row for row in own if not row["shown"])
+        assert chosen["accuracy"] >= bare["accuracy"]
+    assert 0 < shown.meter.total() == shown.meter.flops("routing") <= terms.budget_flops
+
+
+def test_wrong_labels_are_wrong_examples(terms: Terms, tmp_path: Path) -> None:
+    config = ExamplesConfig(label_error=0.5, shown=[1], chosen=["same"])
+    choose_examples(config, replace(terms, routings=["family"]), tmp_path)
+    shots = read_shots(tmp_path)
+    assert shots is not None
+    true = {(item.prompt, gold(item)) for item in terms.items}
+    wrong = sum((one.prompt, one.answer) not in true for one in shots.solved[HOST])
+    assert 8 <= wrong <= 32
+
+
+def test_a_budget_that_may_not_pay_for_the_choice_is_refused_before_anything_is_asked(
+    terms: Terms, tmp_path: Path
+) -> None:
+    config = ExamplesConfig(shown=[1], chosen=["same"])
+    (tmp_path / "made").mkdir()
+    spent = choose_examples(config, terms, tmp_path / "made").meter.total()
+    with pytest.raises(Unaffordable, match="1 ways of showing examples may take .* FLOPs, and the budget is"):
+        choose_examples(config, replace(terms, budget_flops=spent - 1), tmp_path)
+    assert not (tmp_path / "shots.json").exists()
