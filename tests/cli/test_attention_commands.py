@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 from cli.test_light_check import imported
+from confinement import confined
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
-from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.programs.rejection import STAGES
 from flows.cli import main
 
-confining = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
 TINY = ["--steps", "2", "--train", "60", "--texts", "16", "--json"]
 
 
@@ -38,7 +37,7 @@ def read(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return rows
 
 
-@confining
+@confined
 def test_the_template_of_a_framework_passes_every_stage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert ended("attention", "show", "matrix-mixer") == 0
     file = tmp_path / "mine.py"
@@ -49,7 +48,7 @@ def test_the_template_of_a_framework_passes_every_stage(capsys: pytest.CaptureFi
     assert {row["result"] for row in rows} == {"passed"} and all(row["seconds"] >= 0 for row in rows)
 
 
-@confining
+@confined
 def test_a_leak_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "leak.py"
     file.write_text(program(before=BLOCKS_OF_64))
@@ -64,7 +63,7 @@ def test_a_leak_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_
     assert printed.err.startswith(f"error: {file}: refused at stage causality: ") and not printed.out
 
 
-@confining
+@confined
 def test_a_program_is_measured_beside_the_baseline(capsys: pytest.CaptureFixture[str], honest: str) -> None:
     assert ended("attention", "measure", honest, "--beside", "window-1", "--rates", "0.01", *TINY) == 0
     rows = read(capsys)
@@ -79,7 +78,7 @@ def test_a_program_is_measured_beside_the_baseline(capsys: pytest.CaptureFixture
     assert other[3]["lo"] < other[3]["gain"] < other[3]["hi"] and other[3]["parameters"] == 3 * rows[2]["parameters"]
 
 
-@confining
+@confined
 def test_a_program_is_validated(capsys: pytest.CaptureFixture[str], honest: str) -> None:
     rates = ["--rates", "0.001", "0.01"]
     assert ended("attention", "validate", honest, "--seeds", "2", "--sizes", "s", "xs", *rates, *TINY) == 0

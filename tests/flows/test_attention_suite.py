@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from commands import foretold
+from confinement import confined
 
 from evolora_core.engine.run_index import entries, find_suite, read_packs, suites
 from evolora_core.errors import StageError
-from evolora_core.sandbox.run import refusal
 from evolora_core.store import query
 from flows.cli import main
 
-pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
+pytestmark = confined
 
 SUITE = """
 search: attention

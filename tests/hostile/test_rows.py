@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confinement import confined
 from hostile.conftest import accepted_or_refused, tried
 from hostile.values import ANY, WORDS, as_json, garbled, spoilt
 from hypothesis import given
@@ -16,7 +17,6 @@ from evolora_core.language.families.canonical import canonical
 from evolora_core.language.families.registry import gold, grade
 from evolora_core.language.holdouts import read_holdout
 from evolora_core.language.tasks.code_verifier import Code
-from evolora_core.sandbox.run import refusal
 
 DATA = Path(__file__).parents[1] / "data"
 GOOD = [
@@ -62,7 +62,7 @@ def test_holdout_rows(file: Any, rows: Any, answer: Any) -> None:
         assert read_items(file) == items
 
 
-@pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
+@confined
 @tried
 @given(
     target=st.one_of(spoilt(CODE), garbled(CODE["tests"], "()[]{}:='\n\\ ").map(lambda tests: CODE | {"tests": tests})),

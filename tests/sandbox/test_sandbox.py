@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confinement import confined
 from sandbox import sandbox_attacks as attacks
 
-from evolora_core.sandbox.run import Limits, Outcome, Sandbox, refusal
+from evolora_core.sandbox.run import Limits, Outcome, Sandbox
 
-needs_confinement = pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
 needs_numbers = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of calls are those of x86-64")
 LIMITS = Limits(seconds=20, memory=1 << 29, file_bytes=1 << 20)
 EPERM = -1
@@ -66,7 +66,7 @@ READING = [
 REACHING = ["use_socket", "use_abstract_socket", "use_socket_pair", "fork", "run_shell", "run_process", "execute"]
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize("attack", READING + REACHING)
 def test_refused_to_the_confined_and_possible_without(
     sandbox: Sandbox, open_house: Sandbox, folder: Path, attack: str
@@ -76,7 +76,7 @@ def test_refused_to_the_confined_and_possible_without(
     assert run(open_house, folder, attack).status == "ok"
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize(
     "attack",
     [
@@ -97,7 +97,7 @@ def test_refused(sandbox: Sandbox, folder: Path, attack: str) -> None:
     assert run(sandbox, folder, "nothing").status == "ok"
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize("name", ["topics.py", "__init__.py"])
 def test_the_sources_of_the_standard_library_are_hidden(sandbox: Sandbox, folder: Path, name: str) -> None:
     home = Path(pydoc_data.__file__).parent
@@ -108,19 +108,19 @@ def test_the_sources_of_the_standard_library_are_hidden(sandbox: Sandbox, folder
         assert outcome.reason.startswith("PermissionError"), path
 
 
-@needs_confinement
+@confined
 def test_what_a_child_finds_in_memory_is_named(sandbox: Sandbox) -> None:
     assert str(Path(json.__file__).resolve()) in sandbox.loaded
     assert not [path for path in sandbox.loaded if "pydoc_data" in path]
 
 
-@needs_confinement
+@confined
 def test_a_link_in_the_folder_leads_nowhere(sandbox: Sandbox, folder: Path) -> None:
     (folder / "link").symlink_to(folder.parent / "other" / "held-out")
     assert run(sandbox, folder, "read_by_link").reason.startswith("PermissionError")
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize(
     "attack",
     [
@@ -144,7 +144,7 @@ def test_a_file_beside_the_folder_stays_as_it_is(sandbox: Sandbox, folder: Path,
     assert victim.read_text(encoding="utf-8") == "held out" and victim.stat().st_mode == before.st_mode
 
 
-@needs_confinement
+@confined
 def test_a_file_with_another_name_elsewhere_is_not_handed_over(sandbox: Sandbox, folder: Path) -> None:
     """A child may change what lies in its folder, and with it the other."""
     (folder / "shared").hardlink_to(folder.parent / "other" / "held-out")
@@ -152,21 +152,21 @@ def test_a_file_with_another_name_elsewhere_is_not_handed_over(sandbox: Sandbox,
         run(sandbox, folder, "nothing")
 
 
-@needs_confinement
+@confined
 def test_nothing_new_is_written_outside(sandbox: Sandbox, folder: Path) -> None:
     for place in (folder.parent / "new", Path("/dev/shm/evolora-sandbox-attack"), Path("/evolora-sandbox-attack")):
         (folder / "told").write_text(str(place), encoding="utf-8")
         assert run(sandbox, folder, "write_told").reason.startswith("PermissionError") and not place.exists()
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize("attack", ["make_link", "make_pipe", "make_folder"])
 def test_a_result_is_a_plain_file(sandbox: Sandbox, folder: Path, attack: str) -> None:
     assert run(sandbox, folder, attack).reason.startswith("PermissionError")
     assert not os.path.lexists(folder / "result.json")
 
 
-@needs_confinement
+@confined
 def test_a_stranger_is_not_killed(sandbox: Sandbox, folder: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
         (folder / "told").write_text(str(stranger.pid), encoding="utf-8")
@@ -175,7 +175,7 @@ def test_a_stranger_is_not_killed(sandbox: Sandbox, folder: Path) -> None:
     assert outcome.reason.startswith("PermissionError") and stranger.returncode == 0
 
 
-@needs_confinement
+@confined
 @needs_numbers
 def test_calls_by_number_are_refused(sandbox: Sandbox, open_house: Sandbox, folder: Path) -> None:
     assert run(sandbox, folder, "raw_calls").status == "ok"
@@ -189,7 +189,7 @@ def test_calls_by_number_are_refused(sandbox: Sandbox, open_house: Sandbox, fold
     assert {name for name, result in unconfined.items() if result == EPERM} == set()
 
 
-@needs_confinement
+@confined
 @needs_numbers
 def test_calls_of_root_are_refused(sandbox: Sandbox, folder: Path) -> None:
     assert run(sandbox, folder, "raw_calls_of_root").status == "ok"
@@ -198,21 +198,21 @@ def test_calls_of_root_are_refused(sandbox: Sandbox, folder: Path) -> None:
     assert {name for name, result in results.items() if result != EPERM} == set()
 
 
-@needs_confinement
+@confined
 @needs_numbers
 def test_clone_starts_no_process(sandbox: Sandbox, open_house: Sandbox, folder: Path) -> None:
     assert run(sandbox, folder, "clone_a_process").reason.startswith("PermissionError")
     assert run(open_house, folder, "clone_a_process").status == "ok"
 
 
-@needs_confinement
+@confined
 @needs_numbers
 def test_a_call_of_another_architecture_is_deadly(sandbox: Sandbox, folder: Path) -> None:
     assert run(sandbox, folder, "call_of_32_bits").status == "killed"
     assert not (folder / "said").exists()
 
 
-@needs_confinement
+@confined
 def test_a_child_inherits_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("EVOLORA_LLM_KEY", attacks.SECRET)
     with (folder.parent / "other" / "held-out").open() as kept, Sandbox(()) as fresh:
@@ -250,7 +250,7 @@ def gone(process: int) -> bool:
     return text.rpartition(")")[2].split()[0] in "ZX"
 
 
-@needs_confinement
+@confined
 def test_the_kernel_says_that_a_child_has_no_privileges_and_it_dies_with_the_nursery(folder: Path) -> None:
     outcomes: list[Outcome] = []
     with Sandbox(["sandbox_attacks"]) as fresh:
@@ -269,7 +269,7 @@ def test_the_kernel_says_that_a_child_has_no_privileges_and_it_dies_with_the_nur
         assert run(fresh, folder, "nothing").status == "ok"  # by a new nursery
 
 
-@needs_confinement
+@confined
 def test_a_child_dies_with_whoever_asked_for_it(folder: Path) -> None:
     code = (
         "from pathlib import Path\n"
@@ -284,7 +284,7 @@ def test_a_child_dies_with_whoever_asked_for_it(folder: Path) -> None:
     assert wait_for(lambda: gone(process))
 
 
-@needs_confinement
+@confined
 def test_where_nobody_can_be_confined_foreign_programs_are_refused(sandbox: Sandbox, folder: Path) -> None:
     """A confined child is such a place: it may not ask for Landlock."""
     assert run(sandbox, folder, "ask_for_refusal").status == "ok"
@@ -293,7 +293,7 @@ def test_where_nobody_can_be_confined_foreign_programs_are_refused(sandbox: Sand
     assert "Landlock" in why and "none" in why and refused == f"foreign programs are not run here: {why}"
 
 
-@pytest.mark.parametrize("confined", [pytest.param(True, marks=needs_confinement), False])
+@pytest.mark.parametrize("confined", [pytest.param(True, marks=confined), False])
 def test_work_is_possible(sandbox: Sandbox, open_house: Sandbox, folder: Path, confined: bool) -> None:
     house = sandbox if confined else open_house
     assert run(house, folder, "use_threads").status == "ok" and said(folder) == [499500] * 4

@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confinement import confined
 
 from evolora_core.sandbox.nursery import Ended, judged
-from evolora_core.sandbox.run import Limits, Outcome, Sandbox, refusal
+from evolora_core.sandbox.run import Limits, Outcome, Sandbox
 
-pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
+pytestmark = confined
 SHORT = Limits(seconds=0.5, memory=1 << 28, file_bytes=1 << 20)
 LONG = Limits(seconds=30, memory=1 << 28, file_bytes=1 << 20)
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from confinement import confined
 
-from evolora_core.sandbox.run import Limits, Outcome, Sandbox, refusal
+from evolora_core.sandbox.run import Limits, Outcome, Sandbox
 from evolora_core.sandbox.untrusted import read_array, read_json
 
-pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
+pytestmark = confined
 LIMITS = Limits(seconds=60, memory=1 << 30, file_bytes=1 << 20)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confinement import confined
 
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.language.families.registry import gold
@@ -18,9 +19,7 @@ from evolora_core.language.tasks.code_verifier import Code
 from evolora_core.language.tasks.own import enter_tasks
 from evolora_core.language.tasks.pools import read_pool
 from evolora_core.language.tasks.settings import TaskConfig
-from evolora_core.sandbox.run import refusal
 
-needs_confinement = pytest.mark.skipif(bool(refusal()), reason=refusal() or "-")
 ROOT = Path(__file__).parents[3]
 SHIPPED = ROOT / "configs" / "tasks" / "functions.jsonl"
 ADD = "def add(a, b):\n    return a + b"
@@ -35,7 +34,7 @@ def reason(answer: str, tests: str = TESTS, **settings: Any) -> str:
     return grade.reason
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize(
     "answer",
     [
@@ -53,7 +52,7 @@ def test_right(answer: str) -> None:
     assert reason(answer) == "correct"
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -69,7 +68,7 @@ def test_wrong(answer: str, words: str) -> None:
     assert reason(answer) == words
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -89,7 +88,7 @@ def test_success_is_not_faked(answer: str, words: str) -> None:
     assert reason(answer) == words
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -109,7 +108,7 @@ def test_what_an_answer_may_not_reach_or_use_makes_it_wrong(answer: str, words: 
     assert reason(ADD) == "correct"
 
 
-@needs_confinement
+@confined
 def test_an_answer_that_does_not_end_is_wrong_and_the_next_one_is_graded() -> None:
     for answer in ("while True: pass", "def add(a, b):\n    while True: pass", "import time\ntime.sleep(60)"):
         began = time.monotonic()
@@ -118,12 +117,12 @@ def test_an_answer_that_does_not_end_is_wrong_and_the_next_one_is_graded() -> No
     assert reason(ADD) == "correct"
 
 
-@needs_confinement
+@confined
 def test_waiting_takes_no_time_of_the_processor() -> None:
     assert reason(f"import time\ntime.sleep(0.3)\n{ADD}", seconds=0.2) == "correct"
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize("module", MODULES)
 def test_modules_that_may_be_imported(module: str) -> None:
     assert reason(f"import {module}", "assert True") == "correct"
@@ -135,7 +134,7 @@ def test_the_page_names_these_modules() -> None:
     assert tuple(re.findall(r"`(\w+)`", named)) == MODULES
 
 
-@needs_confinement
+@confined
 def test_modules_work_without_those_that_they_load_late() -> None:
     answer = """
 from __future__ import annotations
@@ -158,7 +157,7 @@ def tried():
     assert reason(answer, "assert tried()") == "correct"
 
 
-@needs_confinement
+@confined
 def test_a_sandbox_that_fails_says_nothing_of_the_answer() -> None:
     assert reason(ADD) == "correct"
     nursery = code_verifier._sandbox(os.getpid())._nursery
@@ -169,7 +168,7 @@ def test_a_sandbox_that_fails_says_nothing_of_the_answer() -> None:
     assert reason(f"{ADD}  # again") == "correct"
 
 
-@needs_confinement
+@confined
 def test_a_copy_of_the_process_has_a_sandbox_of_its_own() -> None:
     assert reason(ADD) == "correct"
     child = os.fork()
@@ -188,7 +187,7 @@ def rows(path: Path, *changes: dict[str, Any], **settings: Any) -> TaskConfig:
     return TaskConfig.model_validate({"name": "add", "data": str(path), "verifier": verifier} | settings)
 
 
-@needs_confinement
+@confined
 def test_tests_come_from_a_template_and_from_lists(tmp_path: Path) -> None:
     task = rows(
         tmp_path / "rows.jsonl",
@@ -199,7 +198,7 @@ def test_tests_come_from_a_template_and_from_lists(tmp_path: Path) -> None:
     assert item.target["tests"] == "from math import sqrt\nassert root(4) == sqrt(4)\nassert root(9) == 3"
 
 
-@needs_confinement
+@confined
 def test_a_row_may_give_a_right_answer(tmp_path: Path) -> None:
     assert enter_tasks([rows(tmp_path / "gold.jsonl", {})]) == set()
     assert gold(read_pool(rows(tmp_path / "gold.jsonl", {})).parts[""][0]) == ADD
@@ -207,7 +206,7 @@ def test_a_row_may_give_a_right_answer(tmp_path: Path) -> None:
     assert enter_tasks([rows(tmp_path / "gaps.jsonl", {}, {"prompt": "Again.", "answer": None})]) == {"add"}
 
 
-@needs_confinement
+@confined
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -230,7 +229,7 @@ def test_what_is_wrong_with_a_row_is_one_line(change: dict[str, Any], words: str
     assert str(error.value).startswith("tasks.add: ") and "row 1: " in str(error.value)
 
 
-@needs_confinement
+@confined
 def test_a_column_that_is_not_there_and_a_template_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     with pytest.raises(
@@ -256,7 +255,7 @@ def test_without_confinement_the_task_is_refused(tmp_path: Path, monkeypatch: py
     )
 
 
-@needs_confinement
+@confined
 def test_the_shipped_rows_are_sound() -> None:
     task = TaskConfig.model_validate({"name": "functions", "data": str(SHIPPED), "verifier": {"kind": "code"}})
     items = read_pool(task).parts[""]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confinement import confined
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import probe
-from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.candidates import ranked
 from evolora_core.searches.attention.chosen import leave
 from evolora_core.searches.attention.corpus.registry import make_corpus
@@ -30,7 +30,7 @@ from evolora_core.searches.attention.proposers.base import Proposal, Proposer, R
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
 from evolora_core.searches.attention.settings import Budget, Training
 
-pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
+pytestmark = confined
 
 FRAMEWORK, SIZES, SEED, FURTHER = "coefficient-dynamics", ("xs", "s", "m"), 3, 4
 TEMPLATE = get_framework(FRAMEWORK).source

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import yaml
+from confinement import confined
 
 from evolora_core.errors import ConfigError
-from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.names import STRATEGIES
@@ -105,7 +105,7 @@ def test_an_arm_has_a_framework_of_its_own(tmp_path: Path) -> None:
     assert (found.strategy("plain"), found.framework_of("plain")) == ("random", "coefficient-dynamics")
 
 
-@pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
+@confined
 def test_a_program_of_your_own_is_a_mechanism(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(KNOWN["rope"].source)
     found = loaded({"conditions": MINE, "programs": {"mine": str(tmp_path / "mine.py")}}, tmp_path)

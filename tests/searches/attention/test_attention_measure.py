@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from confinement import confined
 from safetensors.torch import save_file
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
 from evolora_core.sandbox.limits import Limits
-from evolora_core.sandbox.run import Outcome, Sandbox, refusal
+from evolora_core.sandbox.run import Outcome, Sandbox
 from evolora_core.sandbox.untrusted import Unreadable
 from evolora_core.searches.attention.corpus import text
 from evolora_core.searches.attention.corpus.base import Corpus, save
@@ -38,7 +39,7 @@ from evolora_core.searches.attention.judging.measure import (
     measure,
 )
 
-pytestmark = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
+pytestmark = confined
 
 CONTEXT = 24
 SPEC = TrainSpec(steps=20, batch=4, context=CONTEXT, rate=5e-3, warmup=2)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from confinement import confined
 from searches.attention.attention_server import completion, serving
 
 from evolora_core.engine.home import home_path
@@ -21,7 +22,6 @@ from evolora_core.engine.strict import load_yaml, stated
 from evolora_core.engine.tables import read_table
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.sandbox import landlock
-from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.evolution import Run
 from evolora_core.searches.attention.experiment import AttentionExperiment, check
@@ -38,7 +38,6 @@ from evolora_core.searches.attention.settings import Budget
 from evolora_core.searches.registry import suite_id
 from tasks.stage import perform
 
-confined = pytest.mark.skipif(bool(refusal()), reason=refusal() or "programs can be confined")
 FRAMEWORK = "coefficient-dynamics"
 TINY: dict[str, Any] = {
     "search": "attention",
