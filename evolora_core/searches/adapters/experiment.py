@@ -185,7 +185,8 @@ class SuiteConfig(Experiment):
         for condition in self.conditions:
             settings = self.settings(condition) if self.kind(condition).section else None
             tried = isinstance(settings, SftConfig) and settings.contenders > 1
-            if not self.kind(condition).follows_arrivals or tried:
+            told = isinstance(settings, EcologyConfig) and settings.memory.labels > 0  # forgotten at the first arrival
+            if not self.kind(condition).follows_arrivals or tried or told:
                 raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
 
     def _check_asked_alike(self, name: str, trial: int) -> None:
@@ -258,7 +259,10 @@ class SuiteConfig(Experiment):
         if self.kind(condition).sees_gold:
             return True
         settings = [self.settings(condition)] if self.kind(condition).section else []
-        return any(isinstance(own, EcologyConfig) and own.plasticity.rule == "gold" for own in settings)
+        return any(
+            isinstance(own, EcologyConfig) and (own.plasticity.rule == "gold" or own.memory.labels > 0)
+            for own in settings
+        )
 
     @property
     def trained_routings(self) -> list[str]:

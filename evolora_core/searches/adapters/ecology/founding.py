@@ -10,12 +10,13 @@ from evolora_core.engine.meter import Meter
 from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.train import StackedAdamW
 from evolora_core.searches.adapters.ecology.ledger import SUN, Ledger, micro
-from evolora_core.searches.adapters.ecology.memories import Buffer
+from evolora_core.searches.adapters.ecology.memories import Buffer, Memory
 from evolora_core.searches.adapters.ecology.organelle import Organelle, Traits
 from evolora_core.searches.adapters.ecology.regime import Regime
 from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.ecology.state import State
 from evolora_core.searches.adapters.ecology.task import Task
+from evolora_core.searches.adapters.labels import Given, labelled
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 
@@ -52,8 +53,21 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
         meter=meter,
         phase_updates=meter.flops("update"),
     )
+    remember_labels(task, config, state)
     state.settle()
     return state
+
+
+def remember_labels(task: Task, config: EcologySettings, state: State) -> None:
+    """Let every founder begin with the gold answers of its niche, where the suite gives some."""
+    if not config.memory.labels:
+        return
+    numbers = {item.task_id: number for number, item in enumerate(task.items)}
+    for item in labelled(task.items, Given(config.memory.labels), task.seed):
+        memory = Memory(numbers[item.task_id], task.gold_tokens[numbers[item.task_id]], 1.0)
+        for organelle in state.organelles:
+            if organelle.niche in ("", item.family):
+                state.remember(organelle, memory, config.plasticity.buffer)
 
 
 def drawn(seed: int, founder: int, config: EcologySettings) -> Traits | None:

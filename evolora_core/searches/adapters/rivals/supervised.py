@@ -11,9 +11,9 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import part_of
 from evolora_core.lora.population.candidates import add_candidate, load_candidates, write_candidates
 from evolora_core.lora.population.merge import summed_rank
+from evolora_core.searches.adapters.labels import labelled, parts
 from evolora_core.searches.adapters.rivals.checkpoints import interleave
 from evolora_core.searches.adapters.rivals.contenders import choose_rate, with_drawn_rate
-from evolora_core.searches.adapters.rivals.labels import labelled, parts
 from evolora_core.searches.adapters.rivals.sft import SftResult, plan_sft, train_sft
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among

@@ -344,10 +344,9 @@ class EcologySettings(Strict):
                 f"memory.shown: the rule {self.plasticity.rule} practises without examples; take it out, or use search"
             )
         forgetful = self.plasticity.rule not in REMEMBERING
-        if self.memory.answering and forgetful:
-            raise ValueError(
-                f"memory.answering: the rule {self.plasticity.rule} remembers no answers to show; take it out"
-            )
+        for key in ("answering", "labels"):
+            if getattr(self.memory, key) and forgetful:
+                raise ValueError(f"memory.{key}: the rule {self.plasticity.rule} remembers no answers; take it out")
         if "fisher" in self.assimilation.methods and forgetful:
             raise ValueError(
                 f"assimilation.methods: fisher measures on remembered answers, and the rule {self.plasticity.rule} "

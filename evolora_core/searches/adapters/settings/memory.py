@@ -18,6 +18,14 @@ class MemoryConfig(Strict):
         "host's template has; 0: none. Their tokens are paid for. What it finds with them it rehearses without them. "
         "With the rule `search` alone",
     )
+    labels: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        json_schema_extra=LATER,
+        description="gold answers of each family that its founders remember from the beginning, the same ones that "
+        "arms with so many `labels` see; they are shown and rehearsed as what is found is",
+    )
     chosen: Literal["nearest", "drawn"] = Field(
         "nearest",
         description="which answers to other items of the family: `nearest`: those to the prompts most like the item's, "

@@ -7,14 +7,17 @@ import pytest
 from small_ecologies import evolve, founded, rows, start
 
 from evolora_core.engine.meter import Meter
+from evolora_core.language.families.registry import gold
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.phases.choosing import remembered, shortlist
 from evolora_core.searches.adapters.evaluation.routed import answer_by_router
+from evolora_core.searches.adapters.labels import labelled
 from evolora_core.searches.adapters.routing.routes import read_routes
 from evolora_core.searches.adapters.routing.shots import read_shots
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.sft import SftConfig
 
 
 def answering(small: Any, *counts: int) -> EcologyConfig:
@@ -39,6 +42,20 @@ def test_every_candidate_is_tried_with_its_own_memories(small: Any, tmp_path: Pa
         assert {(one.prompt, one.answer) for one in own} <= said
         latest = list(memories)[-1]
         assert own[0].prompt == small.items[latest.item].prompt
+
+
+@pytest.mark.parametrize("mode", ["ecology", "single"])
+def test_founders_may_know_the_labels_that_other_arms_see(small: Any, mode: str) -> None:
+    config = EcologyConfig.model_validate(small.config.model_dump() | {"memory": {"labels": 5}})
+    run = founded(small, config, mode=mode)
+    given = labelled(small.items, SftConfig(labels=5), small.task.seed)
+    for organelle in run.state.living:
+        wanted = [item for item in given if organelle.niche in ("", item.family)]
+        memories = list(run.state.buffers[organelle.id].memories.values())
+        assert [small.items[memory.item].prompt for memory in memories] == [item.prompt for item in wanted]
+        said = [small.host.decode(list(memory.tokens)) for memory in memories]
+        assert [text.strip() for text in said] == [gold(item) for item in wanted]
+        assert len(memories) == (10 if mode == "single" else 5)
 
 
 def test_nothing_is_shown_where_the_suite_asks_for_nothing(small: Any) -> None:

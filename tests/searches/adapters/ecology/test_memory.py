@@ -93,5 +93,5 @@ def test_a_resumed_run_is_shown_the_same(small: Any, tmp_path: Path) -> None:
 def test_only_the_search_is_shown_examples(small: Any) -> None:
     with pytest.raises(ValidationError, match=r"memory\.shown: the rule reinforce practises without examples"):
         EcologyConfig.model_validate({"memory": {"shown": 2}, "plasticity": {"rule": "reinforce"}})
-    with pytest.raises(ValidationError, match=r"memory\.answering: the rule grpo remembers no answers to show"):
+    with pytest.raises(ValidationError, match=r"memory\.answering: the rule grpo remembers no answers"):
         EcologyConfig.model_validate({"memory": {"answering": [2]}, "plasticity": {"rule": "grpo"}})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.language.families.base import Item
-from evolora_core.searches.adapters.rivals.labels import labelled, parts
+from evolora_core.searches.adapters.labels import labelled, parts
 from evolora_core.searches.adapters.settings.sft import SftConfig
 
 ITEMS = [

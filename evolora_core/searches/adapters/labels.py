@@ -1,7 +1,7 @@
-"""The gold answers that a supervised rival sees: how many, and how many of them wrong."""
+"""The gold answers that an arm sees: how many, and how many of them wrong."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from evolora_core.engine import rng
@@ -16,6 +16,14 @@ class Labels(Protocol):
     def labels(self) -> int | None: ...
     @property
     def label_error(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Given:
+    """So many gold answers of each family, all of them true."""
+
+    labels: int | None
+    label_error: float = 0.0
 
 
 def labelled(items: Sequence[Item], config: Labels, seed: int) -> list[Item]:
