@@ -13,10 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 ARMS = [
     "processes=1",
     "seeds=[0]",
-    "conditions=[frozen, ecology, unmerged, double, less, es, grpo, specialists]",
+    "conditions=[frozen, ecology, unmerged, double, less, es, grpo, specialists, few]",
     "arms={unmerged: {like: ecology, changes: {verifier_error: 0.05, assimilation: {attempts: 0}}}, "
     "double: {like: single, budget: 2}, less: {like: single, budget: 0.9}, "
-    "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}}",
+    "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}, "
+    "few: {like: examples, changes: {labels: 4, shown: [1], chosen: [same]}}}",
     "es={pairs: 2, items: 8, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
     "grpo={groups: 4, samples: 4, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
     "tuning={seeds: [1000], fraction: 0.5}",
@@ -35,7 +36,7 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
 
     done = paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), ARMS, packs=str(tmp_path))
     table = {row["condition"]: row for row in query(home, "FROM paper_table").records()}
-    assert list(table) == ["frozen", "ecology", "unmerged", "double", "less", "es", "grpo", "specialists"]
+    assert list(table) == ["frozen", "ecology", "unmerged", "double", "less", "es", "grpo", "specialists", "few"]
     assert table["unmerged"]["merges"] == 0 and table["double"]["merges"] is None
     whole = table["ecology"]["total_flops"]
     for condition, share in {"unmerged": 1, "double": 2, "less": 0.9, "es": 1, "grpo": 1, "specialists": 1}.items():
@@ -47,6 +48,15 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
     spent = "SELECT sum(flops) FROM compute WHERE condition = 'grpo' AND purpose IN ('rollout', 'update')"
     assert query(home, "SELECT sum(flops) FROM grpo_steps").rows == query(home, spent).rows
     assert query(home, "SELECT count(*) > 0 FROM grpo_steps").rows == [(True,)]
+    # `few` trains nothing and is not tuned: the selection split chooses, bucket by bucket, and that is all it spends.
+    spent = query(
+        home, "SELECT sum(flops), string_agg(purpose) FROM compute WHERE condition = 'few' AND stage = 'examples'"
+    )
+    assert spent.rows[0][0] == table["few"]["total_flops"] and spent.rows[0][1] == "routing"
+    tried = "SELECT routing, bucket, count(*), count(*) FILTER (chosen) FROM shots GROUP BY ALL"
+    found = {(routing, bucket): rest for routing, bucket, *rest in query(home, tried).rows}
+    assert all(own == [2, 1] for own in found.values())  # the bare host and one way, of which one is chosen
+    assert {routing for routing, _ in found} == {"family", "single", "cell", "learned"}
     arms = query(home, "SELECT DISTINCT arm FROM arm_accuracy WHERE condition = 'es'").rows
     assert {arm for (arm,) in arms} == {"es", "es:single", "es:cell", "es:learned", "es:reselected"}
     assert query(home, "SELECT a, b, routing FROM comparison").rows == [("specialists", "es", "learned")]

@@ -22,8 +22,8 @@ from evolora_core.searches.adapters.evaluation.routed import NOBODY, answer_by_r
 from evolora_core.searches.adapters.evaluation.variants import ask_variants
 from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
 from evolora_core.searches.adapters.routing.reselected import RESELECTED, reselect
-from evolora_core.searches.adapters.routing.routes import Routes, read_routes
-from evolora_core.searches.adapters.routing.shots import Shots, read_shots
+from evolora_core.searches.adapters.routing.routes import EVERYTHING, Routes, read_routes
+from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, read_shots
 
 
 class Strengths(Protocol):
@@ -105,6 +105,7 @@ def evaluate_condition(
             frontier.strengths,
             frontier.items,
             meter,
+            shown=_shown_alone(routes, shots),
             decoding=decoding,
             progress=part_of(progress, done, scaled, total),
             folder=answered / "frontier",
@@ -144,3 +145,9 @@ def _routes(
         return routes
     ways = shots.ways if shots else ()
     return reselect(host, population, routes, read_items(foreign), meter, ways=ways, decoding=decoding)
+
+
+def _shown_alone(routes: Mapping[str, Routes], shots: Shots | None) -> tuple[Way, Sequence[Solved]] | None:
+    """How the one adapter that answers everything shows examples, and which; None where it shows none."""
+    way = shots.ways.get(routes["single"].table[EVERYTHING]) if shots and "single" in routes else None
+    return (way, shots.solved[way.slot]) if shots and way else None

@@ -6,6 +6,7 @@ Scaling ΔW leads from the bare host (0) to the adapter as trained (1) and beyon
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ import numpy as np
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.language.hosts.host import Host
-from evolora_core.lora.answering.grading import answer_items, charge
+from evolora_core.lora.answering.grading import charge
 from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.adapter import Adapter
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, answer_shown
 
 SPLITS = ("holdout_id", "retention")
 TRAINED = 1.0  # the strength of the adapter as it is
@@ -30,6 +32,7 @@ def trace_frontier(
     wanted: int,
     meter: Meter,
     *,
+    shown: tuple[Way, Sequence[Solved]] | None = None,
     decoding: Decoding,
     progress: Progress | None = None,
     folder: Path | None = None,
@@ -39,7 +42,8 @@ def trace_frontier(
     `answered[split]` are the outcomes of `adapter` as trained (strength 1) on the whole split; `wanted` of its items,
     evenly spread, are answered with ΔW times every other strength, all in one batch, charged to `meter` as evaluation.
     Without an adapter the bare host, whose outcomes they then are, answers alike at every strength, and nothing is
-    asked. `progress` and `folder` as for `answer_items`.
+    asked. `shown` is the way in which the adapter shows examples, and these. `progress` and `folder` as for
+    `answer_items`.
     """
     chosen = {split: [answered[split][i] for i in spread(len(answered[split]), wanted)] for split in SPLITS}
     others = [strength for strength in strengths if strength != TRAINED] if adapter else []
@@ -47,11 +51,17 @@ def trace_frontier(
     if adapter and others:
         started = time.perf_counter()
         items = [outcome.item for split in SPLITS for outcome in chosen[split]]
-        outcomes = answer_items(
+        shots = None
+        if shown:
+            ways = {slot: replace(shown[0], slot=slot) for slot in range(len(others))}
+            shots = Shots(ways, dict.fromkeys(ways, shown[1]))
+        outcomes = answer_shown(
             host,
             at_strengths(host, adapter, others),
             items * len(others),
-            np.repeat(np.arange(len(others)), len(items)),
+            np.repeat(np.arange(len(others)), len(items)).tolist(),
+            shots,
+            None,
             decoding=decoding,
             progress=progress,
             folder=folder,

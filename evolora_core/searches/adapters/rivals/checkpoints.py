@@ -16,6 +16,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import answer_items, charge
 from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.peft_io import import_peft
@@ -61,10 +62,12 @@ def interleave(items: Sequence[Item], seed: int) -> list[Item]:
     return [item for *_, item in sorted(numbered, key=lambda entry: entry[:2])]
 
 
-def question_costs(host: Host, items: Sequence[Item], *, rank: int) -> np.ndarray:
+def question_costs(
+    host: Host, items: Sequence[Item], *, rank: int, examples: Sequence[Sequence[Example]] | None = None
+) -> np.ndarray:
     """Expected FLOPs `[items]` of one answer each by an adapter that has learned to answer as briefly as the gold."""
     model = FlopModel.from_model(host.model)
-    prompts = host.encode_prompts([item.prompt for item in items])
+    prompts = host.encode_prompts([item.prompt for item in items], examples)
     answers = host.encode_answers([gold(item) for item in items])
     result: np.ndarray = model.generate_flops([len(ids) for ids in prompts], [len(ids) for ids in answers], rank)
     return result
@@ -79,8 +82,10 @@ def choose_checkpoint(
     allowance: int,
     spent: Mapping[int, int],
     meter: Meter,
+    examples: Sequence[Sequence[Example]] | None = None,
 ) -> list[Checkpoint]:
-    """Let every checkpoint answer the same items, as many as `allowance` FLOPs pay for, and mark the most accurate.
+    """Let every checkpoint answer the same items, their `examples` before them, as many as `allowance` FLOPs pay for,
+    and mark the most accurate.
 
     A tie goes to the higher mean score, then to the earlier step, which has drifted less from the host. Without items
     (or with a single checkpoint), or if answers were so long that the allowance paid for fewer than FEWEST_QUESTIONS of
@@ -91,7 +96,7 @@ def choose_checkpoint(
     outcomes: dict[int, list[Outcome]] = {step: [] for step in steps}
     if items and decoding is not None and len(steps) > 1:
         started = time.perf_counter()
-        outcomes = _answers(host, [kept[step] for step in steps], steps, items, decoding, allowance)
+        outcomes = _answers(host, [kept[step] for step in steps], steps, items, decoding, allowance, examples)
         every = [outcome for of_step in outcomes.values() for outcome in of_step]
         charge(meter, "selection", every, time.perf_counter() - started)
     n = len(outcomes[steps[0]])
@@ -106,7 +111,13 @@ def choose_checkpoint(
 
 
 def _answers(
-    host: Host, folders: Sequence[Path], steps: Sequence[int], items: Sequence[Item], decoding: Decoding, allowance: int
+    host: Host,
+    folders: Sequence[Path],
+    steps: Sequence[int],
+    items: Sequence[Item],
+    decoding: Decoding,
+    allowance: int,
+    examples: Sequence[Sequence[Example]] | None,
 ) -> dict[int, list[Outcome]]:
     """Ask in rounds: each round is as long as the allowance pays for if no answer ever ended by itself."""
     adapters = [import_peft(folder, host) for folder in folders]
@@ -115,7 +126,8 @@ def _answers(
     for slot, adapter in enumerate(adapters):
         population.put(slot, adapter)
     model = FlopModel.from_model(host.model)
-    lengths = [len(ids) for ids in host.encode_prompts([item.prompt for item in items])]
+    shown = examples if examples is not None else [()] * len(items)
+    lengths = [len(ids) for ids in host.encode_prompts([item.prompt for item in items], shown)]
     worst = model.generate_flops(lengths, decoding.max_new_tokens, rank) * len(steps)
     outcomes: dict[int, list[Outcome]] = {step: [] for step in steps}
     asked = 0
@@ -125,7 +137,8 @@ def _answers(
             break
         batch = items[asked : asked + affordable]
         slots = np.repeat(np.arange(len(steps)), len(batch))
-        given = answer_items(host, population, list(batch) * len(steps), slots, decoding=decoding)
+        before = list(shown[asked : asked + affordable]) * len(steps)
+        given = answer_items(host, population, list(batch) * len(steps), slots, decoding=decoding, examples=before)
         for i, step in enumerate(steps):
             outcomes[step] += given[i * len(batch) : (i + 1) * len(batch)]
         allowance -= sum(outcome.flops for outcome in given)

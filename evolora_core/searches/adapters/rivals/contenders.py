@@ -14,6 +14,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.searches.adapters.rivals.checkpoints import choose_checkpoint, interleave
 from evolora_core.searches.adapters.rivals.plan import SELECTION_SHARE
 from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
+from evolora_core.searches.adapters.rivals.shown import before
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
@@ -58,14 +59,17 @@ def choose_rate(terms: Terms, items: Sequence[Item], config: SftSettings, budget
             )
         )
         meter.merge(results[-1].meter)
+    questions = interleave(terms.selection, terms.seed)
+    room = terms.decoding.max_new_tokens
     asked = choose_checkpoint(
         terms.host,
         {number: result.adapter_folder for number, result in enumerate(results)},
-        interleave(terms.selection, terms.seed),
+        questions,
         decoding=terms.decoding,
         allowance=int(together) - meter.total(),
         spent=dict.fromkeys(range(len(results)), each),
         meter=meter,
+        examples=before(terms.host, questions, items, config.shots, room).examples,
     )
     best = next(own.step for own in asked if own.chosen)
     return Tried(

@@ -11,18 +11,18 @@ import numpy as np
 
 from evolora_core.engine.meter import Meter
 from evolora_core.errors import Unaffordable
-from evolora_core.language.families.registry import gold
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import encode_unique
 from evolora_core.lora.population.candidates import write_candidates
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.labels import labelled
+from evolora_core.searches.adapters.rivals.shown import solved
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
 from evolora_core.searches.adapters.routing.learned import prompt_features
 from evolora_core.searches.adapters.routing.routes import Routes, read_routes
-from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, fitting, in_drawn_order, write_shots
+from evolora_core.searches.adapters.routing.shots import Shots, Way, fitting, in_drawn_order, write_shots
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 
 
@@ -46,7 +46,7 @@ def choose_examples(config: ExamplesConfig, terms: Terms, folder: Path) -> Shown
     tried = product(dict.fromkeys(config.shown), dict.fromkeys(config.chosen))
     shots = Shots(
         ways={number: Way(HOST, count, chosen) for number, (count, chosen) in enumerate(tried)},
-        solved={HOST: in_drawn_order([Solved(item.family, item.prompt, gold(item)) for item in items], terms.seed)},
+        solved={HOST: in_drawn_order(solved(items), terms.seed)},
     )
     most = _at_most(shots, terms)
     if most > terms.budget_flops:

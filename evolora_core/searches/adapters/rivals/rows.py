@@ -10,6 +10,7 @@ from evolora_core.errors import DataError
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.template import Example
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,11 @@ class TrainingRows:
         return self.answers + np.array([len(ids) for ids in self.prompts], dtype=np.int64)
 
 
-def tokenise(host: Host, items: Sequence[Item]) -> TrainingRows:
-    """Rows of all items whose prompt and completion fit the host's context together. DataError if none does."""
-    prompts = host.encode_prompts([item.prompt for item in items])
+def tokenise(host: Host, items: Sequence[Item], examples: Sequence[Sequence[Example]] | None = None) -> TrainingRows:
+    """Rows of all items whose prompt, `examples` before it, and completion fit the host's context together. DataError
+    if none does.
+    """
+    prompts = host.encode_prompts([item.prompt for item in items], examples)
     completions = host.encode_answers([gold(item) for item in items])
     fits = [len(p) + len(c) <= host.max_context for p, c in zip(prompts, completions, strict=True)]
     if not any(fits):

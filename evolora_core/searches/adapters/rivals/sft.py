@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from datasets import Dataset
@@ -34,8 +34,10 @@ from evolora_core.engine.probes import reached
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.strict import config_hash
 from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import gold
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.adapters.rivals import resume
@@ -51,6 +53,7 @@ from evolora_core.searches.adapters.rivals.isolation import isolated
 from evolora_core.searches.adapters.rivals.layers import quicken_layers
 from evolora_core.searches.adapters.rivals.plan import Plan, make_plan
 from evolora_core.searches.adapters.rivals.rows import TrainingRows, tokenise
+from evolora_core.searches.adapters.rivals.shown import before
 from evolora_core.searches.adapters.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
@@ -76,24 +79,39 @@ class SftResult:
     diverged: bool
 
 
+class Planned(NamedTuple):
+    """The rows to train on, what the budget buys, the examples before each selection item, and what choosing examples
+    takes in FLOPs.
+    """
+
+    rows: TrainingRows
+    plan: Plan
+    shown: list[list[Example]]
+    choosing: int
+
+
 def plan_sft(
     host: Host, train_items: Sequence[Item], config: SftSettings, *, budget_flops: int, seed: int, asked: Sequence[Item]
-) -> tuple[TrainingRows, Plan]:
-    """The rows to train on, and what the budget buys; `asked` are the selection items in their order. Raises
-    Unaffordable if it buys no step, DataError if no item fits the host.
+) -> Planned:
+    """What fine-tuning on these items is; `asked` are the selection items in their order. Raises Unaffordable if the
+    budget buys no step, DataError if no item fits the host.
     """
-    rows = tokenise(host, train_items)
+    longest = max((len(ids) for ids in host.encode_answers([gold(item) for item in train_items])), default=0)
+    own = before(host, train_items, train_items, config.shots, longest)
+    others = before(host, asked, train_items, config.shots, longest)
+    choosing = own.flops + others.flops
+    rows = tokenise(host, train_items, own.examples)
     plan = make_plan(
         row_flops(FlopModel.from_model(host.model), rows.lengths, rows.answers, config.rank, config.kl),
         rows.lengths,
-        budget_flops=budget_flops,
+        budget_flops=budget_flops - choosing,
         batch_rows=config.batch_rows,
         checkpoints=config.checkpoints,
         seed=seed,
-        question_flops=question_costs(host, asked, rank=config.rank),
+        question_flops=question_costs(host, asked, rank=config.rank, examples=others.examples),
         epochs=config.epochs,
     )
-    return rows, plan
+    return Planned(rows, plan, others.examples, choosing)
 
 
 def train_sft(
@@ -119,12 +137,14 @@ def train_sft(
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     asked = interleave(selection_items, seed) if decoding is not None else []
-    rows, plan = plan_sft(host, train_items, config, budget_flops=budget_flops, seed=seed, asked=asked)
+    planned = plan_sft(host, train_items, config, budget_flops=budget_flops, seed=seed, asked=asked)
+    rows, plan = planned.rows, planned.plan
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     parts = micro_batches(config.batch_rows)
     while True:
         meter = Meter()
+        meter.add("update", planned.choosing, 0, 0.0)
         try:
             steps, diverged_at = _fit(host, rows, config, plan, parts, seed, work, start, meter, progress)
             break
@@ -152,6 +172,7 @@ def train_sft(
         allowance=budget_flops - meter.total(),
         spent={step: int(plan.flops[:step].sum()) for step in kept},
         meter=meter,
+        examples=planned.shown[: plan.questions],
     )
     chosen = next(checkpoint.step for checkpoint in checkpoints if checkpoint.chosen)
     shutil.rmtree(folder / "adapter", ignore_errors=True)

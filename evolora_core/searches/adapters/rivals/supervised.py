@@ -5,18 +5,22 @@ then the choice among them and the host, all within one budget.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evolora_core.engine import rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import part_of
+from evolora_core.language.families.base import Item
 from evolora_core.lora.population.candidates import add_candidate, load_candidates, write_candidates
 from evolora_core.lora.population.merge import summed_rank
 from evolora_core.searches.adapters.labels import labelled, parts
 from evolora_core.searches.adapters.rivals.checkpoints import interleave
 from evolora_core.searches.adapters.rivals.contenders import choose_rate, with_drawn_rate
 from evolora_core.searches.adapters.rivals.sft import SftResult, plan_sft, train_sft
+from evolora_core.searches.adapters.rivals.shown import solved
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
+from evolora_core.searches.adapters.routing.shots import Shots, Way, in_drawn_order, write_shots
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
@@ -48,11 +52,11 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
     host = terms.host
     items = labelled(terms.items, config, terms.seed)
     training = parts(items, config, arrivals)
-    summed = config.specialists and config.sum_weight > 0
+    summed = config.specialists and config.sum_weight > 0 and not config.shots
     ranks = [config.rank] * len(config.strengths)
     if config.specialists:  # one of them, or their sum, answers everything
         ranks.append(summed_rank(config.rank) if summed else config.rank)
-    each = terms.for_training(ranks) // len(training)
+    each = terms.for_training(ranks, [config.shots] if config.shots else []) // len(training)
     # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
     seeds = {
         name: rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed
@@ -87,9 +91,14 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
         meter.merge(results[name].meter)
         start = None if config.specialists else results[name].adapter_folder
     final = list(results)[0 if config.specialists else -1 :]
+    candidates = write_candidates(folder, final, config.strengths)
+    shots = _shots(config, candidates, training, items, terms.seed)
+    if shots:
+        write_shots(folder, shots)
     listed: dict[str, list[int]] = {}
-    for row in write_candidates(folder, final, config.strengths):
-        listed.setdefault(row["adapter"] if config.specialists else "", []).append(row["slot"])
+    for row in candidates:
+        number = row["slot"] + len(candidates) * bool(shots)
+        listed.setdefault(row["adapter"] if config.specialists else "", []).append(number)
     choose_among(
         host,
         load_candidates(host, folder),
@@ -100,6 +109,7 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
         meter,
         decoding=terms.decoding,
         add_up=(lambda slots: add_candidate(host, folder, slots, config.sum_weight)) if summed else None,
+        shots=shots,
     )
     return FineTuned(
         meter=meter,
@@ -109,3 +119,20 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
         left_out=sum(result.left_out for result in results.values()),
         diverged=any(result.diverged for result in results.values()),
     )
+
+
+def _shots(
+    config: SftSettings,
+    candidates: Sequence[dict[str, Any]],
+    training: dict[str, list[Item]],
+    items: Sequence[Item],
+    seed: int,
+) -> Shots | None:
+    """Every candidate shows the labelled items that it was trained with; its number as a way is its slot's, behind all
+    slots. None where nothing is shown.
+    """
+    if not config.shots:
+        return None
+    ways = {len(candidates) + row["slot"]: Way(row["slot"], config.shots, "nearest") for row in candidates}
+    own = {row["slot"]: training[row["adapter"]] if config.specialists else items for row in candidates}
+    return Shots(ways, {slot: in_drawn_order(solved(known), seed) for slot, known in own.items()})

@@ -25,8 +25,10 @@ class Terms:
     budget_flops: int
     progress: Progress
 
-    def for_training(self, ranks: Sequence[int]) -> int:
-        """FLOPs of the budget that choosing routes leaves, if adapters of these ranks are candidates."""
+    def for_training(self, ranks: Sequence[int], shown: Sequence[int] = ()) -> int:
+        """FLOPs of the budget that choosing routes leaves, if adapters of these ranks are candidates, and show so many
+        examples.
+        """
         model = FlopModel.from_model(self.host.model)
-        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks)
+        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks, shown)
         return self.budget_flops - reserve
