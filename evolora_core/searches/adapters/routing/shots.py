@@ -153,4 +153,4 @@ def read_shots(folder: Path) -> Shots | None:
         solved = {int(slot): [Solved(**one) for one in own] for slot, own in document["solved"].items()}
         return Shots(ways, solved)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: no examples ({error}); run the stage that chose them again") from error
+        raise DataError(f"{path}: not a file of examples ({error}); run the stage that chose them again") from error

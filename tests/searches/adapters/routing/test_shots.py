@@ -189,7 +189,7 @@ def test_the_order_is_drawn_by_seed_and_a_file_is_read_as_it_was_written(shots: 
     assert read_shots(tmp_path) == shots
     for damage in ("[]", "{", '{"ways": {"x": {}}, "solved": {}}'):
         (tmp_path / FILE).write_text(damage)
-        with pytest.raises(DataError, match="shots.json: no examples .*; run the stage that chose them again"):
+        with pytest.raises(DataError, match="shots.json: not a file of examples .*; run the stage that chose them again"):
             read_shots(tmp_path)
 
 
