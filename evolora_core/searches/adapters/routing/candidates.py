@@ -86,10 +86,10 @@ def choose_among(
     everywhere = list(listed.get("", []))
     ask(lambda item: [HOST, *everywhere, *listed.get(item.family, [])], answers)
     if not everywhere:
+        everywhere = _ahead(selection, listed, answers, 1.0)[:1]
         ways = shots.ways if shots else {}
-        alone = {name: [slot for slot in slots if slot not in ways] for name, slots in listed.items()}
-        everywhere = _ahead(selection, alone, answers, 1.0)[:1]
-        proven = _ahead(selection, alone, answers, PROOF)
+        summed = {name: [slot for slot in slots if slot not in ways] for name, slots in listed.items()}
+        proven = _ahead(selection, summed, answers, PROOF)
         if len(proven) > 1 and add_up is not None:
             population = add_up(proven)
             everywhere = [population.capacity - 1]
