@@ -84,7 +84,7 @@ def test_who_was_trained_with_examples_answers_with_them(specialists: bool, tmp_
     config = SftSettings(
         rank=2, batch_rows=8, checkpoints=1, strengths=[1.0], shots=2, labels=6, specialists=specialists
     )
-    terms = Terms(host, items, selection, prices, decoding, ["family", "single"], 0, 2 * 10**11, lambda *_: None)
+    terms = Terms(host, items, selection, prices, decoding, ["family", "single"], 0, 5 * 10**10, lambda *_: None)
     made = fine_tune_and_route(config, terms, tmp_path)
     assert made.labels == 12 and made.meter.total() <= terms.budget_flops
     shots = read_shots(tmp_path)
