@@ -55,7 +55,9 @@ class Outcome:
 def evaluation_rows(
     split: str, arm: str, outcomes: Sequence[Outcome], organelle_of_slot: Mapping[int, int] | None = None
 ) -> list[dict[str, Any]]:
-    """Rows of the table `evaluations`; `organelle` is -1 for the bare host, and the slot where no ids are given."""
+    """Rows of the table `evaluations`; `organelle` is -1 for the bare host, -2 for the host after
+    examples, and the slot where no ids are given.
+    """
     ids = organelle_of_slot or {}
     return [
         {

@@ -13,7 +13,6 @@ from evolora_core.language.datasets import read_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.outcome import Decoding, Outcome, evaluation_rows
-from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters.evaluation.forms import FORMS, SPLIT
@@ -100,7 +99,7 @@ def evaluate_condition(
         slot = alone["holdout_id"][0].slot
         tables["frontier"] = trace_frontier(
             host,
-            population.get(slot) if population and slot != HOST else None,
+            population.get(slot) if population and slot >= 0 else None,
             alone,
             frontier.strengths,
             frontier.items,

@@ -20,6 +20,7 @@ from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.population.slots import HOST, PROMPTED
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.routing.likeness import likeness
 
@@ -98,7 +99,8 @@ def answer_shown(
     **further: Any,
 ) -> list[Outcome]:
     """`answer_items` for candidates that may be ways of showing examples. The slot of an outcome is the one that
-    answered. Where prompt, examples and token cap do not fit the host's context, the first examples are left out.
+    answered, `PROMPTED` where that is the host after examples. Where prompt, examples and token cap do not fit the
+    host's context, the first examples are left out.
     """
     if shots is None or not any(number in shots.ways for number in candidates):
         return answer_items(host, population, items, candidates, decoding=decoding, prompts=prompts, **further)
@@ -109,7 +111,11 @@ def answer_shown(
     outcomes = answer_items(
         host, population, items, slots, decoding=decoding, prompts=prompts, examples=examples, **further
     )
-    return [replace(outcome, flops=outcome.flops + extra) for outcome, extra in zip(outcomes, flops, strict=True)]
+    answered = [PROMPTED if slot == HOST and own else slot for slot, own in zip(slots, examples, strict=True)]
+    return [
+        replace(outcome, slot=slot, flops=outcome.flops + extra)
+        for outcome, slot, extra in zip(outcomes, answered, flops, strict=True)
+    ]
 
 
 def fitting(

@@ -4,7 +4,7 @@
 --
 -- IF NOT EXISTS: stores from before each search had SQL of its own have these tables already.
 
--- Which organelle was asked; -1 is the bare host.
+-- Which organelle was asked; -1 is the bare host, -2 the host after solved examples.
 ALTER TABLE data.evaluations ADD COLUMN IF NOT EXISTS organelle BIGINT;
 
 -- Key: run_id, key. A note says `this machine` where the value tells of the machine and not of the search.

@@ -96,13 +96,13 @@ SELECT l.suite, l.run_id, l.condition, l.seed, l.organelle, l.origin, l.niche, l
 FROM lives AS l JOIN own USING (run_id, organelle) LEFT JOIN before USING (run_id, organelle);
 
 -- Whose answers brought the gain over the bare host: points of a whole split, by the origin of the organelle that was asked
--- (founder, merge, mutation; host where a router asked none). The points of an arm add up to its accuracy less the host's.
+-- (founder, merge, mutation; host where a router asked none, examples where it answered after some). The points of an arm add up to its accuracy less the host's.
 -- Mutation has 0 points where learners live, by construction: the router is offered the learner of a niche and no mutant.
 CREATE OR REPLACE VIEW gain_by_origin AS
 WITH host AS (SELECT suite, seed, split, task_id, correct FROM data.evaluations WHERE arm = 'frozen'),
 compared AS (
     SELECT e.suite, e.run_id, e.condition, e.seed, e.arm, e.split,
-        CASE WHEN e.organelle = -1 THEN 'host' ELSE coalesce(o.origin, 'adapter') END AS origin,
+        CASE e.organelle WHEN -1 THEN 'host' WHEN -2 THEN 'examples' ELSE coalesce(o.origin, 'adapter') END AS origin,
         e.correct::INT - h.correct::INT AS ahead
     FROM data.evaluations AS e JOIN host AS h USING (suite, seed, split, task_id)
         LEFT JOIN data.organelles AS o ON o.run_id = e.run_id AND o.organelle = e.organelle

@@ -18,7 +18,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.lora.answering.grading import answer_items
-from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.slots import HOST, PROMPTED
 from evolora_core.searches.adapters.evaluation.routed import answer_by_router
 from evolora_core.searches.adapters.evaluation.variants import ask_variants
 from evolora_core.searches.adapters.routing.candidates import choose_among
@@ -111,9 +111,10 @@ def test_answers_are_those_to_the_prompt_with_the_examples_written_out(
     outcomes = answer_shown(nano, None, items, candidates, shots, families(items), decoding=DECODING)
     _, examples, flops = shots.before(nano, items, candidates, families(items))
     plain = answer_items(nano, None, items, [HOST] * len(items), decoding=DECODING, examples=examples)
-    assert [(o.answer, o.grade, o.slot, o.prompt_tokens) for o in outcomes] == [
-        (o.answer, o.grade, HOST, o.prompt_tokens) for o in plain
+    assert [(o.answer, o.grade, o.prompt_tokens) for o in outcomes] == [
+        (o.answer, o.grade, o.prompt_tokens) for o in plain
     ]
+    assert [o.slot for o in outcomes] == [HOST if number == HOST else PROMPTED for number in candidates]
     assert [own.flops - bare.flops for own, bare in zip(outcomes, plain, strict=True)] == flops
     bare = answer_items(nano, None, items, [HOST] * len(items), decoding=DECODING)
     longer = [own.prompt_tokens > short.prompt_tokens for own, short in zip(outcomes, bare, strict=True)]

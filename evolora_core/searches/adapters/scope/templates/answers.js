@@ -48,7 +48,7 @@ function card([seed, split, family, depth, prompt, gold, said]) {
     row.append(element("span", verdict, "verdict"), element("code", answer || "(nothing)"));
     const names = element("span", undefined, "arms");
     for (const [arm, organelle] of arms) {
-      const who = data.arms[arm] === "frozen" ? "" : organelle < 0 ? " host" : ` #${organelle}`;
+      const who = data.arms[arm] === "frozen" ? "" : organelle === -2 ? " host with examples" : organelle < 0 ? " host" : ` #${organelle}`;
       names.append(element("span", data.arms[arm] + who, "arm"), " ");
     }
     row.append(names);
