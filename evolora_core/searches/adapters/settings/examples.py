@@ -22,7 +22,7 @@ class ExamplesConfig(Strict):
         [2, 4, 8], min_length=1, max_length=20, description="numbers of examples that are tried"
     )
     chosen: list[Literal["nearest", "same"]] = Field(
-        ["nearest", "same"],
+        ["nearest"],
         min_length=1,
         max_length=2,
         description="which are tried: `nearest`: those whose prompts are most like the item's, by the host's "
