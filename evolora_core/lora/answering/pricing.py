@@ -64,16 +64,16 @@ class Prices:
         """FLOPs of the pricing itself."""
         return Meter.from_state(self.meter).total()
 
-    def routing_reserve(self, model: FlopModel, items: int, ranks: Sequence[int], shown: Sequence[int] = ()) -> int:
+    def routing_reserve(self, model: FlopModel, items: int, ranks: Sequence[int], shown: Sequence[float] = ()) -> int:
         """FLOPs to set aside for choosing routes: the host and adapters of these ranks answer every item, and each
-        adapter does so twice more for every number of examples `shown` before it, with the family told and untold.
+        adapter twice more for every number of examples that it shows, with the family told and untold. `shown` are the
+        FLOPs of the host's answer after so many.
 
-        Answers at the mean cost, dearer by the adapters' own arithmetic, and a little more for longer answers. An arm
-        does not spend what is set aside and not needed.
+        Answers without examples at the mean cost, dearer by the adapters' own arithmetic, and a little more for longer
+        answers. An arm does not spend what is set aside and not needed.
         """
-        asked = 1 + 2 * sum(1 + count for count in shown)
-        answers = 1 + sum(model.dearness(rank) * asked for rank in ranks)
-        return round(LONGER * answers * items * self.unit_flops)
+        dearness = sum(model.dearness(rank) for rank in ranks)
+        return round(LONGER * items * (self.unit_flops * (1 + dearness) + 2 * dearness * sum(shown)))
 
     def plan(self, host: Host) -> None:
         """Set the host's batch sizes to those that fitted into memory."""

@@ -36,6 +36,7 @@ from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.ecology.state import State
 from evolora_core.searches.adapters.ecology.task import Task
+from evolora_core.searches.adapters.routing.shots import foretold_flops
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
 
 log = logging.getLogger(__name__)
@@ -59,8 +60,9 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
     if regime.needs_budget and horizon.budget_flops is None:
         raise ValueError(f"evolve: {regime.word} needs the FLOPs that it may spend")
     task.prices.plan(task.host)
-    ranks, shown = regime.candidate_ranks(config), config.memory.answering
-    reserve = task.prices.routing_reserve(task.flops, len(task.selection), ranks, shown)
+    counts, cap = config.memory.answering, task.decoding.max_new_tokens
+    shown = foretold_flops(task.host, task.selection, task.items, counts, cap)
+    reserve = task.prices.routing_reserve(task.flops, len(task.selection), regime.candidate_ranks(config), shown)
     horizon = horizon.without(reserve)
     state = found(task, config, regime)
     if committed := commits.latest(folder / "checkpoints"):

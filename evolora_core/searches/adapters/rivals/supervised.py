@@ -56,7 +56,7 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
     ranks = [config.rank] * len(config.strengths)
     if config.specialists:  # one of them, or their sum, answers everything
         ranks.append(summed_rank(config.rank) if summed else config.rank)
-    each = terms.for_training(ranks, [config.shots] if config.shots else []) // len(training)
+    each = terms.for_training(ranks, [config.shots] * (config.shots > 0)) // len(training)
     # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
     seeds = {
         name: rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed

@@ -9,6 +9,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.answering.pricing import Prices
+from evolora_core.searches.adapters.routing.shots import foretold_flops
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Terms:
         """FLOPs of the budget that choosing routes leaves, if adapters of these ranks are candidates, and show so many
         examples.
         """
-        model = FlopModel.from_model(self.host.model)
-        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks, shown)
+        model, cap = FlopModel.from_model(self.host.model), self.decoding.max_new_tokens
+        dearer = foretold_flops(self.host, self.selection, self.items, shown, cap)
+        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks, dearer)
         return self.budget_flops - reserve

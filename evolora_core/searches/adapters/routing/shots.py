@@ -16,6 +16,8 @@ import numpy as np
 from evolora_core.engine import rng
 from evolora_core.errors import DataError
 from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import gold
+from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import answer_items
@@ -132,6 +134,25 @@ def fitting(
             del left[place][0]
         unsure = [place for place in unsure if left[place]]
     return left
+
+
+def foretold_flops(
+    host: Host, asked: Sequence[Item], known: Sequence[Item], counts: Sequence[int], new_tokens: int
+) -> list[float]:
+    """What an answer of the host would take after so many examples, one number for each of `counts`, in FLOPs: the mean
+    over the items asked, with the first of the known items of the same family before them, and an answer of so many
+    tokens. An item without a right answer counts with its prompt in the place of that.
+    """
+    texts: dict[str, list[Example]] = {}
+    for item in known:
+        answer = item.prompt if item.target is None else gold(item)
+        texts.setdefault(item.family, []).append((item.prompt, answer))
+    prompts, model, found = [item.prompt for item in asked], FlopModel.from_model(host.model), []
+    for count in counts:
+        examples = fitting(host, prompts, [texts.get(item.family, [])[:count] for item in asked], new_tokens)
+        lengths = [len(ids) for ids in host.encode_prompts(prompts, examples)]
+        found.append(float(np.mean(model.generate_flops(lengths, [new_tokens] * len(lengths)))) if lengths else 0.0)
+    return found
 
 
 def in_drawn_order(solved: Sequence[Solved], seed: int) -> list[Solved]:

@@ -30,6 +30,7 @@ from evolora_core.searches.adapters.routing.shots import (
     Way,
     answer_shown,
     fitting,
+    foretold_flops,
     in_drawn_order,
     read_shots,
     write_shots,
@@ -181,6 +182,16 @@ def test_other_forms_of_a_prompt_have_examples_too(nano: Host, shots: Shots, ite
     ask_variants(nano, None, plain, routes, None, meters["shown"], shots=shots, decoding=DECODING)
     ask_variants(nano, None, plain, None, None, meters["bare"], decoding=DECODING)
     assert meters["shown"].flops("evaluation") > 1.5 * meters["bare"].flops("evaluation")
+
+
+@pytest.mark.parametrize("count", [1, 4, 8])
+def test_what_examples_will_take_is_foretold_from_their_texts(nano: Host, count: int) -> None:
+    asked = draw_items("string.sort", 40, 5) + draw_items("math", 40, 6)
+    pool = draw_items("string.sort", 40, 7) + draw_items("math", 40, 8)
+    shots = Shots({0: Way(HOST, count, "nearest")}, {HOST: known(pool)})
+    answers = answer_shown(nano, None, asked, [0] * len(asked), shots, families(asked), decoding=DECODING)
+    (foretold,) = foretold_flops(nano, asked, pool, [count], DECODING.max_new_tokens)
+    assert 0.9 < foretold / np.mean([outcome.flops for outcome in answers]) < 1.4
 
 
 def test_the_order_is_drawn_by_seed_and_a_file_is_read_as_it_was_written(shots: Shots, tmp_path: Path) -> None:
