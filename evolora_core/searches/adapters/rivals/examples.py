@@ -2,6 +2,8 @@
 is trained, and the selection split chooses how many examples, and which.
 """
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -22,8 +24,10 @@ from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
 from evolora_core.searches.adapters.routing.learned import prompt_features
 from evolora_core.searches.adapters.routing.routes import Routes, read_routes
-from evolora_core.searches.adapters.routing.shots import Shots, Way, fitting, in_drawn_order, write_shots
+from evolora_core.searches.adapters.routing.shots import Shots, Way, as_item, fitting, in_drawn_order, write_shots
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,26 +43,28 @@ class Shown:
 
 
 def choose_examples(config: ExamplesConfig, terms: Terms, folder: Path) -> Shown:
-    """Leave shots.json and routes in `folder`, and an empty candidates.json. Raises Unaffordable before anything is
-    asked, if the budget might not pay for the answers to the selection split.
+    """Leave shots.json and routes in `folder`, and an empty candidates.json. The ways with most examples are left out
+    where the budget might not pay for the answers to the selection split. Raises Unaffordable before anything is asked
+    if it might pay for none.
     """
     items = labelled(terms.items, config, terms.seed)
-    tried = product(dict.fromkeys(config.shown), dict.fromkeys(config.chosen))
-    shots = Shots(
-        ways={number: Way(HOST, count, chosen) for number, (count, chosen) in enumerate(tried)},
-        solved={HOST: in_drawn_order(solved(items), terms.seed)},
-    )
-    most = _at_most(shots, terms)
-    if most > terms.budget_flops:
-        raise Unaffordable(
-            f"trying {len(shots.ways)} ways of showing examples may take {most:.3g} FLOPs, and the budget is "
-            f"{terms.budget_flops:.3g}; try fewer (examples.shown, examples.chosen), or lower data.selection_items"
+    tried = [
+        Way(HOST, count, chosen) for count, chosen in product(sorted({*config.shown}), dict.fromkeys(config.chosen))
+    ]
+    solved_items = {HOST: in_drawn_order(solved(items), terms.seed)}
+    affordable = _affordable(Shots(dict(enumerate(tried)), solved_items), terms)
+    shots = Shots(dict(enumerate(tried[:affordable])), solved_items)
+    if affordable < len(tried):
+        log.warning(
+            "examples: %d of %d ways of showing examples are left out, as the budget might not pay for trying them "
+            "(examples.shown, data.selection_items)",
+            len(tried) - affordable,
+            len(tried),
         )
     write_shots(folder, shots)
     write_candidates(folder, [], [])
     meter = Meter()
-    if "nearest" in config.chosen:
-        meter.add("routing", int(prompt_features(terms.host, items)[1].sum()), 0, 0.0)
+    meter.add("routing", _features(shots, terms), 0, 0.0)
     choose_among(
         terms.host,
         None,
@@ -86,16 +92,37 @@ def _rows(shots: Shots, routes: Routes) -> list[dict[str, Any]]:
     ]
 
 
-def _at_most(shots: Shots, terms: Terms) -> float:
-    """FLOPs of asking the selection items in every way, and the bare host, if all answers were of the longest."""
+def _affordable(shots: Shots, terms: Terms) -> int:
+    """How many of the ways, from the first one on, the budget pays for if all answers are of the longest: the selection
+    items asked in each way, with the family told and, for the router `single`, untold; the bare host comes before.
+    Raises Unaffordable if that is none.
+    """
     host, cap, items = terms.host, terms.decoding.max_new_tokens, terms.selection
     prompts, families = [item.prompt for item in items], [item.family for item in items]
     model = FlopModel.from_model(host.model)
-    asked: list[list[list[Example]]] = [[[] for _ in items]]
-    for told in [families] if "single" not in terms.routings else [families, None]:
-        asked += [shots.before(host, items, [number] * len(items), told)[1] for number in shots.ways]
-    flops = 0.0
-    for examples in asked:
+
+    def cost(examples: Sequence[Sequence[Example]]) -> float:
         encoded = encode_unique(host, prompts, fitting(host, prompts, examples, cap))
-        flops += float(np.sum(model.generate_flops([len(ids) for ids in encoded], [cap] * len(items))))
-    return flops
+        return float(np.sum(model.generate_flops([len(ids) for ids in encoded], [cap] * len(items))))
+
+    left = terms.budget_flops - cost([[] for _ in items]) - _features(shots, terms)
+    for number in shots.ways:
+        for told in [families] if "single" not in terms.routings else [families, None]:
+            _, examples, choosing = shots.before(host, items, [number] * len(items), told)
+            left -= cost(examples) + sum(choosing)
+        if left < 0 and not number:
+            raise Unaffordable(
+                f"examples: the budget of {terms.budget_flops:.3g} FLOPs might not pay for trying one way of showing "
+                f"examples, which takes up to {terms.budget_flops - left:.3g}; lower data.selection_items or "
+                "examples.shown"
+            )
+        if left < 0:
+            return number
+    return len(shots.ways)
+
+
+def _features(shots: Shots, terms: Terms) -> int:
+    """FLOPs of the features of all examples, which are computed once."""
+    if not any(way.chosen == "nearest" for way in shots.ways.values()):
+        return 0
+    return int(prompt_features(terms.host, [as_item(one) for one in shots.solved[HOST]])[1].sum())

@@ -75,7 +75,7 @@ class Shots:
             known = [one for one in self.solved[way.slot] if not family or one.family == family]
             chosen = np.tile(np.arange(min(way.count, len(known))), (len(places), 1))
             if way.chosen == "nearest" and len(known) > way.count:
-                alike, each, _ = likeness(host, [items[place] for place in places], [_as_item(one) for one in known])
+                alike, each, _ = likeness(host, [items[place] for place in places], [as_item(one) for one in known])
                 chosen = np.argsort(alike, axis=1, kind="stable")[:, -way.count :]
                 for place, cost in zip(places, each.tolist(), strict=True):
                     flops[place] = cost
@@ -84,7 +84,8 @@ class Shots:
         return slots, examples, flops
 
 
-def _as_item(one: Solved) -> Item:
+def as_item(one: Solved) -> Item:
+    """An example as an item whose prompt alone matters."""
     return Item(one.prompt, None, one.family, "", "")
 
 

@@ -59,12 +59,18 @@ def test_wrong_labels_are_wrong_examples(terms: Terms, tmp_path: Path) -> None:
     assert 8 <= wrong <= 32
 
 
-def test_a_budget_that_may_not_pay_for_the_choice_is_refused_before_anything_is_asked(
-    terms: Terms, tmp_path: Path
-) -> None:
-    config = ExamplesConfig(shown=[1], chosen=["same"])
-    (tmp_path / "made").mkdir()
-    spent = choose_examples(config, terms, tmp_path / "made").meter.total()
-    with pytest.raises(Unaffordable, match="1 ways of showing examples may take .* FLOPs, and the budget is"):
-        choose_examples(config, replace(terms, budget_flops=spent - 1), tmp_path)
-    assert not (tmp_path / "shots.json").exists()
+def test_the_dearest_ways_are_left_out_where_the_budget_might_not_pay(terms: Terms, tmp_path: Path) -> None:
+    config = ExamplesConfig(shown=[4, 1, 2], chosen=["same"])
+    for name in ("all", "fewer", "none"):
+        (tmp_path / name).mkdir()
+    whole = choose_examples(config, terms, tmp_path / "all")
+    assert [way.count for way in read_shots(tmp_path / "all").ways.values()] == [1, 2, 4]  # type: ignore[union-attr]
+    budget = whole.meter.total()
+    fewer = choose_examples(config, replace(terms, budget_flops=budget), tmp_path / "fewer")
+    shots = read_shots(tmp_path / "fewer")
+    assert shots is not None and 0 < fewer.ways == len(shots.ways) < 3
+    assert [way.count for way in shots.ways.values()] == [1, 2][: fewer.ways]
+    assert fewer.meter.total() <= budget
+    with pytest.raises(Unaffordable, match="might not pay for trying one way of showing examples, which takes up to"):
+        choose_examples(config, replace(terms, budget_flops=budget // 10), tmp_path / "none")
+    assert not list((tmp_path / "none").iterdir())
