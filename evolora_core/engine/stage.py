@@ -175,7 +175,7 @@ class Made(Generic[Facts]):
 @dataclass(frozen=True)
 class Stage:
     """A kind of stage. `request` says from the suite, what the stage is of, and the results that it needs, what is to
-    be done; `body` does it. Both are functions of a module, so that other processes find them.
+    be done; `body` does it. Both are functions of a module, or partial ones, so that other processes find them.
     """
 
     name: str

@@ -13,13 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ARMS = [
     "processes=1",
     "seeds=[0]",
-    "conditions=[frozen, ecology, unmerged, double, less, es, grpo, specialists, few]",
+    "conditions=[frozen, ecology, unmerged, double, less, es, grpo, expert, specialists, few]",
     "arms={unmerged: {like: ecology, changes: {verifier_error: 0.05, assimilation: {attempts: 0}}}, "
     "double: {like: single, budget: 2}, less: {like: single, budget: 0.9}, "
     "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}, "
-    "few: {like: examples, changes: {labels: 4, shown: [1], chosen: [same]}}}",
+    "few: {like: examples, changes: {labels: 4, shown: [1], chosen: [same]}}, expert: {like: expert-iteration}}",
     "es={pairs: 2, items: 8, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
     "grpo={groups: 4, samples: 4, trials: [{learning_rate: 0.001}, {partial_credit: true}]}",
+    "expert_iteration={rounds: 2, samples: 2, batch_rows: 8, labels: 2, trials: [{sampling: 0.4}, {sampling: 0.3}]}",
     "tuning={seeds: [1000], fraction: 0.5}",
     "data.reselection_items=12",
     "evaluation.routings=[family, single, cell, learned, reselected]",
@@ -36,14 +37,40 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
 
     done = paper_suite(str(ROOT / "configs" / "suites" / "tiny.yaml"), ARMS, packs=str(tmp_path))
     table = {row["condition"]: row for row in query(home, "FROM paper_table").records()}
-    assert list(table) == ["frozen", "ecology", "unmerged", "double", "less", "es", "grpo", "specialists", "few"]
+    assert list(table) == [
+        "frozen",
+        "ecology",
+        "unmerged",
+        "double",
+        "less",
+        "es",
+        "grpo",
+        "expert-iteration",
+        "specialists",
+        "few",
+    ]
     assert table["unmerged"]["merges"] == 0 and table["double"]["merges"] is None
     whole = table["ecology"]["total_flops"]
-    for condition, share in {"unmerged": 1, "double": 2, "less": 0.9, "es": 1, "grpo": 1, "specialists": 1}.items():
+    for condition, share in {
+        "unmerged": 1,
+        "double": 2,
+        "less": 0.9,
+        "es": 1,
+        "grpo": 1,
+        "expert-iteration": 1,
+        "specialists": 1,
+    }.items():
         assert 0.8 * share * whole < table[condition]["total_flops"] <= share * whole, condition
     tuned = query(home, "SELECT arm, count(*) FROM tuning WHERE changes IS NOT NULL GROUP BY ALL").rows
-    assert dict(tuned) == dict.fromkeys(["ecology", "unmerged", "double", "less", "es", "grpo", "specialists"], 2)
-    assert query(home, "SELECT DISTINCT adapter FROM sft_steps ORDER BY ALL").rows == [("math",), ("string.sort",)]
+    assert dict(tuned) == dict.fromkeys(
+        ["ecology", "unmerged", "double", "less", "es", "grpo", "expert-iteration", "specialists"], 2
+    )
+    adapters = "SELECT DISTINCT adapter FROM sft_steps WHERE condition = '{}' ORDER BY ALL"
+    assert query(home, adapters.format("specialists")).rows == [("math",), ("string.sort",)]
+    assert query(home, adapters.format("expert")).rows == [("round-1",), ("round-2",)]
+    rounds = "SELECT sum(flops) FROM {} WHERE condition = 'expert' {}"
+    learned = query(home, rounds.format("compute", "AND purpose IN ('rollout', 'update')")).rows
+    assert query(home, rounds.format("expert_rounds", "")).rows == learned
     assert query(home, "SELECT count(*) > 0 FROM es_steps").rows == [(True,)]
     spent = "SELECT sum(flops) FROM compute WHERE condition = 'grpo' AND purpose IN ('rollout', 'update')"
     assert query(home, "SELECT sum(flops) FROM grpo_steps").rows == query(home, spent).rows

@@ -24,12 +24,13 @@ from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.es import EsConfig
 from evolora_core.searches.adapters.settings.evaluation import EvaluationConfig
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
+from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationConfig
 from evolora_core.searches.adapters.settings.grpo import GrpoConfig
 from evolora_core.searches.adapters.settings.sft import SftConfig
 from evolora_core.searches.adapters.settings.tuning import CalibrationConfig, TuningConfig
 from evolora_core.searches.base import Experiment
 
-Tuned = EcologyConfig | SftConfig | EsConfig | GrpoConfig
+Tuned = EcologyConfig | SftConfig | EsConfig | GrpoConfig | ExpertIterationConfig
 Section = Tuned | ExamplesConfig
 TUNING = "tuning"  # what trials stand under
 # Rates that a rule does not read: trials that differ in nothing else are one run.
@@ -55,8 +56,8 @@ class SuiteConfig(Experiment):
         ["frozen", "single", "ecology", "sft"],
         min_length=1,
         max_length=200,
-        description="conditions that the suite compares: frozen, single, ecology, sft, examples, es, grpo, and "
-        "those that `arms` defines",
+        description="conditions that the suite compares: frozen, single, ecology, sft, examples, es, grpo, "
+        "expert-iteration, and those that `arms` defines",
     )
     budget_of: str = Field(
         "ecology",
@@ -81,6 +82,11 @@ class SuiteConfig(Experiment):
     sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning")
     es: EsConfig = Field(EsConfig(), description="evolution strategies on one adapter")
     grpo: GrpoConfig = Field(GrpoConfig(), description="group relative policy optimisation of one adapter")
+    expert_iteration: ExpertIterationConfig = Field(
+        ExpertIterationConfig(),
+        json_schema_extra=LATER,
+        description="expert iteration: one adapter fine-tuned on its own right answers, in rounds",
+    )
     examples: ExamplesConfig = Field(
         ExamplesConfig(), json_schema_extra=LATER, description="the bare host with solved examples in its prompt"
     )
@@ -260,7 +266,8 @@ class SuiteConfig(Experiment):
             return True
         settings = [self.settings(condition)] if self.kind(condition).section else []
         return any(
-            isinstance(own, EcologyConfig) and (own.plasticity.rule == "gold" or own.memory.labels > 0)
+            (isinstance(own, EcologyConfig) and (own.plasticity.rule == "gold" or own.memory.labels > 0))
+            or (isinstance(own, ExpertIterationConfig) and own.labels > 0)
             for own in settings
         )
 

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from evolora_core.engine import rng
 from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import gold
+from evolora_core.searches.adapters.routing.shots import Solved
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
@@ -41,6 +43,11 @@ def labelled(items: Sequence[Item], config: Labels, seed: int) -> list[Item]:
         families.setdefault(family, []).extend(enumerate(given))
     chosen = [sorted(members, key=lambda entry: entry[0])[: config.labels] for members in families.values()]
     return [item for members in chosen for _, item in members]
+
+
+def solved(items: Sequence[Item]) -> list[Solved]:
+    """Items with their gold answers."""
+    return [Solved(item.family, item.prompt, gold(item)) for item in items]
 
 
 def _mislabelled(members: Sequence[Item], number: int) -> Item:

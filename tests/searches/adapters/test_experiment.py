@@ -65,7 +65,11 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
         ("seeds: [0, 1]", "seeds: [0, 0]", r"suite.yaml:[2-9]\d*: seeds: 0 stands twice; keep one"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
-        ("sft]", "stf]", r"'stf' is none of frozen, single, ecology, sft, examples, es, grpo; define it in `arms`"),
+        (
+            "sft]",
+            "stf]",
+            r"'stf' is none of frozen, single, ecology, .*, expert-iteration; define it in `arms`",
+        ),
         (
             "sft]",
             "sft, quick]\narms:\n  quick: {like: sft, changes: {rnak: 4}}",

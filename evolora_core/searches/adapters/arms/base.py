@@ -70,25 +70,30 @@ def if_affordable(train: Callable[[], Made[Facts]]) -> Made[Facts] | Made[NotRun
         return Made(0, NotRun(not_run=str(error)))
 
 
-def training_request(
+def request_within_budget(
+    name: str,
+    entry: str,
+    asked: "Callable[[SuiteConfig, str, int | None], Training]",
     suite: "Suite[SuiteConfig]",
-    stage: str,
     arm: str,
     seed: int,
     *,
-    entry: str,
-    asked: Training,
     datasets: StageResult,
     prices: StageResult,
+    budget: StageResult,
+    choice: StageResult | None = None,
 ) -> StageRequest:
-    """Train an arm that spends a budget."""
+    """Train a condition by the stage `name`, whose body stands in the module `entry`: `asked` says what for, and
+    `budget` is the stage to whose FLOPs its own are relative.
+    """
+    own = asked(suite.config, arm, chosen_trial(suite, arm, choice))
     return stage_request(
         suite,
-        stage,
+        name,
         arm,
         seed,
         entry=entry,
         also=suite.config.modules_of(suite.config.data.train_families),
-        config=asked,
+        config=own.model_copy(update={"budget_flops": budget_from(suite, arm, budget)}),
         inputs={"datasets": datasets, "prices": prices},
     )

@@ -2,20 +2,14 @@
 included.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work
-from evolora_core.searches.adapters.arms.base import (
-    Training,
-    budget_from,
-    chosen_trial,
-    common,
-    if_affordable,
-    training_request,
-)
+from evolora_core.engine.stage import Made, NotRun, Stage, Work
+from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
 from evolora_core.searches.adapters.settings.es import EsSettings
 
 if TYPE_CHECKING:
@@ -40,22 +34,6 @@ def asked(config: "SuiteConfig", arm: str, trial: int | None) -> EsTraining:
     return EsTraining(es=EsSettings.model_validate(settings), **common(config))
 
 
-def request(
-    suite: "Suite[SuiteConfig]",
-    arm: str,
-    seed: int,
-    *,
-    datasets: StageResult,
-    prices: StageResult,
-    budget: StageResult,
-    choice: StageResult | None = None,
-) -> StageRequest:
-    """Train a condition; `budget` is the stage to whose FLOPs its own are relative."""
-    own = asked(suite.config, arm, chosen_trial(suite, arm, choice))
-    own = own.model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
-    return training_request(suite, "es", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
-
-
 def make(work: Work[EsTraining]) -> Made[EsTrained] | Made[NotRun]:
     """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `es_steps` and `compute`."""
     return if_affordable(lambda: train(work, work.folder))
@@ -74,4 +52,4 @@ def train(work: Work[EsTraining], folder: Path) -> Made[EsTrained]:
     return Made(result.meter.total(), EsTrained(steps=len(result.steps)))
 
 
-TRAIN = Stage("es", request, make)
+TRAIN = Stage("es", partial(request_within_budget, "es", __name__, asked), make)

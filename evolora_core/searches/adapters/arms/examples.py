@@ -2,13 +2,14 @@
 choosing the examples takes.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work
-from evolora_core.searches.adapters.arms.base import Training, budget_from, common, if_affordable, training_request
+from evolora_core.engine.stage import Made, NotRun, Stage, Work
+from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 
 if TYPE_CHECKING:
@@ -33,21 +34,6 @@ def asked(config: "SuiteConfig", arm: str, trial: int | None) -> Showing:
     return Showing(examples=ExamplesConfig.model_validate(config.settings(arm).model_dump()), **common(config))
 
 
-def request(
-    suite: "Suite[SuiteConfig]",
-    arm: str,
-    seed: int,
-    *,
-    datasets: StageResult,
-    prices: StageResult,
-    budget: StageResult,
-    choice: StageResult | None = None,
-) -> StageRequest:
-    """Choose the examples of a condition; `budget` is the stage to whose FLOPs its own are relative."""
-    own = asked(suite.config, arm, None).model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
-    return training_request(suite, "examples", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
-
-
 def make(work: Work[Showing]) -> Made[ShownFacts] | Made[NotRun]:
     """Leaves shots.json, routes and the tables `shots` and `compute`."""
     return if_affordable(lambda: train(work, work.folder))
@@ -65,4 +51,4 @@ def train(work: Work[Showing], folder: Path) -> Made[ShownFacts]:
     return Made(shown.meter.total(), ShownFacts(labels=shown.labels, ways=shown.ways))
 
 
-TRAIN = Stage("examples", request, make)
+TRAIN = Stage("examples", partial(request_within_budget, "examples", __name__, asked), make)

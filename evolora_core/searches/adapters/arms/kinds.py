@@ -51,5 +51,6 @@ KINDS: dict[str, Kind] = {
         Kind("examples", "examples", ("#009E73", "v"), sees_gold=True, tuned=False),
         Kind("es", "es", verifier_may_err=False),
         Kind("grpo", "grpo", verifier_may_err=False),
+        Kind("expert-iteration", "expert_iteration", verifier_may_err=False),
     )
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.engine.stage import Made, Stage, Work
-from evolora_core.searches.adapters.arms import es, evolved, examples, grpo, sft
+from evolora_core.searches.adapters.arms import es, evolved, examples, expert_iteration, grpo, sft
 from evolora_core.searches.adapters.arms.base import Training
 from evolora_core.searches.adapters.arms.kinds import KINDS, Kind
 from evolora_core.searches.adapters.experiment import SuiteConfig
@@ -45,6 +45,14 @@ TRAINED: dict[str, Trained] = {
             for name in ("ecology", "single")
         ),
         Trained("grpo", grpo.TRAIN, KINDS["grpo"], grpo.__name__, grpo.asked, grpo.train),
+        Trained(
+            "expert-iteration",
+            expert_iteration.TRAIN,
+            KINDS["expert-iteration"],
+            expert_iteration.__name__,
+            expert_iteration.asked,
+            expert_iteration.train,
+        ),
         Trained("es", es.TRAIN, KINDS["es"], es.__name__, es.asked, es.train),
         Trained("sft", sft.TRAIN, KINDS["sft"], sft.__name__, sft.asked, sft.train),
         Trained("examples", examples.TRAIN, KINDS["examples"], examples.__name__, examples.asked, examples.train),

@@ -2,20 +2,14 @@
 routing included.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work
-from evolora_core.searches.adapters.arms.base import (
-    Training,
-    budget_from,
-    chosen_trial,
-    common,
-    if_affordable,
-    training_request,
-)
+from evolora_core.engine.stage import Made, NotRun, Stage, Work
+from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 if TYPE_CHECKING:
@@ -42,22 +36,6 @@ def asked(config: "SuiteConfig", arm: str, trial: int | None) -> SftTraining:
     """The training of a condition."""
     settings = config.settings(arm, trial).model_dump(exclude={"trials"})
     return SftTraining(sft=SftSettings.model_validate(settings), **common(config))
-
-
-def request(
-    suite: "Suite[SuiteConfig]",
-    arm: str,
-    seed: int,
-    *,
-    datasets: StageResult,
-    prices: StageResult,
-    budget: StageResult,
-    choice: StageResult | None = None,
-) -> StageRequest:
-    """Train a condition; `budget` is the stage to whose FLOPs its own are relative."""
-    own = asked(suite.config, arm, chosen_trial(suite, arm, choice))
-    own = own.model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
-    return training_request(suite, "sft", arm, seed, entry=__name__, asked=own, datasets=datasets, prices=prices)
 
 
 def make(work: Work[SftTraining]) -> Made[SftTrained] | Made[NotRun]:
@@ -88,4 +66,4 @@ def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
     return Made(trained.meter.total(), facts)
 
 
-TRAIN = Stage("sft", request, make)
+TRAIN = Stage("sft", partial(request_within_budget, "sft", __name__, asked), make)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import part_of
-from evolora_core.language.families.base import Item
 from evolora_core.searches.adapters.rivals.checkpoints import choose_checkpoint, interleave
 from evolora_core.searches.adapters.rivals.plan import SELECTION_SHARE
 from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
 from evolora_core.searches.adapters.rivals.shown import before
 from evolora_core.searches.adapters.rivals.terms import Terms
+from evolora_core.searches.adapters.routing.shots import Solved
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 SHARE = 0.5  # of the budget, for all tries together
@@ -36,7 +36,7 @@ def with_drawn_rate(config: SftSettings, seed: int) -> SftSettings:
     return config if rate is None else config.model_copy(update={"learning_rate": rate})
 
 
-def choose_rate(terms: Terms, items: Sequence[Item], config: SftSettings, budget_flops: int, folder: Path) -> Tried:
+def choose_rate(terms: Terms, items: Sequence[Solved], config: SftSettings, budget_flops: int, folder: Path) -> Tried:
     """Try every contender's rate on an equal part of SHARE of the budget, and take the one whose adapter has most
     selection items right; of equals the first. Each is asked as many items as SELECTION_SHARE of that part pays for.
     Raises Unaffordable if a part pays for no step.

@@ -18,8 +18,7 @@ from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import encode_unique
 from evolora_core.lora.population.candidates import write_candidates
 from evolora_core.lora.population.slots import HOST
-from evolora_core.searches.adapters.labels import labelled
-from evolora_core.searches.adapters.rivals.shown import solved
+from evolora_core.searches.adapters.labels import labelled, solved
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
 from evolora_core.searches.adapters.routing.learned import prompt_features

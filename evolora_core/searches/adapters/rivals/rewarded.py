@@ -1,8 +1,8 @@
 """One adapter from rewards alone, then the choice between it and the host, all within one budget."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
@@ -27,7 +27,7 @@ class Trained(Protocol):
     @property
     def meter(self) -> Meter: ...
     @property
-    def steps(self) -> list[dict[str, float]]: ...
+    def steps(self) -> Sequence[Mapping[str, Any]]: ...
 
 
 Own = TypeVar("Own", bound=Settings, contravariant=True)
@@ -35,7 +35,7 @@ Result = TypeVar("Result", bound=Trained, covariant=True)
 
 
 class Train(Protocol[Own, Result]):
-    """`train_es` or `train_grpo`: makes an adapter in `folder` for so many FLOPs."""
+    """`train_es`, `train_grpo` or `train_expert_iteration`: makes an adapter in `folder` for so many FLOPs."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Training rows as token ids: the very prompts that evaluation asks, the gold answers, the end token."""
+"""Training rows as token ids: the very prompts that evaluation asks, their answers, the end token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from evolora_core.errors import DataError
-from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
+from evolora_core.searches.adapters.routing.shots import Solved
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,12 @@ class TrainingRows:
         return self.answers + np.array([len(ids) for ids in self.prompts], dtype=np.int64)
 
 
-def tokenise(host: Host, items: Sequence[Item], examples: Sequence[Sequence[Example]] | None = None) -> TrainingRows:
+def tokenise(host: Host, items: Sequence[Solved], examples: Sequence[Sequence[Example]] | None = None) -> TrainingRows:
     """Rows of all items whose prompt, `examples` before it, and completion fit the host's context together. DataError
     if none does.
     """
     prompts = host.encode_prompts([item.prompt for item in items], examples)
-    completions = host.encode_answers([gold(item) for item in items])
+    completions = host.encode_answers([item.answer for item in items])
     fits = [len(p) + len(c) <= host.max_context for p, c in zip(prompts, completions, strict=True)]
     if not any(fits):
         raise DataError(f"sft: none of {len(items)} training items fits the context of {host.name}; use shorter depths")

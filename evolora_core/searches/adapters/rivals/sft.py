@@ -34,7 +34,6 @@ from evolora_core.engine.probes import reached
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.strict import config_hash
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import gold
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
@@ -55,6 +54,7 @@ from evolora_core.searches.adapters.rivals.plan import Plan, make_plan
 from evolora_core.searches.adapters.rivals.rows import TrainingRows, tokenise
 from evolora_core.searches.adapters.rivals.shown import before
 from evolora_core.searches.adapters.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
+from evolora_core.searches.adapters.routing.shots import Solved, as_item
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 log = logging.getLogger(__name__)
@@ -91,13 +91,19 @@ class Planned(NamedTuple):
 
 
 def plan_sft(
-    host: Host, train_items: Sequence[Item], config: SftSettings, *, budget_flops: int, seed: int, asked: Sequence[Item]
+    host: Host,
+    train_items: Sequence[Solved],
+    config: SftSettings,
+    *,
+    budget_flops: int,
+    seed: int,
+    asked: Sequence[Item],
 ) -> Planned:
     """What fine-tuning on these items is; `asked` are the selection items in their order. Raises Unaffordable if the
     budget buys no step, DataError if no item fits the host.
     """
-    longest = max((len(ids) for ids in host.encode_answers([gold(item) for item in train_items])), default=0)
-    own = before(host, train_items, train_items, config.shots, longest)
+    longest = max((len(ids) for ids in host.encode_answers([item.answer for item in train_items])), default=0)
+    own = before(host, [as_item(one) for one in train_items], train_items, config.shots, longest)
     others = before(host, asked, train_items, config.shots, longest)
     choosing = own.flops + others.flops
     rows = tokenise(host, train_items, own.examples)
@@ -116,7 +122,7 @@ def plan_sft(
 
 def train_sft(
     host: Host,
-    train_items: Sequence[Item],
+    train_items: Sequence[Solved],
     config: SftSettings,
     *,
     budget_flops: int,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.population.slots import HOST
@@ -19,16 +18,11 @@ class Before:
     flops: int
 
 
-def solved(items: Sequence[Item]) -> list[Solved]:
-    """Items with their gold answers."""
-    return [Solved(item.family, item.prompt, gold(item)) for item in items]
-
-
-def before(host: Host, items: Sequence[Item], labelled: Sequence[Item], count: int, room: int) -> Before:
+def before(host: Host, items: Sequence[Item], labelled: Sequence[Solved], count: int, room: int) -> Before:
     """At most `count` labelled items before each, as many as leave `room` tokens of the host's context."""
     if not count or not items:
         return Before([[] for _ in items], 0)
-    shots = Shots({0: Way(HOST, count + 1, "nearest")}, {HOST: solved(labelled)})  # an item is nearest to itself
+    shots = Shots({0: Way(HOST, count + 1, "nearest")}, {HOST: list(labelled)})  # an item is nearest to itself
     _, found, flops = shots.before(host, items, [0] * len(items), [item.family for item in items])
     apart = [
         [example for example in own if example[0] != item.prompt][-count:]

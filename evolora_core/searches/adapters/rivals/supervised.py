@@ -13,11 +13,10 @@ from evolora_core.engine.progress import part_of
 from evolora_core.language.families.base import Item
 from evolora_core.lora.population.candidates import add_candidate, load_candidates, write_candidates
 from evolora_core.lora.population.merge import summed_rank
-from evolora_core.searches.adapters.labels import labelled, parts
+from evolora_core.searches.adapters.labels import labelled, parts, solved
 from evolora_core.searches.adapters.rivals.checkpoints import interleave
 from evolora_core.searches.adapters.rivals.contenders import choose_rate, with_drawn_rate
 from evolora_core.searches.adapters.rivals.sft import SftResult, plan_sft, train_sft
-from evolora_core.searches.adapters.rivals.shown import solved
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
 from evolora_core.searches.adapters.routing.shots import Shots, Way, in_drawn_order, write_shots
@@ -65,20 +64,20 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
     meter, tries = Meter(), list[dict[str, float | str]]()
     config = with_drawn_rate(config, terms.seed)
     if config.contenders > 1:
-        tried = choose_rate(terms, items, config, each, folder)
+        tried = choose_rate(terms, solved(items), config, each, folder)
         config, tries, each = tried.config, tried.steps, each - tried.meter.total()
         meter.merge(tried.meter)
     selection = {name: [item for item in terms.selection if name in ("all", item.family)] for name in training}
     if len(training) > 1:
         for name, own in training.items():
             asked = interleave(selection[name], seeds[name])
-            plan_sft(host, own, config, budget_flops=each, seed=seeds[name], asked=asked)
+            plan_sft(host, solved(own), config, budget_flops=each, seed=seeds[name], asked=asked)
     results: dict[str, SftResult] = {}
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
         results[name] = train_sft(
             host,
-            own,
+            solved(own),
             config,
             budget_flops=each,
             seed=seeds[name],

@@ -198,6 +198,7 @@ CREATE OR REPLACE VIEW ledger AS FROM data.ledger;
 CREATE OR REPLACE VIEW assimilations AS FROM data.assimilations;
 CREATE OR REPLACE VIEW contests AS FROM data.contests;
 CREATE OR REPLACE VIEW shots AS FROM data.shots;
+CREATE OR REPLACE VIEW expert_rounds AS FROM data.expert_rounds;
 CREATE OR REPLACE VIEW archive AS FROM data.archive;
 CREATE OR REPLACE VIEW sft_steps AS FROM data.sft_steps;
 CREATE OR REPLACE VIEW es_steps AS FROM data.es_steps;

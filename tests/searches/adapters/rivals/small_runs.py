@@ -6,6 +6,7 @@ from typing import Any
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
+from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals.rows import tokenise
 from evolora_core.searches.adapters.rivals.sft import SftResult, row_flops, train_sft
 from evolora_core.searches.adapters.settings.sft import SftConfig
@@ -16,7 +17,7 @@ RATE = 5e-3
 
 def budget_of(host: Host, items: list[Item], steps: float, kl: float = 0.0) -> int:
     """FLOPs of about so many steps."""
-    rows = tokenise(host, items)
+    rows = tokenise(host, solved(items))
     costs = row_flops(FlopModel.from_model(host.model), rows.lengths, rows.answers, CONFIG.rank, kl)
     return int(costs.mean() * CONFIG.batch_rows * steps)
 
@@ -35,4 +36,4 @@ def train(
     """A run of about so many steps."""
     config = CONFIG.model_copy(update={"learning_rate": rate, "kl": kl})
     budget = budget_of(host, items, steps, kl)
-    return train_sft(host, items, config, budget_flops=budget, seed=seed, folder=folder, **options)
+    return train_sft(host, solved(items), config, budget_flops=budget, seed=seed, folder=folder, **options)

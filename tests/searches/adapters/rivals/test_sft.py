@@ -20,6 +20,7 @@ from evolora_core.language.families.registry import gold
 from evolora_core.lora.population.lora import attached
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals import plan, resume, sft
 from evolora_core.searches.adapters.rivals.rows import tokenise
 
@@ -262,7 +263,7 @@ def test_a_budget_that_buys_nothing_is_an_error(host: Any, train_items: list[Ite
 
 
 def test_trl_must_not_change_the_rows(host: Any, train_items: list[Item]) -> None:
-    rows = tokenise(host, train_items)
+    rows = tokenise(host, solved(train_items))
     cut = {"input_ids": rows.input_ids[1:], "labels": [[-100]] * (len(rows.input_ids) - 1)}
     with pytest.raises(RuntimeError, match="TRL changed the training rows"):
         sft._check_rows(cut, rows)

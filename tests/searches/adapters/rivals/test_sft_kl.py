@@ -17,6 +17,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.lora import attached
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals import sft
 from evolora_core.searches.adapters.rivals.distance import divergence
 from evolora_core.searches.adapters.rivals.rows import tokenise
@@ -29,7 +30,7 @@ def weights(result: Any) -> Any:
 
 def distance(host: Any, items: Any, result: Any) -> Any:
     """Mean KL(host ‖ adapter) at the answer tokens of the items, by the engine and not by PEFT."""
-    rows = tokenise(host, items)
+    rows = tokenise(host, solved(items))
     population = Population.empty(host, 1, CONFIG.rank, scale=CONFIG.scale)
     population.put(0, import_peft(result.adapter_folder, host))
     total, count = 0.0, 0
@@ -57,7 +58,7 @@ def test_without_a_weight_the_host_is_not_asked(
     monkeypatch.setattr(sft, "loss_with_divergence", None)  # called, it would fail
     result = train(host, train_items, tmp_path, steps=3.5)
     plain = FlopModel.from_model(host.model)
-    rows = tokenise(host, train_items)
+    rows = tokenise(host, solved(train_items))
     same = row_flops(plain, rows.lengths, rows.answers, CONFIG.rank, 0.0)
     assert (same == plain.train_flops(rows.lengths, rows.answers, CONFIG.rank)).all()
     assert len(result.steps) == 3
@@ -89,7 +90,7 @@ def test_what_the_host_reads_is_planned_and_counted(host: Any, train_items: list
     assert update["purpose"] == "update"
     assert update["flops"] == sum(row["flops"] for row in result.steps) == result.checkpoints[-1].flops
     assert len(result.steps) == len(bare.steps) and update["tokens"] == bare.meter.rows()[0]["tokens"]
-    model, rows = FlopModel.from_model(host.model), tokenise(host, train_items)
+    model, rows = FlopModel.from_model(host.model), tokenise(host, solved(train_items))
     extra = (result.meter.total() - bare.meter.total()) / (CONFIG.batch_rows * len(result.steps))
     assert model.score_flops(rows.lengths, rows.answers).min() <= extra
     assert extra <= model.score_flops(rows.lengths, rows.answers).max()

@@ -15,6 +15,7 @@ from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.pricing import price
 from evolora_core.lora.population.trained import load_trained
+from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals.checkpoints import interleave
 from evolora_core.searches.adapters.rivals.sft import plan_sft, train_sft
 from evolora_core.searches.adapters.rivals.shown import before
@@ -27,13 +28,13 @@ from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
 def test_others_of_the_family_stand_before_an_item_and_never_itself(host: Any, train_items: list[Item]) -> None:
-    found = before(host, train_items, train_items, 3, 6)
+    found = before(host, train_items, solved(train_items), 3, 6)
     family = {(item.prompt, gold(item)): item.family for item in train_items}
     for item, own in zip(train_items, found.examples, strict=True):
         assert len(own) == 3 and {family[example] for example in own} == {item.family}
         assert item.prompt not in [prompt for prompt, _ in own]
     assert found.flops > 0
-    nothing = before(host, train_items, train_items, 0, 6)
+    nothing = before(host, train_items, solved(train_items), 0, 6)
     assert nothing.flops == 0 and not any(nothing.examples)
 
 
@@ -49,12 +50,12 @@ def test_training_reads_them_and_the_loss_is_on_the_answer_alone(
     budget = 4 * budget_of(host, train_items, 6.5)
     with probe("examples", look):
         made = train_sft(
-            host, train_items, config, budget_flops=budget, seed=3, folder=tmp_path,
+            host, solved(train_items), config, budget_flops=budget, seed=3, folder=tmp_path,
             selection_items=selection_items, decoding=decoding,
         )  # fmt: skip
     assert made.meter.total() <= budget
     longest = max(len(ids) for ids in host.encode_answers([gold(item) for item in train_items]))
-    examples = before(host, train_items, train_items, 2, longest).examples
+    examples = before(host, train_items, solved(train_items), 2, longest).examples
     prompts = host.encode_prompts([item.prompt for item in train_items], examples)
     rows = set(zip(map(tuple, prompts), map(tuple, host.encode_answers([gold(i) for i in train_items])), strict=True))
     for batch in seen:
@@ -67,7 +68,9 @@ def test_training_reads_them_and_the_loss_is_on_the_answer_alone(
 def test_its_costs_are_those_of_the_longer_rows(host: Any, train_items: list[Item], selection_items: Any) -> None:
     asked, many = interleave(selection_items, 0), 10**12
     plain, shown = (
-        plan_sft(host, train_items, CONFIG.model_copy(update={"shots": n}), budget_flops=many, seed=0, asked=asked)
+        plan_sft(
+            host, solved(train_items), CONFIG.model_copy(update={"shots": n}), budget_flops=many, seed=0, asked=asked
+        )
         for n in (0, 2)
     )
     assert shown.plan.flops.mean() > 1.5 * plain.plan.flops.mean()

@@ -10,6 +10,7 @@ from evolora_core.errors import Unaffordable
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.pricing import price
+from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals.sft import plan_sft
 from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 from evolora_core.searches.adapters.rivals.terms import Terms
@@ -27,7 +28,7 @@ def test_nothing_is_trained_where_one_specialist_cannot_be(tmp_path: Path) -> No
     def first_step(family: str, number: int) -> int:
         own = [item for item in items if item.family == family]
         seed = rng.key(0, 0, number, "specialist")
-        return int(plan_sft(host, own, config, budget_flops=10**13, seed=seed, asked=[])[1].flops[0])
+        return int(plan_sft(host, solved(own), config, budget_flops=10**13, seed=seed, asked=[])[1].flops[0])
 
     cheap, dear = first_step("math.multi_step", 0), first_step("string.sort", 1)
     assert cheap < dear

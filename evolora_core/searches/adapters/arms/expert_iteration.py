@@ -1,0 +1,62 @@
+"""The arm `expert-iteration`: one adapter that is fine-tuned on its own right answers in rounds, with what the budget's
+arm spent, routing included.
+"""
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from evolora_core.engine.stage import Made, NotRun, Stage, Work
+from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
+from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationSettings
+
+if TYPE_CHECKING:
+    from evolora_core.searches.adapters.experiment import SuiteConfig
+
+
+class ExpertIterationTraining(Training):
+    """What it depends on."""
+
+    expert_iteration: ExpertIterationSettings
+
+
+class ExpertIterationTrained(BaseModel):
+    """How it ended."""
+
+    rounds: int
+    steps: int
+    diverged: bool
+
+
+def asked(config: "SuiteConfig", arm: str, trial: int | None) -> ExpertIterationTraining:
+    """The training of a condition."""
+    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
+    return ExpertIterationTraining(expert_iteration=ExpertIterationSettings.model_validate(settings), **common(config))
+
+
+def make(work: Work[ExpertIterationTraining]) -> Made[ExpertIterationTrained] | Made[NotRun]:
+    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `expert_rounds`, `sft_steps` and
+    `compute`.
+    """
+    return if_affordable(lambda: train(work, work.folder))
+
+
+def train(work: Work[ExpertIterationTraining], folder: Path) -> Made[ExpertIterationTrained]:
+    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
+    from evolora_core.engine.tables import write_table
+    from evolora_core.searches.adapters.arms.terms import terms_of
+    from evolora_core.searches.adapters.rivals.expert_iteration import train_expert_iteration
+    from evolora_core.searches.adapters.rivals.rewarded import train_and_route
+
+    result = train_and_route(train_expert_iteration, work.config.expert_iteration, terms_of(work), folder)
+    write_table(folder, "expert_rounds", [asdict(own) for own in result.rounds])
+    write_table(folder, "sft_steps", result.steps)
+    write_table(folder, "compute", result.meter.rows())
+    facts = ExpertIterationTrained(rounds=len(result.rounds), steps=len(result.steps), diverged=result.diverged)
+    return Made(result.meter.total(), facts)
+
+
+TRAIN = Stage("expert-iteration", partial(request_within_budget, "expert-iteration", __name__, asked), make)

@@ -1,0 +1,233 @@
+"""Expert iteration with one LoRA adapter within a FLOP budget: it samples answers, the verifier keeps the right ones,
+TRL's SFTTrainer learns them, and so on.
+
+Anthony et al. 2017 (arXiv 1705.08439); with language models STaR (Zelikman et al. 2022, arXiv 2203.14465) and ReST-EM
+(Singh et al. 2023, arXiv 2312.06585). Those two begin each round from the host again; here the adapter goes on, so that
+no FLOPs are spent on learning the same thing twice. Every item has one right answer at most in a round, so that easy
+items do not outweigh the others.
+"""
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evolora_core.engine import rng
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.progress import Progress, part_of
+from evolora_core.errors import DataError, Unaffordable
+from evolora_core.language.families.base import Item
+from evolora_core.language.flops import FlopModel
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.grading import answer_items, charge
+from evolora_core.lora.answering.outcome import Decoding
+from evolora_core.lora.population.peft_io import export_peft, import_peft
+from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.labels import Given, labelled, solved
+from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
+from evolora_core.searches.adapters.routing.shots import Solved
+from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationSettings
+from evolora_core.searches.adapters.settings.sft import SftSettings
+
+log = logging.getLogger(__name__)
+
+FOUND = "found.json"  # what a round found and spent on it: a killed run does not ask again
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round: items that were asked, answers to them, items of which one was right, and the FLOPs of the round."""
+
+    number: int
+    items: int
+    answers: int
+    solved: int
+    flops: int
+
+
+@dataclass(frozen=True)
+class ExpertIterationResult:
+    """An adapter in `folder/adapter` (PEFT format) and what it cost.
+
+    meter     compute by purpose: `rollout` and `update`; its total is within the budget
+    steps     rows of the table `sft_steps`, with the round as the adapter
+    rounds    what each round found
+    diverged  loss or weights became NaN or infinite; the adapter is of before, and no round followed
+    """
+
+    adapter_folder: Path
+    meter: Meter
+    steps: list[dict[str, float | str]]
+    rounds: list[Round]
+    diverged: bool
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is asked, and how: items that fit the host, the tokens of their prompts, and gold answers."""
+
+    host: Host
+    items: list[Item]
+    lengths: np.ndarray
+    gold: list[Solved]
+    decoding: Decoding
+    config: ExpertIterationSettings
+    seed: int
+
+
+def train_expert_iteration(
+    host: Host,
+    items: Sequence[Item],
+    config: ExpertIterationSettings,
+    *,
+    budget_flops: int,
+    seed: int,
+    folder: Path,
+    decoding: Decoding,
+    progress: Progress | None = None,
+) -> ExpertIterationResult:
+    """Sample and learn until the rounds are over. A killed run goes on from `folder/work` and ends as an undisturbed
+    one. Raises Unaffordable if the first round pays for no answer or for no learning step, DataError if no item fits.
+    """
+    task = _task(host, items, config, decoding, seed)
+    meter, steps, rounds = Meter(), list[dict[str, float | str]](), list[Round]()
+    work = folder / "work"
+    adapter, diverged = _fresh(task, work / "round-0"), False
+    for number in range(1, config.rounds + 1):
+        own, report = work / f"round-{number}", part_of(progress or _silent, number - 1, 1, config.rounds)
+        spent = meter.total()
+        allowance = (budget_flops - spent) // (config.rounds - number + 1)
+        found, asked = _sample(task, adapter, number, int(config.sampling * allowance), own, meter, report)
+        rows, left = [*task.gold, *found], allowance - (meter.total() - spent)
+        try:
+            result = _learn(task, rows, adapter, number, left, own, report) if rows else None
+        except Unaffordable:
+            if not steps:
+                raise
+            result = None  # longer rows than in the rounds before
+        if result is not None:
+            adapter, diverged = result.adapter_folder, result.diverged
+            meter.merge(result.meter)
+            before = len(steps)
+            steps += [{**row, "adapter": f"round-{number}", "step": before + row["step"]} for row in result.steps]
+        rounds.append(Round(number, asked, asked * config.samples, len(found), meter.total() - spent))
+        if diverged:
+            break
+    shutil.rmtree(folder / "adapter", ignore_errors=True)
+    shutil.copytree(adapter, folder / "adapter")
+    return ExpertIterationResult(folder / "adapter", meter, steps, rounds, diverged)
+
+
+def _task(host: Host, items: Sequence[Item], config: ExpertIterationSettings, decoding: Decoding, seed: int) -> _Task:
+    lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
+    fits = lengths + decoding.max_new_tokens <= host.max_context
+    if not fits.any():
+        raise DataError(f"expert_iteration: none of {len(items)} training items fits the context of {host.name}")
+    kept = [item for item, fit in zip(items, fits, strict=True) if fit]
+    gold = solved(labelled(items, Given(config.labels), seed)) if config.labels else []
+    return _Task(host, kept, lengths[fits], gold, decoding, config, seed)
+
+
+def _learning(config: ExpertIterationSettings) -> SftSettings:
+    """The fine-tuning of a round: its last adapter goes on, whatever the selection split says."""
+    shared = {key: getattr(config, key) for key in ("rank", "scale", "learning_rate", "batch_rows", "epochs")}
+    return SftSettings(**shared, checkpoints=1)
+
+
+def _learn(
+    task: _Task, rows: Sequence[Solved], adapter: Path, number: int, left: int, folder: Path, report: Progress
+) -> SftResult:
+    """Fine-tune the adapter on the rows of a round, with what is `left` of its FLOPs."""
+    config = task.config
+    try:
+        return train_sft(
+            task.host,
+            rows,
+            _learning(config),
+            budget_flops=left,
+            seed=rng.key(task.seed, number, 0, "expert iteration"),
+            folder=folder,
+            start=adapter,
+            progress=part_of(report, config.sampling, 1 - config.sampling, 1),
+        )
+    except Unaffordable as error:
+        raise Unaffordable(
+            f"expert_iteration: the {max(0, left):.3g} FLOPs that round {number} leaves for learning pay for no step "
+            f"of {config.batch_rows} rows; raise ecology.generations or ecology.episodes, or lower "
+            "expert_iteration.rounds or expert_iteration.batch_rows"
+        ) from error
+
+
+def _fresh(task: _Task, folder: Path) -> Path:
+    """An adapter that changes nothing yet."""
+    population = Population.empty(task.host, 1, task.config.rank, scale=task.config.scale)
+    population.init_slot(0, task.config.rank, rng.stream(task.seed, 0, 0, "expert iteration"))
+    export_peft(population.get(0), task.host, folder / "adapter")
+    return folder / "adapter"
+
+
+def _sample(
+    task: _Task, adapter: Path, number: int, allowance: int, folder: Path, meter: Meter, report: Progress
+) -> tuple[list[Solved], int]:
+    """The first right answer to each item that has one, and how many items were asked: as many as `allowance` FLOPs
+    pay for, whatever the length of the answers, and none twice.
+    """
+    path, own = folder / FOUND, Meter()
+    if path.exists():
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        meter.merge(Meter.from_state(kept["meter"]))
+        return [Solved(**one) for one in kept["found"]], kept["asked"]
+    host, config, cap = task.host, task.config, task.decoding.max_new_tokens
+    population = Population.empty(host, 1, config.rank, scale=config.scale)
+    population.put(0, import_peft(adapter, host))
+    order = rng.stream(task.seed, number, 0, "expert iteration items").permutation(len(task.items))
+    price = FlopModel.from_model(host.model).generate_flops(task.lengths[order], cap, config.rank)
+    dearest = config.samples * np.cumsum(price)
+    found: list[Solved] = []
+    asked = 0
+    while asked < len(order):
+        before = int(dearest[asked - 1]) if asked else 0
+        until = int(np.searchsorted(dearest, before + allowance - own.total(), side="right"))
+        if until == asked:
+            break
+        batch = [task.items[place] for place in order[asked:until] for _ in range(config.samples)]
+        started = time.perf_counter()
+        outcomes = answer_items(
+            host,
+            population,
+            batch,
+            np.zeros(len(batch), dtype=np.int64),
+            decoding=task.decoding,
+            temperatures=config.temperature,
+            keys=rng.row_keys(rng.key(task.seed, number, 0, "expert iteration answers", asked), len(batch)),
+            progress=part_of(report, 0, config.sampling, 1),
+        )
+        charge(own, "rollout", outcomes, time.perf_counter() - started)
+        for start in range(0, len(outcomes), config.samples):
+            right = [one for one in outcomes[start : start + config.samples] if one.grade.correct]
+            found += [Solved(one.item.family, one.item.prompt, one.answer) for one in right[:1]]
+        asked = until
+    if not asked and number == 1:
+        raise Unaffordable(
+            f"expert_iteration: {max(0, allowance):.3g} FLOPs, the share of a round's answers, do not pay for "
+            f"{config.samples} answers to one item ({int(dearest[0]):.3g} FLOPs); raise ecology.generations or "
+            "ecology.episodes, or lower expert_iteration.rounds or expert_iteration.samples"
+        )
+    if not found:
+        log.warning("expert iteration: none of %d items of round %d was answered rightly", asked, number)
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".part")
+    document = {"asked": asked, "found": [asdict(one) for one in found], "meter": own.state()}
+    draft.write_text(json.dumps(document), encoding="utf-8")
+    draft.rename(path)
+    meter.merge(own)
+    return found, asked
+
+
+def _silent(done: float, total: float, text: str = "", /) -> None:
+    """Nobody watches."""

@@ -1,0 +1,169 @@
+"""Expert iteration on a real host."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from evolora_core.engine.probes import probe
+from evolora_core.errors import DataError, Unaffordable
+from evolora_core.language.datasets import build_splits
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.families.base import Item
+from evolora_core.language.families.registry import grade
+from evolora_core.language.hosts.host import load_host
+from evolora_core.lora.population.peft_io import import_peft
+from evolora_core.searches.adapters.labels import Given, labelled, solved
+from evolora_core.searches.adapters.rivals import expert_iteration
+from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationConfig
+
+torch.set_num_threads(1)
+CONFIG = ExpertIterationConfig(rank=2, rounds=3, samples=3, batch_rows=8, learning_rate=5e-3)
+DECODING = DecodingConfig(max_new_tokens=8, batch_rows=64)
+BUDGET = 24_000_000_000
+
+
+@pytest.fixture(scope="module")
+def nano() -> Any:
+    return load_host("nano")
+
+
+@pytest.fixture(scope="module")
+def sorting() -> Any:
+    class Data:
+        train_families, ood_families, retention_families = ["string.sort"], ["math"], ["word.count"]
+        depths, train_items, selection_items, reselection_items, holdout_items = ["short"], 128, 8, 0, 8
+
+    return build_splits(Data, 0)["train"]
+
+
+def train(nano: Any, sorting: Any, folder: Path, config: Any = CONFIG, budget: int = BUDGET, **more: Any) -> Any:
+    return expert_iteration.train_expert_iteration(
+        nano, sorting, config, budget_flops=budget, seed=1, folder=folder, decoding=DECODING, **more
+    )
+
+
+def weights(result: Any) -> Any:
+    return load_file(result.adapter_folder / "adapter_model.safetensors")
+
+
+def counts(result: Any) -> Any:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in result.meter.rows()]
+
+
+def test_it_learns_right_answers_of_its_own_alone_within_its_budget(nano: Any, sorting: Any, tmp_path: Path) -> None:
+    seen: set[tuple[str, str]] = set()
+
+    def look(rows: Any, inputs: Any) -> None:
+        for ids, labels, mask in zip(inputs["input_ids"], inputs["labels"], inputs["attention_mask"], strict=True):
+            prompt = nano.decode(ids[mask.bool() & (labels == -100)].tolist())
+            seen.add((prompt, nano.decode(labels[labels != -100].tolist())))
+
+    with probe("examples", look):
+        result = train(nano, sorting, tmp_path)
+    asked = {nano.decode(ids): item for ids, item in zip(prompts(nano, sorting), sorting, strict=True)}
+    assert seen and all(grade(asked[prompt], answer).correct for prompt, answer in seen)
+    assert result.meter.total() <= BUDGET
+    assert {row["purpose"] for row in result.meter.rows()} == {"rollout", "update"}
+    assert sum(own.flops for own in result.rounds) == result.meter.total()
+    assert [own.number for own in result.rounds] == [1, 2, 3]
+    assert all(own.solved <= own.items and own.answers == 3 * own.items for own in result.rounds)
+    steps = [row["step"] for row in result.steps]
+    assert steps == list(range(1, len(steps) + 1))
+    assert {row["adapter"] for row in result.steps} == {"round-1", "round-2", "round-3"}
+    assert import_peft(result.adapter_folder, nano).norm() > 0
+
+
+def prompts(nano: Any, items: list[Item]) -> Any:
+    return nano.encode_prompts([item.prompt for item in items])
+
+
+def test_rounds_have_equal_shares_and_answers_at_most_theirs(nano: Any, sorting: Any, tmp_path: Path) -> None:
+    result = train(nano, sorting, tmp_path, CONFIG.model_copy(update={"sampling": 0.25}))
+    for own in result.rounds:
+        assert 0.8 * BUDGET / 3 < own.flops < 1.25 * BUDGET / 3
+    assert 0.15 * BUDGET < result.meter.flops("rollout") <= 0.25 * BUDGET * 1.1
+
+
+@pytest.mark.parametrize("ended", ["rounds", "learning"])
+def test_a_killed_run_ends_as_if_it_had_not_been(
+    nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    whole = train(nano, sorting, tmp_path / "whole")
+
+    class Killed(Exception):
+        pass
+
+    learn, left = expert_iteration._learn, [2]
+
+    def kill(*given: Any) -> Any:
+        left[0] -= 1
+        if not left[0] and ended == "rounds":
+            raise Killed  # what the second round found is kept
+        result = learn(*given)
+        if not left[0]:
+            raise Killed  # and so is what it learned
+        return result
+
+    monkeypatch.setattr(expert_iteration, "_learn", kill)
+    with suppress(Killed):
+        train(nano, sorting, tmp_path / "killed")
+    assert not left[0]
+    found = json.loads((tmp_path / "killed" / "work" / "round-2" / "found.json").read_text())
+    assert found["asked"] == whole.rounds[1].items and len(found["found"]) == whole.rounds[1].solved
+    monkeypatch.setattr(expert_iteration, "_learn", learn)
+    again = train(nano, sorting, tmp_path / "killed")
+    assert again.rounds == whole.rounds and again.steps == whole.steps and counts(again) == counts(whole)
+    one, other = weights(whole), weights(again)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_gold_answers_are_learned_beside_what_is_found(nano: Any, sorting: Any, tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"labels": 5, "temperature": 100.0})  # at which nothing is right
+    answers: list[str] = []
+
+    def look(rows: Any, inputs: Any) -> None:
+        answers.extend(nano.decode(row[row != -100].tolist()) for row in inputs["labels"])
+
+    with probe("examples", look):
+        result = train(nano, sorting, tmp_path, config)
+    found = sum(own.solved for own in result.rounds)
+    gold = {one.answer for one in solved(labelled(sorting, Given(5), 1))}
+    assert gold <= set(answers) and len(set(answers)) <= len(gold) + found
+
+
+def test_who_finds_nothing_stays_the_host(
+    nano: Any, sorting: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = [item for item in sorting if len(item.prompt) > 0][:4]
+    hopeless = [Item(item.prompt, "no letters", item.family, item.depth, item.task_id) for item in words]
+    result = train(nano, hopeless, tmp_path, CONFIG.model_copy(update={"rounds": 2}))
+    assert not result.steps and [own.solved for own in result.rounds] == [0, 0]
+    assert [own.items for own in result.rounds] == [4, 4]  # none is asked twice in a round, however much there is
+    assert import_peft(result.adapter_folder, nano).norm() == 0
+    assert "none of 4 items of round 2 was answered rightly" in caplog.text
+
+
+def test_what_a_budget_does_not_pay_for_is_said(nano: Any, sorting: Any, tmp_path: Path) -> None:
+    with pytest.raises(Unaffordable, match="do not pay for 3 answers to one item .* lower expert_iteration.rounds"):
+        train(nano, sorting, tmp_path / "answers", budget=10_000)
+    large = CONFIG.model_copy(update={"batch_rows": 10_000})
+    with pytest.raises(Unaffordable, match="that round 1 leaves for learning pay for no step of 10000 rows"):
+        train(nano, sorting, tmp_path / "steps", large)
+    with pytest.raises(DataError, match="expert_iteration: none of 1 training items fits"):
+        train(nano, [Item("long " * 500, "x", "string.sort", "short", "0")], tmp_path / "long")
+
+
+def test_the_seed_decides_which_items_are_asked(nano: Any, sorting: Any, tmp_path: Path) -> None:
+    one, other = (
+        expert_iteration.train_expert_iteration(
+            nano, sorting, CONFIG, budget_flops=BUDGET // 4, seed=seed, folder=tmp_path / str(seed), decoding=DECODING
+        )
+        for seed in (1, 2)
+    )
+    assert not np.array_equal([row["loss"] for row in one.steps], [row["loss"] for row in other.steps])
