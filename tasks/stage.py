@@ -127,9 +127,9 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
             with progress(request.label) as report:
                 log.info("started")
                 made: Made[Any] = stage.body(_work(request, partial, report))
-            for name in SCRATCH:
-                for scratch in [path for path in partial.rglob(name) if path.is_dir()]:
-                    shutil.rmtree(scratch)
+            scratch = [path for name in SCRATCH for path in partial.rglob(name) if path.is_dir()]
+            for path in sorted(scratch, reverse=True):  # those within others first
+                shutil.rmtree(path)
             manifest = artifacts.commit(
                 folder,
                 {

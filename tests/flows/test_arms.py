@@ -45,7 +45,7 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
         "less",
         "es",
         "grpo",
-        "expert-iteration",
+        "expert",
         "specialists",
         "few",
     ]
@@ -57,13 +57,13 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
         "less": 0.9,
         "es": 1,
         "grpo": 1,
-        "expert-iteration": 1,
+        "expert": 1,
         "specialists": 1,
     }.items():
         assert 0.8 * share * whole < table[condition]["total_flops"] <= share * whole, condition
     tuned = query(home, "SELECT arm, count(*) FROM tuning WHERE changes IS NOT NULL GROUP BY ALL").rows
     assert dict(tuned) == dict.fromkeys(
-        ["ecology", "unmerged", "double", "less", "es", "grpo", "expert-iteration", "specialists"], 2
+        ["ecology", "unmerged", "double", "less", "es", "grpo", "expert", "specialists"], 2
     )
     adapters = "SELECT DISTINCT adapter FROM sft_steps WHERE condition = '{}' ORDER BY ALL"
     assert query(home, adapters.format("specialists")).rows == [("math",), ("string.sort",)]

@@ -50,7 +50,9 @@ def common(config: "SuiteConfig") -> dict[str, Any]:
 
 
 def chosen_trial(suite: "Suite[SuiteConfig]", arm: str, choice: StageResult | None) -> int | None:
-    """The number of the trial that was chosen for an arm; None if there are no trials."""
+    """The number of the trial that was chosen for an arm; None if there are no trials, or it has none."""
+    if not suite.config.kind(arm).tuned:
+        return None
     if choice:
         return choice.facts(Choice).trials[arm]
     return 0 if suite.config.trials else None
