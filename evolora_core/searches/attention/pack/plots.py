@@ -80,8 +80,8 @@ def prediction(points: pd.DataFrame) -> Figure:
 
 
 def progress(points: pd.DataFrame) -> Figure:
-    """Left: the best score so far against the FLOPs of the search. Right: every program's score. `points`: arm, seed,
-    programs, flops, score, best; a program without a score has none.
+    """Left: the best score so far against the FLOPs of the search, of each run seed (thin) and their mean. Right: every
+    program's score. `points`: arm, seed, programs, flops, score, best; a program without a score has none.
     """
     with matplotlib.rc_context(fname=STYLE):
         figure = Figure(figsize=(7.2, 3.2))
@@ -91,15 +91,12 @@ def progress(points: pd.DataFrame) -> Figure:
         worst = -TOP * max(points["score"].max(), 0.01)
         for arm, own in points.groupby("arm"):
             look = looks[str(arm)]
-            for _, run in own.groupby("seed"):
-                left.step(
-                    run["flops"] / 10**power,
-                    run["best"].clip(lower=worst),
-                    where="post",
-                    color=look.colour,
-                    linewidth=1.4,
-                    alpha=0.8,
-                )
+            runs = [run for _, run in own.groupby("seed")]
+            line: dict[str, Any] = {"where": "post", "color": look.colour}
+            for run in runs if len(runs) > 1 else []:
+                left.step(run["flops"] / 10**power, run["best"].clip(lower=worst), linewidth=0.7, alpha=0.3, **line)
+            flops, best = _mean_best(runs)
+            left.step(flops / 10**power, best.clip(min=worst), linewidth=1.6, **line)
             scored = own[own["score"].notna()]
             inside = scored["score"] >= worst
             style: dict[str, Any] = {"color": look.colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
@@ -116,7 +113,9 @@ def progress(points: pd.DataFrame) -> Figure:
         for panel in (left, right):
             panel.axhline(0, color=GREY, linewidth=1.0)
         unit = f"FLOPs of the search, 10{str(power).translate(_RAISED)}"
-        left.set(xlabel=unit, ylabel="score: gain at the largest size, nats", title="Best so far", xlim=(0, None))
+        seeds = points["seed"].nunique()
+        title = f"Best so far, mean of {seeds} seeds" if seeds > 1 else "Best so far"
+        left.set(xlabel=unit, ylabel="score, nats ahead of mha", title=title, xlim=(0, None))
         right.set(xlabel="program, in the order of the search", title="Every program")
         right.xaxis.get_major_locator().set_params(integer=True)
         handles = [
@@ -130,6 +129,15 @@ def progress(points: pd.DataFrame) -> Figure:
             handles.append(Line2D([], [], marker="v", markerfacecolor="white", label="lower than shown", **mark))
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
         return figure
+
+
+def _mean_best(runs: list[pd.DataFrame]) -> tuple[np.ndarray, np.ndarray]:
+    """The mean over runs of the best score so far, and the FLOPs at which it changes: where all runs have one."""
+    first, last = max(run["flops"].iloc[0] for run in runs), min(run["flops"].iloc[-1] for run in runs)
+    places = np.unique(np.concatenate([run["flops"].to_numpy() for run in runs]))
+    places = places[(places >= first) & (places <= last)]
+    each = [run["best"].to_numpy()[np.searchsorted(run["flops"], places, side="right") - 1] for run in runs]
+    return places, np.mean(each, axis=0)
 
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
