@@ -34,7 +34,7 @@ class NoFacts(BaseModel):
 
 
 class NotRun(BaseModel):
-    """Of a stage of a condition that could not be run with its settings, and why: its budget pays for no step. The
+    """Of a stage of a condition that could not be run with its settings, and why: its budget is too small. The
     stage JUDGED says so too. Such a run has no answers and is compared with nothing; the rest of its seed counts.
     """
 

@@ -14,7 +14,7 @@ store, and follows these conventions:
 
 - The stage that judges a condition with a seed is called `evaluate`. It leaves the table `evaluations`, in which the
   arm that is named like the condition is the headline. A seed counts once every condition of it is judged.
-- A condition that could not be run with a seed, since its budget pays for no step, is judged by the facts `NotRun`
+- A condition that could not be run with a seed, since its budget is too small to begin, is judged by the facts `NotRun`
   (`engine/stage.py`): it has no answers, and the seed counts without it.
 - What it was judged with goes into its facts as `comparable`; conditions that differ in that are not compared.
 - `closing` is asked for the stages that close the suite, once the complete seeds are known. They end with those of

@@ -1,4 +1,4 @@
-"""Rivals whose budget pays for no step cost their own rows: the rest of the seed is judged, compared and packed."""
+"""Rivals whose budget is too small cost their own rows: the rest of the seed is judged, compared and packed."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_rival_without_a_step_costs_its_row(home: Path, capsys: pytest.Capture
     assert query(home, f"{tried} ORDER BY ALL").rows == [("poor-grpo", 2, 0, 0), ("poor-sft", 2, 0, 0)]
 
     page = Path("packs/tiny/README.md").read_text(encoding="utf-8")
-    assert page.count("not run: budget pays for no step") == 2 and reasons["poor-sft"] in page
+    assert page.count("not run: budget too small") == 2 and reasons["poor-sft"] in page
     assert "Incomplete" not in page and page.count("\n- ") >= 1
     summary: dict[str, Any] = json.loads(Path("packs/tiny/summary.json").read_text(encoding="utf-8"))
     assert summary["missing_runs"] == [] and len(summary["takeaways"]) == 1

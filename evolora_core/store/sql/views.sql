@@ -18,7 +18,7 @@ FROM evaluated AS e
 GROUP BY e.suite, e.seed
 HAVING count(*) = (SELECT count(*) FROM expected AS x WHERE x.suite = e.suite);
 
--- Conditions that could not be run with a seed, since their budget pays for no step. They have no answers, and the seed is
+-- Conditions that could not be run with a seed, since their budget is too small. They have no answers, and the seed is
 -- complete without them.
 CREATE OR REPLACE VIEW not_run AS
 SELECT suite, run_id, condition, seed, json_extract_string(manifest, '$.summary.not_run') AS reason

@@ -64,7 +64,7 @@ def budget_from(suite: "Suite[SuiteConfig]", arm: str, budget: StageResult) -> i
 
 
 def if_affordable(train: Callable[[], Made[Facts]]) -> Made[Facts] | Made[NotRun]:
-    """What `train` makes; where its budget pays for no step, the reason, and nothing was spent."""
+    """What `train` makes; where its budget is too small, the reason, and nothing was spent."""
     try:
         return train()
     except Unaffordable as error:

@@ -30,7 +30,7 @@ def paper_rows(stored: StoredSuite) -> pd.DataFrame:
 
 
 def not_run_rows(stored: StoredSuite) -> pd.DataFrame:
-    """One row for each condition whose budget pays for no step: `not_run`, with which seeds, and the reason of the
+    """One row for each condition whose budget is too small: `not_run`, with which seeds, and the reason of the
     first.
     """
     return stored.frame(_NOT_RUN)
@@ -43,7 +43,7 @@ def not_run_table(suite: str, data: pd.DataFrame) -> Table:
         Column("seeds", lambda r: r["not_run"], left=True),
         Column("reason", lambda r: r["reason"], left=True),
     ]
-    return Table("not_run", f"{suite}: not run, as the budget pays for no step", data, columns)
+    return Table("not_run", f"{suite}: not run, as the budget is too small", data, columns)
 
 
 def paper_table(suite: str, data: pd.DataFrame) -> Table:
@@ -101,7 +101,7 @@ def _absence(row: Mapping[str, Any]) -> str:
     if not row["not_run"]:
         return ""
     seeds = f" with seed {row['not_run']}" if row["seeds"] else ""
-    return f"not run{seeds}: budget pays for no step"
+    return f"not run{seeds}: budget too small"
 
 
 def _interval(split: str) -> Callable[[dict[str, Any]], str]:
