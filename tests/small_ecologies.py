@@ -44,10 +44,11 @@ def start(
     mode: str = "ecology",
     budget: int | None = None,
     arrivals: Sequence[str] = (),
+    shares: Sequence[float] = (),
 ) -> Run:
     """A run that is begun, or resumed, in a folder."""
     config = config or small.config
-    horizon = Horizon(config.generations, budget, tuple(arrivals))
+    horizon = Horizon(config.generations, budget, tuple(arrivals), tuple(shares))
     return begin(small.task, config, horizon, registry.regime(mode), folder)
 
 

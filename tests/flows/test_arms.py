@@ -1,5 +1,6 @@
 """Conditions that a suite defines itself, and the rivals that the default suite has not."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,13 @@ def test_families_arrive_for_every_arm_alike(home: Path, tmp_path: Path) -> None
     steps = "SELECT condition, adapter, min(step), max(step) > 0 FROM sft_steps GROUP BY ALL ORDER BY ALL"
     both = [("math", 1, True), ("string.sort", 1, True)]
     assert query(home, steps).rows == [(own, *row) for own in ("sft", "specialists") for row in both]
+    # Every arm has for each family the share of the FLOPs that the ecology spent on it.
+    stays = query(home, "SELECT manifest FROM stages WHERE stage = 'evolve' AND condition = 'ecology'").rows[0][0]
+    earlier, later = json.loads(stays)["summary"]["stays"]
+    shares = "SELECT sum(flops) FILTER (adapter = 'math') / sum(flops) FROM sft_steps WHERE condition = '{}'"
+    for own in ("sft", "specialists"):
+        ((share,),) = query(home, shares.format(own)).rows
+        assert share == pytest.approx(earlier / (earlier + later), abs=0.1)
     ((folder,),) = query(home, "SELECT folder FROM stages WHERE stage = 'sft' AND condition = 'specialists'").rows
     weights = [load_file(path) for path in sorted((home / folder).rglob("adapter/adapter_model.safetensors"))]
     first, second = (torch.cat([own[name].ravel() for name in sorted(own) if "lora_A" in name]) for own in weights)

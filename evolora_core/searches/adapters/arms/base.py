@@ -1,7 +1,8 @@
 """What every stage that trains an arm of an adapter search is given."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel
@@ -26,11 +27,18 @@ class Training(Strict):
     decoding: DecodingConfig
     routings: list[str]  # for which routes are chosen, the headline first
     arrivals: list[str]  # families in the order in which they come and go; none: all are there all the time
+    arrival_shares: list[float] = []  # of the budget, what each arrival may take; []: equally much
     budget_flops: int | None = None
 
     def shortened(self, share: float) -> Self:
         """The same for a trial that is `share` of the whole run."""
         return self
+
+
+class Stays(BaseModel):
+    """Of the stage whose compute is the budget: the FLOPs of each family's stay."""
+
+    stays: list[int]
 
 
 class Choice(BaseModel):
@@ -58,9 +66,20 @@ def chosen_trial(suite: "Suite[SuiteConfig]", arm: str, choice: StageResult | No
     return 0 if suite.config.trials else None
 
 
-def budget_from(suite: "Suite[SuiteConfig]", arm: str, budget: StageResult) -> int:
-    """FLOPs that an arm may spend, relative to those of the stage `budget`."""
-    return round(suite.config.budget(arm) * budget.flops)
+def budget_from(suite: "Suite[SuiteConfig]", arm: str, budget: StageResult) -> dict[str, Any]:
+    """What a training may spend, as changes to it: FLOPs relative to those of the stage `budget`, and, where families
+    come one after another, the same share of them for each as there.
+    """
+    shares = arrival_shares([budget.facts(Stays).stays], suite.config) if suite.config.data.arrivals else []
+    return {"budget_flops": round(suite.config.budget(arm) * budget.flops), "arrival_shares": shares}
+
+
+def arrival_shares(stays: Sequence[Sequence[int]], config: "SuiteConfig") -> list[float]:
+    """Which share of their FLOPs runs spent on each family while it was there, the mean over those in which every
+    family had some; [] without any.
+    """
+    whole = [own for own in stays if len(own) == len(config.data.train_families) and min(own) > 0]
+    return [fmean(own[place] / sum(own) for own in whole) for place in range(len(whole[0]))] if whole else []
 
 
 def if_affordable(train: Callable[[], Made[Facts]]) -> Made[Facts] | Made[NotRun]:
@@ -96,6 +115,6 @@ def request_within_budget(
         seed,
         entry=entry,
         also=suite.config.modules_of(suite.config.data.train_families),
-        config=own.model_copy(update={"budget_flops": budget_from(suite, arm, budget)}),
+        config=own.model_copy(update=budget_from(suite, arm, budget)),
         inputs={"datasets": datasets, "prices": prices},
     )

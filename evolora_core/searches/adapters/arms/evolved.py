@@ -47,6 +47,7 @@ class Ended(BaseModel):
 
     generations: int
     extinct: bool
+    stays: list[int]  # FLOPs of each family's, where they come one after another
 
 
 def asked(config: "SuiteConfig", arm: str, trial: int | None) -> Evolution:
@@ -107,7 +108,7 @@ def request_evolution(
     wanted, inputs = suite.config.lead.generations, {"datasets": datasets, "prices": prices}
     whole = asked(suite.config, arm, chosen_trial(suite, arm, choice))
     if budget:
-        whole = whole.model_copy(update={"budget_flops": budget_from(suite, arm, budget)})
+        whole = whole.model_copy(update=budget_from(suite, arm, budget))
         return _request(suite, "evolve", arm, seed, whole, inputs)
     if not extensible(suite):
         whole = whole.model_copy(update={"generations": wanted})
@@ -198,7 +199,8 @@ def train(work: Work[Evolution], folder: Path) -> Made[Ended]:
     run = begin(work, folder, work.horizon.get("generations", work.config.generations))
     advance(run, work.report)
     evolved = finish(run, work.config.routings)
-    return Made(evolved.meter.total(), Ended(generations=evolved.generations, extinct=evolved.extinct))
+    ended = Ended(generations=evolved.generations, extinct=evolved.extinct, stays=evolved.stays)
+    return Made(evolved.meter.total(), ended)
 
 
 def begin(work: Work[Evolution], folder: Path, generations: int | None) -> "Run":
@@ -219,7 +221,8 @@ def begin(work: Work[Evolution], folder: Path, generations: int | None) -> "Run"
         seed=work.seed,
         prices=Prices.load(work.inputs["prices"] / "calibration.json"),
     )
-    horizon = Horizon(generations, work.config.budget_flops, tuple(work.config.arrivals))
+    config = work.config
+    horizon = Horizon(generations, config.budget_flops, tuple(config.arrivals), tuple(config.arrival_shares))
     return evolve.begin(task, work.config.ecology, horizon, regime(work.config.regime), folder)
 
 

@@ -53,7 +53,9 @@ def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
     from evolora_core.searches.adapters.arms.terms import terms_of
     from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 
-    trained = fine_tune_and_route(work.config.sft, terms_of(work), folder, work.config.arrivals)
+    own = work.config
+    shares = own.arrival_shares or [1 / len(own.arrivals) for _ in own.arrivals]
+    trained = fine_tune_and_route(own.sft, terms_of(work), folder, dict(zip(own.arrivals, shares, strict=True)))
     write_table(folder, "sft_steps", trained.steps)
     write_table(folder, "compute", trained.meter.rows())
     facts = SftTrained(

@@ -36,6 +36,7 @@ def save_state(state: State, folder: Path) -> None:
         "meter": state.meter.state(),
         "extinct": state.extinct,
         "phase": [state.phase, state.phase_start, state.phase_updates, state.steps],
+        "departures": state.departures,
         "last_flops": state.last_flops,
     }
     (folder / "state.json").write_text(json.dumps(document), encoding="utf-8")
@@ -68,5 +69,6 @@ def load_state(state: State, commit: Commit) -> State:
         phase_start=phase_start,
         phase_updates=phase_updates,
         steps=steps,
+        departures=document["departures"],
         last_flops=document["last_flops"],
     )

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -44,12 +45,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Evolved:
-    """A finished run: its folder, its cost, its number of generations, and whether its population died out."""
+    """A finished run: its folder, its cost, its number of generations, whether its population died out, and the FLOPs
+    of each family's stay, one number where all are there all the time.
+    """
 
     folder: Path
     meter: Meter
     generations: int
     extinct: bool
+    stays: list[int]
 
 
 def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime, folder: Path) -> Run:
@@ -104,9 +108,11 @@ def finish(run: Run, routings: Sequence[str]) -> Evolved:
     state = run.state
     cool(run)
     state.close()
+    ends = [run.task.prices.spent, *state.departures, state.meter.total()]
     meter = choose(run, routings)
     publish(run, meter)
-    return Evolved(run.folder, meter, state.generation, state.extinct)
+    stays = [end - begin for begin, end in pairwise(ends)]
+    return Evolved(run.folder, meter, state.generation, state.extinct, stays)
 
 
 def generation(run: Run) -> None:

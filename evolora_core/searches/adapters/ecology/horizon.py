@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True)
 class Horizon:
     """So many `generations`, or, if `budget_flops` are given, as many as they pay for. With `arrivals`, families come
-    and go in that order, each for an equal share of the generations or of the budget.
+    and go in that order, each for an equal share of the generations, or for its share of the budget.
     """
 
     generations: int | None
     budget_flops: int | None = None  # with the pricing, and, until `without`, with the choice of routes
     arrivals: tuple[str, ...] = ()  # none: all families are there all the time
+    shares: tuple[float, ...] = ()  # of the budget, one for each arrival; none: equal ones
 
     def without(self, reserve: int) -> "Horizon":
         """The same with so many FLOPs set aside."""
@@ -30,7 +31,8 @@ class Horizon:
         """FLOPs until the end of a phase, of which `spent` came before the first; None without a budget."""
         if self.budget_flops is None:
             return None
-        return spent + (self.budget_flops - spent) * (phase + 1) / self.phases
+        share = sum(self.shares[: phase + 1]) if self.shares else (phase + 1) / self.phases
+        return spent + (self.budget_flops - spent) * share
 
     def had_its_share(self, generation: int, phase: int) -> bool:
         """Whether a phase has had its generations."""

@@ -44,6 +44,7 @@ class State:
     phase: int = 0  # how many families have come and gone, if they arrive one after another
     phase_start: int = 0  # generation in which the phase began
     phase_updates: int = 0  # FLOPs of updates before it
+    departures: list[int] = field(default_factory=list)  # FLOPs of the run when each family that has gone went
     steps: int = 0  # of the learners since it began, of each where several of a niche learn
     last_flops: int = (
         0  # FLOPs of the last generation without tests of pairs, which are made only if the budget pays for them
@@ -233,6 +234,7 @@ class State:
 
     def arrive(self) -> None:
         """Begin the phase of the next family, and drop all memories of the one before: nothing is replayed."""
+        self.departures.append(self.meter.total())
         self.phase += 1
         self.phase_start, self.phase_updates, self.steps = self.generation, self.meter.flops("update"), 0
         self.buffers = {number: Buffer() for number in self.buffers}

@@ -2,7 +2,7 @@
 then the choice among them and the host, all within one budget.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,20 +42,24 @@ class FineTuned:
     diverged: bool
 
 
-def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrivals: Sequence[str] = ()) -> FineTuned:
+def fine_tune_and_route(
+    config: SftSettings, terms: Terms, folder: Path, arrivals: Mapping[str, float] | None = None
+) -> FineTuned:
     """Train into `folder`, an adapter in PEFT's format for everything or for each family, and choose routes: leaves
-    candidates.json and routes too. Where families come one after another (`arrivals`), one adapter is trained on each
-    in turn, or, with specialists, one adapter on each. With contenders their rates are tried first. Raises Unaffordable
-    before anything is trained, if what is left for one of several trainings pays for no step.
+    candidates.json and routes too. Where families come one after another (`arrivals`: the share of the budget of each,
+    in their order), one adapter is trained on each in turn, or, with specialists, one adapter on each. With contenders
+    their rates are tried first. Raises Unaffordable before anything is trained, if what is left for one of several
+    trainings pays for no step.
     """
     host = terms.host
     items = labelled(terms.items, config, terms.seed)
-    training = parts(items, config, arrivals)
+    training = parts(items, config, list(arrivals or ()))
     summed = config.specialists and config.sum_weight > 0 and not config.shots
     ranks = [config.rank] * len(config.strengths)
     if config.specialists:  # one of them, or their sum, answers everything
         ranks.append(summed_rank(config.rank) if summed else config.rank)
-    each = terms.for_training(ranks, [config.shots] * (config.shots > 0)) // len(training)
+    together = terms.for_training(ranks, [config.shots] * (config.shots > 0))
+    each = {name: int(arrivals[name] * together) if arrivals else together // len(training) for name in training}
     # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
     seeds = {
         name: rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed
@@ -64,14 +68,14 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
     meter, tries = Meter(), list[dict[str, float | str]]()
     config = with_drawn_rate(config, terms.seed)
     if config.contenders > 1:
-        tried = choose_rate(terms, solved(items), config, each, folder)
-        config, tries, each = tried.config, tried.steps, each - tried.meter.total()
+        tried = choose_rate(terms, solved(items), config, each["all"], folder)
+        config, tries, each = tried.config, tried.steps, {"all": each["all"] - tried.meter.total()}
         meter.merge(tried.meter)
     selection = {name: [item for item in terms.selection if name in ("all", item.family)] for name in training}
     if len(training) > 1:
         for name, own in training.items():
             asked = interleave(selection[name], seeds[name])
-            plan_sft(host, solved(own), config, budget_flops=each, seed=seeds[name], asked=asked)
+            plan_sft(host, solved(own), config, budget_flops=each[name], seed=seeds[name], asked=asked)
     results: dict[str, SftResult] = {}
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
@@ -79,7 +83,7 @@ def fine_tune_and_route(config: SftSettings, terms: Terms, folder: Path, arrival
             host,
             solved(own),
             config,
-            budget_flops=each,
+            budget_flops=each[name],
             seed=seeds[name],
             folder=folder / name,
             selection_items=selection[name],

@@ -16,7 +16,7 @@ from pydantic import BaseModel, SerializeAsAny
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Changes, Strict
 from evolora_core.errors import Unaffordable
-from evolora_core.searches.adapters.arms.base import Choice, Training
+from evolora_core.searches.adapters.arms.base import Choice, Training, arrival_shares
 from evolora_core.searches.adapters.trials import Spent, best_trials, trial_budget
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Tried(BaseModel):
     flops: int
     fixed_flops: int
     extinct: bool
+    stays: list[int]  # of each family's, where they come one after another
 
 
 class Nothing(Strict):
@@ -107,7 +108,8 @@ def _budgeted(
     facts = [result.facts(Tried) for result in lead_trials]
     spent = [Spent(own.flops, own.fixed_flops, own.extinct) for own in facts]
     flops, share = trial_budget(spent, config.budget(arm), generations, tried)
-    return training.model_copy(update={"budget_flops": flops}), share
+    shares = arrival_shares([own.stays for own in facts], config) if config.data.arrivals else []
+    return training.model_copy(update={"budget_flops": flops, "arrival_shares": shares}), share
 
 
 def attempt(work: Work[Trial]) -> Made[Tried]:
@@ -167,8 +169,9 @@ def _tried(work: Work[Trial], accuracy: float | None, meter: "Meter", made: Made
         flops=made.flops,
         fixed_flops=fixed,
         extinct=getattr(made.facts, "extinct", False),
+        stays=getattr(made.facts, "stays", []),
     )
-    write_table(work.folder, "tuning", [tried.model_dump(exclude={"fixed_flops", "extinct"})])
+    write_table(work.folder, "tuning", [tried.model_dump(exclude={"fixed_flops", "extinct", "stays"})])
     return Made(meter.total(), tried)
 
 

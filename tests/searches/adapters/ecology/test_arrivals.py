@@ -70,6 +70,17 @@ def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(
     assert set(seen) == {"json_repair"} and not done.extinct
 
 
+def test_each_family_has_the_share_that_it_had_in_the_run_that_leads(small: Any, passing: Any, tmp_path: Path) -> None:
+    routing = passing.meter.flops("routing")
+    assert len(passing.stays) == 2 and min(passing.stays) > 0
+    assert sum(passing.stays) == passing.meter.total() - routing - small.prices.spent
+    budget = round(4 * passing.meter.total())
+    for share in (0.25, 0.75):
+        done = evolve(small, tmp_path / str(share), budget=budget, arrivals=ORDER, shares=(share, 1 - share))
+        assert done.stays[0] / sum(done.stays) == pytest.approx(share, abs=0.12)
+        assert done.meter.total() <= budget
+
+
 @pytest.mark.parametrize("mode", ["ecology", "single"])
 def test_a_killed_run_goes_on_as_if_nothing_had_been(
     small: Any,
@@ -97,6 +108,6 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     with caplog.at_level("INFO"):
         resumed = evolve(small, tmp_path / "killed", **budget)
     assert f"resumed at generation {last}" in caplog.text
-    assert without_clock(resumed.folder) == without_clock(whole.folder)
+    assert without_clock(resumed.folder) == without_clock(whole.folder) and resumed.stays == whole.stays
     for name in ("population.safetensors", "routes-family.json"):
         assert (resumed.folder / name).read_bytes() == (whole.folder / name).read_bytes()

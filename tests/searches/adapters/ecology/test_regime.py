@@ -1,5 +1,6 @@
 """What differs between an ecology and `single`, and how long they last."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,8 @@ def test_a_horizon_of_generations_and_one_of_flops() -> None:
     assert whole.limit(10, 0) is None and whole.without(5) == whole
     budget = Horizon(4, 110, ("b", "a")).without(10)
     assert budget.budget_flops == 100 and [budget.limit(20, phase) for phase in (0, 1)] == [60.0, 100.0]
+    shared = replace(budget, shares=(0.75, 0.25))
+    assert [shared.limit(20, phase) for phase in (0, 1)] == [80.0, 100.0]
 
 
 def test_what_a_run_may_spend_begins_after_its_prices(small: Any) -> None:
