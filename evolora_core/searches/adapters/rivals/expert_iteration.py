@@ -153,6 +153,7 @@ def _learn(
             seed=rng.key(task.seed, number, 0, "expert iteration"),
             folder=folder,
             start=adapter,
+            section="expert_iteration",
             progress=part_of(report, config.sampling, 1 - config.sampling, 1),
         )
     except Unaffordable as error:
@@ -196,7 +197,7 @@ def _sample(
         if until == asked:
             break
         batch = [task.items[place] for place in order[asked:until] for _ in range(config.samples)]
-        started = time.perf_counter()
+        started, used = time.perf_counter(), own.total() / allowance
         outcomes = answer_items(
             host,
             population,
@@ -205,7 +206,7 @@ def _sample(
             decoding=task.decoding,
             temperatures=config.temperature,
             keys=rng.row_keys(rng.key(task.seed, number, 0, "expert iteration answers", asked), len(batch)),
-            progress=part_of(report, 0, config.sampling, 1),
+            progress=part_of(report, config.sampling * used, config.sampling * (1 - used), 1),
         )
         charge(own, "rollout", outcomes, time.perf_counter() - started)
         for start in range(0, len(outcomes), config.samples):

@@ -131,6 +131,7 @@ def train_sft(
     selection_items: Sequence[Item] = (),
     decoding: Decoding | None = None,
     start: Path | None = None,
+    section: str = "sft",
     progress: Progress | None = None,
 ) -> SftResult:
     """Train one adapter until `budget_flops` are spent, selection answers included; it ends in `folder/adapter`.
@@ -138,8 +139,8 @@ def train_sft(
     It starts from a fresh adapter, or from the one (PEFT format, same rank) in the folder `start`. With
     `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
     A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended
-    trains nothing anew. Whoever needs neither removes that folder. Raises Unaffordable if the budget buys no
-    step, DataError if no item fits the host.
+    trains nothing anew. Whoever needs neither removes that folder. Warnings name the key `section` of the suite. Raises
+    Unaffordable if the budget buys no step, DataError if no item fits the host.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     asked = interleave(selection_items, seed) if decoding is not None else []
@@ -166,9 +167,12 @@ def train_sft(
     kept = {step: own for step, own in folders.items() if is_finite(own)} or {0: resume.adapter_folder(work, 0)}
     if diverged_at is not None:
         log.warning(
-            "sft: training diverged at learning rate %g; an adapter of before is kept "
-            "(lower sft.learning_rate, or that of sft.trials)",
+            "%s: training diverged at learning rate %g; an adapter of before is kept (lower %s.learning_rate, or that "
+            "of %s.trials)",
+            section,
             config.learning_rate,
+            section,
+            section,
         )
     checkpoints = choose_checkpoint(
         host,
