@@ -85,7 +85,7 @@ def as_if_made(step: Step, results: dict[str, StageResult]) -> StageResult:
         return results[need.name] if need else None
 
     request = step.stage.request(**step.given, **{role: result(need) for role, need in step.needs.items()})
-    tried = Tried(arm="", trial=0, changes="{}", holdout_acc=0.5, flops=100, fixed_flops=10, extinct=False, stays=[])
+    tried = Tried(arm="", trial=0, changes="{}", holdout_acc=0.5, flops=100, fixed_flops=10, extinct=False)
     facts = {
         "calibrate": Calibrated(generations=1, generation_seconds=1.0).model_dump(),
         "choose": {"trials": dict.fromkeys(step.given["suite"].config.trained, 0)},

@@ -51,7 +51,7 @@ class Tried(BaseModel):
     flops: int
     fixed_flops: int
     extinct: bool
-    stays: list[int]  # of each family's, where they come one after another
+    stays: list[int] = []  # FLOPs of each family's; none: a rival's
 
 
 class Nothing(Strict):

@@ -25,7 +25,7 @@ from evolora_core.searches.adapters.settings.expert_iteration import ExpertItera
 torch.set_num_threads(1)
 CONFIG = ExpertIterationConfig(rank=2, rounds=3, samples=3, batch_rows=8, learning_rate=5e-3)
 DECODING = DecodingConfig(max_new_tokens=8, batch_rows=64)
-BUDGET = 24_000_000_000
+BUDGET = 12_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_what_a_budget_does_not_pay_for_is_said(nano: Any, sorting: Any, tmp_pat
 def test_the_seed_decides_which_items_are_asked(nano: Any, sorting: Any, tmp_path: Path) -> None:
     one, other = (
         expert_iteration.train_expert_iteration(
-            nano, sorting, CONFIG, budget_flops=BUDGET // 4, seed=seed, folder=tmp_path / str(seed), decoding=DECODING
+            nano, sorting, CONFIG, budget_flops=BUDGET // 2, seed=seed, folder=tmp_path / str(seed), decoding=DECODING
         )
         for seed in (1, 2)
     )
