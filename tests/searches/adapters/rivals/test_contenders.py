@@ -43,7 +43,7 @@ def rates(tuned: FineTuned) -> dict[str, float]:
 
 
 def test_the_best_of_the_drawn_rates_trains_anew_within_the_budget(terms: Terms, tmp_path: Path) -> None:
-    budget = int(6e11)
+    budget = int(3e11)
     tuned = tune(terms, tmp_path, budget, contenders=3)
     assert 0.8 * budget < tuned.meter.total() <= budget
     drawn = [SftSettings.model_validate(FEW).prior.rate(0, number) for number in range(3)]
@@ -59,7 +59,7 @@ def test_the_best_of_the_drawn_rates_trains_anew_within_the_budget(terms: Terms,
 
 
 def test_a_run_alone_draws_what_the_first_contender_draws(terms: Terms, tmp_path: Path) -> None:
-    tuned = tune(terms, tmp_path, int(2e11))
+    tuned = tune(terms, tmp_path, int(1e11))
     assert rates(tuned)["all"] == pytest.approx(SftSettings.model_validate(FEW).prior.rate(0, 0), rel=0.2)
 
 
