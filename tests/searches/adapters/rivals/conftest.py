@@ -4,7 +4,7 @@ from random_host import draw_items, random_host
 
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
-from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.host import Host, load_host
 
 torch.set_num_threads(1)
 
@@ -12,6 +12,11 @@ torch.set_num_threads(1)
 @pytest.fixture(scope="session")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
     return random_host(tmp_path_factory.mktemp("hosts") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def nano() -> Host:
+    return load_host("nano")
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from evolora_core.language.datasets import build_splits
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
@@ -37,3 +38,13 @@ def train(
     config = CONFIG.model_copy(update={"learning_rate": rate, "kl": kl})
     budget = budget_of(host, items, steps, kl)
     return train_sft(host, solved(items), config, budget_flops=budget, seed=seed, folder=folder, **options)
+
+
+def short_words(count: int) -> list[Item]:
+    """Training items of `string.sort` of which the host nano can answer some."""
+
+    class Data:
+        train_families, ood_families, retention_families = ["string.sort"], ["math"], ["word.count"]
+        depths, train_items, selection_items, reselection_items, holdout_items = ["short"], count, 8, 0, 8
+
+    return build_splits(Data, 0)["train"]

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_runs import short_words
 
 from evolora_core.errors import StageError
-from evolora_core.language.datasets import build_splits
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Grade
-from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.population.mirrored import slope
 from evolora_core.lora.population.peft_io import import_peft
@@ -26,17 +25,8 @@ BUDGET = 40_000_000_000
 
 
 @pytest.fixture(scope="module")
-def nano() -> Any:
-    return load_host("nano")
-
-
-@pytest.fixture(scope="module")
 def sorting() -> Any:
-    class Data:
-        train_families, ood_families, retention_families = ["string.sort"], ["math"], ["word.count"]
-        depths, train_items, selection_items, reselection_items, holdout_items = ["short"], 64, 8, 0, 8
-
-    return build_splits(Data, 0)["train"]
+    return short_words(64)
 
 
 def train(nano: Any, sorting: Any, folder: Path, config: Any = CONFIG, **more: Any) -> Any:

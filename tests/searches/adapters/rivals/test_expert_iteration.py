@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from small_runs import short_words
 
 from evolora_core.engine.probes import probe
 from evolora_core.errors import DataError, Unaffordable
-from evolora_core.language.datasets import build_splits
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
-from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.searches.adapters.labels import Given, labelled, solved
 from evolora_core.searches.adapters.rivals import expert_iteration
@@ -29,17 +28,8 @@ BUDGET = 12_000_000_000
 
 
 @pytest.fixture(scope="module")
-def nano() -> Any:
-    return load_host("nano")
-
-
-@pytest.fixture(scope="module")
 def sorting() -> Any:
-    class Data:
-        train_families, ood_families, retention_families = ["string.sort"], ["math"], ["word.count"]
-        depths, train_items, selection_items, reselection_items, holdout_items = ["short"], 128, 8, 0, 8
-
-    return build_splits(Data, 0)["train"]
+    return short_words(128)
 
 
 def train(nano: Any, sorting: Any, folder: Path, config: Any = CONFIG, budget: int = BUDGET, **more: Any) -> Any:
