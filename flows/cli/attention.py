@@ -26,7 +26,7 @@ Rates = Annotated[
     ),
 ]
 Seed = Annotated[int, Parameter(help="Run seed: draws the corpus and the training seeds."), FromZero]
-Train = Annotated[int, Parameter(help="Rows of 64 tokens to train on."), AtLeastOne]
+Train = Annotated[int, Parameter(help="Rows of 32 tokens to train on."), AtLeastOne]
 Texts = Annotated[
     int,
     Parameter(help="Held-out texts; half of them are used here.", validator=validators.Number(gte=16, lte=1_000_000)),

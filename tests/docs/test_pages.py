@@ -37,8 +37,14 @@ def test_links_to_pages_and_folders_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+KEPT = sorted((ROOT / "docs" / "paper_packs").glob("*/data"))
+QUICK = {"quickstart", "merge-smollm2", "attention-search"}  # one of each search; the others take a minute together
+
+
 @pytest.mark.parametrize(
-    "data", sorted((ROOT / "docs" / "paper_packs").glob("*/data")), ids=lambda data: data.parent.name
+    "data",
+    [pytest.param(data, marks=[] if data.parent.name in QUICK else pytest.mark.slow) for data in KEPT],
+    ids=[data.parent.name for data in KEPT],
 )
 def test_a_kept_pack_that_carries_its_data_verifies_without_a_store(data: Path, tmp_path: Path) -> None:
     assert verify(tmp_path, data.parent, sections_of(read_stamp(data.parent)["config"])) == []

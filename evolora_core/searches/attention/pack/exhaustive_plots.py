@@ -15,6 +15,8 @@ from evolora_core.searches.attention.stages.replay import LEFT
 COLOURS: Mapping[str, str] = {
     "evolution": "#0072B2",
     "evolution-no-crossover": "#56B4E9",
+    "evolution-archive": "#CC79A7",
+    "evolution-islands": "#D55E00",
     "greedy": "#009E73",
     "random": "#E69F00",
 }
