@@ -75,7 +75,7 @@ def estimate(suite: Suite[AttentionExperiment], steps: Sequence[Step], report: P
 def _corpus(suite: Suite[AttentionExperiment], folder: Path) -> Expected:
     """Make the corpus of the first seed."""
     folder.mkdir()
-    settings, seed, started = suite.config.corpus, suite.config.seeds[0], time.perf_counter()
+    settings, seed, started = corpus.drawn(suite.config.corpus), suite.config.seeds[0], time.perf_counter()
     corpus.make(Work(settings, {}, None, seed, {}, {}, folder, [], lambda *_: None))
     return Expected(0, time.perf_counter() - started, bytes_of(folder))
 

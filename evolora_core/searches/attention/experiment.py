@@ -133,7 +133,7 @@ class AttentionExperiment(Experiment):
         if BASELINE not in self.conditions:
             raise ValueError(f"conditions: {BASELINE}, the baseline, has to be among them")
         if any(self.strategy(name) for name in self.conditions) and len(self.sizes.measured) < 3:
-            raise ValueError("sizes.measured: a search needs three sizes or more, to predict a larger one")
+            raise ValueError("sizes.measured: a search needs three sizes or more, on which the law is fitted")
         if max(self.seeds) >= LARGEST_SEED:
             raise ValueError(f"seeds: {max(self.seeds)} is too large; training seeds are made of it")
         if self.corpus.held_out < FEWEST_TEXTS:

@@ -1,7 +1,10 @@
-"""Measuring programs at many sizes and seeds, where a refusal is an error and no result."""
+"""Measuring programs at many sizes and seeds, where a refusal is an error, or counts as a model that knows nothing."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
@@ -19,9 +22,10 @@ def measure_all(
     meter: Meter,
     purpose: str,
     report: Progress,
+    instead: Curve | None = None,
 ) -> Curve:
-    """The curve of a program. StageError where it is refused while it trains."""
-    return measure_programs(panel, {name: source}, sizes, seeds, meter, purpose, report)[name]
+    """The curve of a program; `measure_programs` says what comes of a refusal."""
+    return measure_programs(panel, {name: source}, sizes, seeds, meter, purpose, report, instead)[name]
 
 
 def measure_programs(
@@ -32,18 +36,41 @@ def measure_programs(
     meter: Meter,
     purpose: str,
     report: Progress,
+    instead: Curve | None = None,
 ) -> dict[str, Curve]:
-    """The curves of several programs, as many measured at a time as the panel does. StageError where one is refused."""
+    """The curves of several programs, as many measured at a time as the panel does.
+
+    instead  None: a program that is refused while it trains is a StageError. A curve: such a training counts as a model
+             that knows nothing, with a loss of ln V nats on every text. Else a program that fails now and then would
+             lose its seed and not its rank. Of a program that fails with every seed of a size, parameters and
+             operations are those of this curve; StageError where it has none.
+    """
     asked = [(name, size, seed) for name in sources for size in sizes for seed in seeds]
     tasks = [Task(sources[name], size, seed) for name, size, seed in asked]
     curves = {name: Curve() for name in sources}
+    failed = []
     for number, ((name, size, seed), found) in enumerate(zip(asked, panel.map(panel.measure, tasks), strict=True)):
         if found.rejection:
             why = f"{found.rejection.stage}: {found.rejection.reason} {found.rejection.place}".strip()
-            raise StageError(f"{name}: refused at size {size} with seed {seed}: {why}")
+            refused = f"{name}: refused at size {size} with seed {seed}: {why}"
+            if instead is None:
+                raise StageError(refused)
+            failed.append((name, size, seed, found, refused))
+            report(number + 1, len(tasks), f"{refused}; counts as a model that knows nothing")
+            continue
         add(curves[name], size, seed, found)
         meter.add(purpose, panel.flops(found, size, {}), 0, found.cpu_seconds)
         report(number + 1, len(tasks), f"size {size}, loss {curves[name].mean(size, seed):.3f}")
+    for name, size, seed, found, refused in failed:
+        own = curves[name]
+        if size not in own.n:
+            assert instead is not None
+            if size not in instead.n:
+                raise StageError(f"{refused}, and with no other seed does it train")
+            own.n[size], own.flops[size] = instead.n[size], instead.flops[size]
+        own.texts[size, seed] = np.full(len(panel.corpus.texts), math.log(panel.corpus.vocab), np.float32)
+        own.seconds[size, seed] = found.cpu_seconds
+        meter.add(purpose, panel.flops(found, size, own.flops), 0, found.cpu_seconds)
     return curves
 
 

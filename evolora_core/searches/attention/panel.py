@@ -31,7 +31,15 @@ from evolora_core.searches.attention.judging.kept import (
     kept_verdict,
     key_of,
 )
-from evolora_core.searches.attention.judging.measure import CHILD, Contract, Measured, baseline_costs, check, measure
+from evolora_core.searches.attention.judging.measure import (
+    CHILD,
+    Checked,
+    Contract,
+    Measured,
+    baseline_costs,
+    check,
+    measure,
+)
 from evolora_core.searches.attention.programs.rejection import Rejection
 from evolora_core.searches.attention.settings import Bounds, Training
 
@@ -125,9 +133,8 @@ class Panel:
             if (verdict := kept_verdict(place)) is not None:
                 return verdict[0]
             with self._sandbox(place) as sandbox:
-                found = check(sandbox, source, framework or None, contract, place, self._limits)
-            if math.isfinite(found.cpu_seconds):  # else the sandbox was lost, which says nothing of the program
-                keep_verdict(place, found.rejection)
+                found = _asked_twice(lambda: check(sandbox, source, framework or None, contract, place, self._limits))
+            keep_verdict(place, found.rejection)
             return found.rejection
 
     def measure(self, task: Task) -> Measured:
@@ -138,9 +145,10 @@ class Panel:
             if (kept := kept_measured(place)) is not None:
                 return kept
             with self._sandbox(place) as sandbox:
-                found = measure(sandbox, task.source, size, spec, self.corpus, task.seed, place, self._limits)
-            if math.isfinite(found.cpu_seconds):
-                keep_measured(place, found)
+                found = _asked_twice(
+                    lambda: measure(sandbox, task.source, size, spec, self.corpus, task.seed, place, self._limits)
+                )
+            keep_measured(place, found)
             return found
 
     def flops(self, measured: Measured, size: str, plain: Mapping[str, int]) -> int:
@@ -180,6 +188,19 @@ class Panel:
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             self._free.put(sandbox)
+
+
+Ended = TypeVar("Ended", Checked, Measured)
+
+
+def _asked_twice(ask: Callable[[], Ended]) -> Ended:
+    """What came of a child process. Where the sandbox itself was lost, which may have nothing to do with the program,
+    it is asked again; a program that loses two of them is refused, and is charged the time that passed.
+    """
+    found = ask()
+    if not math.isfinite(found.cpu_seconds):
+        found = ask()
+    return found if math.isfinite(found.cpu_seconds) else replace(found, cpu_seconds=found.wall_seconds)
 
 
 def add(curve: Curve, size: str, seed: int, measured: Measured) -> None:

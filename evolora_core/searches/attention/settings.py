@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from evolora_core.engine.strict import Strict
-from evolora_core.searches.attention.host.sizes import SIZES
+from evolora_core.searches.attention.host.sizes import SIZES, order
 from evolora_core.searches.attention.names import STRATEGIES
 
 Framework = Literal["coefficient-dynamics", "test-time-regression", "matrix-mixer"]
@@ -40,6 +40,12 @@ class Training(Strict):
         return self
 
 
+def rising(key: str, sizes: list[str]) -> None:
+    """ValueError where sizes do not rise."""
+    if sizes != sorted(set(sizes), key=order):
+        raise ValueError(f"{key}: name each size once, from small to large")
+
+
 class Sizes(Strict):
     """Sizes of the host model. Programs are selected on some; others are measured only at the end, and predicted."""
 
@@ -59,12 +65,9 @@ class Sizes(Strict):
         for name in [*self.measured, *self.predicted]:
             if name not in SIZES:
                 raise ValueError(f"{name!r} is none of {', '.join(SIZES)}")
-        order = list(SIZES)
         for key in ("measured", "predicted"):
-            values = getattr(self, key)
-            if values != sorted(set(values), key=order.index):
-                raise ValueError(f"{key}: name each size once, from small to large")
-        if self.predicted and order.index(self.predicted[0]) <= order.index(self.measured[-1]):
+            rising(key, getattr(self, key))
+        if self.predicted and order(self.predicted[0]) <= order(self.measured[-1]):
             raise ValueError(f"predicted: {self.predicted[0]} is not larger than {self.measured[-1]}")
         return self
 
@@ -184,8 +187,10 @@ class Table(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> "Table":
-        if len(set(self.sizes)) < len(self.sizes):
-            raise ValueError("sizes: name each size once")
+        for name in self.sizes:
+            if name not in SIZES:
+                raise ValueError(f"sizes: {name!r} is none of {', '.join(SIZES)}")
+        rising("sizes", self.sizes)
         for name in self.strategies:
             if name not in STRATEGIES:
                 raise ValueError(f"strategies: {name!r} is none of {', '.join(STRATEGIES)}")

@@ -1,20 +1,29 @@
 """What a panel keeps, so that a stage that was killed does not train again what it had."""
 
+import math
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from searches.attention.attention_attacks import program
 
+from evolora_core.engine.meter import Meter
+from evolora_core.errors import StageError
+from evolora_core.sandbox.limits import Limits
+from evolora_core.sandbox.run import Outcome, Sandbox
 from evolora_core.searches.attention.corpus.base import Corpus
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
+from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.host.training import SAVED
 from evolora_core.searches.attention.known.registry import KNOWN
+from evolora_core.searches.attention.measuring import measure_all
 from evolora_core.searches.attention.panel import Panel, Task
 from evolora_core.searches.attention.settings import Bounds, Training
 
@@ -58,6 +67,48 @@ def test_equal_questions_at_the_same_time_have_one_answer(tmp_path: Path) -> Non
     with Panel(own, training, {"xs": 0.01}, Bounds(), trusted=True, parallel=2, keep=tmp_path) as made:
         one, two = made.map(made.measure, [TASK, TASK])
     assert one.cpu_seconds == two.cpu_seconds
+
+
+def test_a_sandbox_that_is_lost_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What killed it may be the machine."""
+    outcomes = []
+    run = Sandbox.run
+
+    def counted(self: Sandbox, folder: Path, entry: str, limits: Limits) -> Outcome:
+        if len(outcomes) < lost:
+            self._start()  # what was lost before
+            assert self._nursery is not None
+            threading.Timer(0.2, self._nursery.kill).start()
+        outcomes.append(run(self, folder, entry, limits))
+        return outcomes[-1]
+
+    monkeypatch.setattr(Sandbox, "run", counted)
+    for lost, stage in ((1, None), (2, "train")):
+        outcomes.clear()
+        with panel(tmp_path / str(lost), steps=400) as made:
+            found = made.measure(TASK)
+        assert len(outcomes) == 2 and math.isnan(outcomes[0].cpu_seconds) and math.isfinite(found.cpu_seconds)
+        assert (found.rejection and found.rejection.stage) == stage
+
+
+# Whether it returns numbers is drawn with its weights.
+MOODY = program("self.well = float(torch.rand(())) < 0.5", after="y = y if self.well else y * math.inf")
+
+
+def test_a_training_that_fails_at_the_end_counts_as_a_model_that_knows_nothing() -> None:
+    with panel(None) as made:
+        ends = {seed: made.measure(Task(MOODY, "xs", seed)).losses is not None for seed in range(12)}
+        well, ill = (next(seed for seed, ended in ends.items() if ended is kind) for kind in (True, False))
+        asked = (["xs"], [ill, well], Meter(), "evaluation", lambda *_: None)
+        with pytest.raises(StageError, match=f"moody: refused at size xs with seed {ill}: train"):
+            measure_all(made, "moody", MOODY, *asked)
+        found = measure_all(made, "moody", MOODY, *asked, Curve())
+        assert found.mean("xs", ill) == pytest.approx(math.log(made.corpus.vocab))
+        assert found.mean("xs", well) != found.mean("xs", ill) and found.n["xs"] > 0
+        alone = (["xs"], [ill], Meter(), "evaluation", lambda *_: None)
+        with pytest.raises(StageError, match="with no other seed does it train"):
+            measure_all(made, "moody", MOODY, *alone, Curve())
+        assert measure_all(made, "moody", MOODY, *alone, found).flops == found.flops
 
 
 KILLED = """

@@ -204,14 +204,14 @@ def test_a_killed_shard_goes_on_to_the_same_rows(tmp_path: Path, monkeypatch: py
 
 @pytest.fixture
 def stored(tmp_path: Path) -> StoredSuite:
-    """A suite with a table of one run seed: evolution, greedy and random, 30 runs of each."""
+    """A suite with a table of one run seed, 30 runs of every strategy."""
     home, work = tmp_path / "home", tmp_path / "work"
     (work / "shard").mkdir(parents=True)
     write_table(work / "shard", ROWS, losses(refused=[7]))
     scoring = Scoring(sizes=list(SIZES), seeds=list(SEEDS))
     scores = body(TABLE_SCORES, scoring, work / "scores", shard=work / "shard")
     assert read_scores(scores)[7].score is None
-    strategies = ["evolution", "greedy", "random"]
+    strategies = list(STRATEGIES)
     tables: dict[str, dict[str, list[dict[Any, Any]]]] = {
         "table-xs-0": {ROWS: read_table(work / "shard", ROWS)},
         "table-scores": {SCORES: read_table(scores, SCORES)},
@@ -241,7 +241,7 @@ def stored(tmp_path: Path) -> StoredSuite:
 
 def test_the_pack_says_what_the_replays_come_to(stored: StoredSuite) -> None:
     rows = exhaustive.replay_rows(stored)
-    assert rows["strategy"].to_list() == ["evolution", "greedy", "random"] and (rows["runs"] == 30).all()
+    assert rows["strategy"].to_list() == list(STRATEGIES) and (rows["runs"] == 30).all()
     near = stored.frame("SELECT strategy, run, near FROM attention_replay WHERE suite = $suite")
     wide = near.pivot(index="run", columns="strategy", values="near").astype(float)
     ahead = wide["evolution"] - wide["random"]
@@ -250,7 +250,7 @@ def test_the_pack_says_what_the_replays_come_to(stored: StoredSuite) -> None:
     half = 1.959964 * ahead.std(ddof=1) / np.sqrt(30)
     assert first["ahead_hi"] - first["ahead"] == pytest.approx(half)
     assert first["reads"] == ("ahead" if ahead.mean() > half else "behind" if ahead.mean() < -half else "undecided")
-    assert rows["reads"].to_list()[1:] == ["", ""]
+    assert not any(rows["reads"].to_list()[1:])
     table = exhaustive.replay_table(SUITE, rows)
     assert "after 20 programs" in table.caption and "| evolution |" in table.to_markdown()
     programs = exhaustive.program_rows(stored)
@@ -265,7 +265,7 @@ def test_the_pack_says_what_the_replays_come_to(stored: StoredSuite) -> None:
 
 def test_the_plots_are_drawn(stored: StoredSuite, tmp_path: Path) -> None:
     curves = exhaustive_plots.replay_curves(stored)
-    assert len(curves) == 3 * 30 and (curves["read_at"] == 20).all()
+    assert len(curves) == len(STRATEGIES) * 30 and (curves["read_at"] == 20).all()
     exhaustive_plots.replays(curves).savefig(tmp_path / "replays.png")
     points = exhaustive_plots.table_points(stored)
     assert len(points) == TABLE.size - 1

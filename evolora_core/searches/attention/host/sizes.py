@@ -40,6 +40,12 @@ SIZES: Mapping[str, Size] = MappingProxyType(
 )
 
 
+def order(name: str) -> int:
+    """Where a size stands among all: by its layers' weights, whose number goes with layers x width squared."""
+    size = SIZES[name]
+    return size.layers * size.dim**2
+
+
 def non_embedding(model: "nn.Module") -> int:
     """The N of a scaling law: parameters of a host model without the embedding, which is also the output matrix."""
     return total(model) - model.get_parameter("embedding.weight").numel()

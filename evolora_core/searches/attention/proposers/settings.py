@@ -29,7 +29,7 @@ class ProposerSettings(Strict):
     )
     temperature: float = Field(0.8, ge=0, le=10, description="of its answers")
     max_tokens: int = Field(4096, ge=1, le=1_000_000, description="most tokens of an answer")
-    calls: int | None = Field(None, ge=1, le=1_000_000, description="most questions of a search; none: without a limit")
+    calls: int | None = Field(1000, ge=1, le=1_000_000, description="most questions of a search; null: without a limit")
     tokens: int | None = Field(None, ge=1, description="most tokens of a search, prompts and answers; none: no limit")
     usd: float | None = Field(None, gt=0, description="most money of a search, by the prices; none: no limit")
     prices: PriceSettings = Field(PriceSettings(), description="what the model costs")

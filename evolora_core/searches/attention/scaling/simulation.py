@@ -16,9 +16,9 @@ with one, two, three and eight seeds):
     curved     .0209  .0222  .0169   | .94 .88 .86 .92  .86 .68 .58 .37  .90 .75 .67 .45   -  .25 .37 .38
     placebo    .0068  .0088  .0078   | .97 .97 .98 .96  .94 .94 .96 .95  .95 .94 .96 .95   -  .51 .77 .93
 
-So the power form is the score. Where programs bend each in its own way (`curved`), no form of two numbers extrapolates
-well, and the difference at the largest size ranks better (.68 against .50 with three seeds; elsewhere .88 to .94
-against .92 to .96).
+So the power form is the one that predicts. Where programs bend each in its own way (`curved`), no form of two numbers
+extrapolates well, and the difference at the largest size ranks better (.68 against .50 with three seeds; elsewhere .88
+to .94 against .92 to .96).
 """
 
 from dataclasses import dataclass, replace

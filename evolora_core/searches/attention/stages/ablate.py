@@ -57,6 +57,7 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.attention.chosen import read_chosen
     from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.curves import Curve
     from evolora_core.searches.attention.grammar.registry import get_grammar
     from evolora_core.searches.attention.grammar.vary import ablations
     from evolora_core.searches.attention.measuring import loss_rows, measure_programs
@@ -73,9 +74,9 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
         corpus, own.training, read_rates(work.inputs["rates"]), own.bounds, trusted=own.trusted, parallel=own.parallel,
         keep=work.folder,
     ) as panel:  # fmt: skip
-        sources = {WHOLE: chosen.source, **programs}
-        curves = measure_programs(panel, sources, own.sizes, own.seeds, meter, "evaluation", work.report)
-    whole = curves.pop(WHOLE)
+        asked = (own.sizes, own.seeds, meter, "evaluation", work.report)
+        whole = measure_programs(panel, {WHOLE: chosen.source}, *asked, Curve())[WHOLE]
+        curves = measure_programs(panel, programs, *asked, whole)
     losses, rows = loss_rows(WHOLE, whole, "test"), []
     for gene, curve in curves.items():
         losses += loss_rows(f"without-{gene}", curve, "test")

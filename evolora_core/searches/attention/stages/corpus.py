@@ -1,5 +1,7 @@
 """Stage `corpus`: what all models of a run seed learn from and are judged by."""
 
+import platform
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evolora_core.engine.stage import SHARED, Made, NoFacts, Stage, StageRequest, Suite, Work, stage_request
@@ -9,12 +11,37 @@ if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
 
 
+class Drawn(CorpusSettings):
+    """What a corpus depends on. text: the version of its source, as far as this machine can tell; "" of the hub."""
+
+    text: str
+
+
 def request(suite: "Suite[AttentionExperiment]", seed: int) -> StageRequest:
     """The corpus of a run seed."""
-    return stage_request(suite, "corpus", SHARED, seed, entry=__name__, config=suite.config.corpus, inputs={})
+    return stage_request(suite, "corpus", SHARED, seed, entry=__name__, config=drawn(suite.config.corpus), inputs={})
 
 
-def make(work: Work[CorpusSettings]) -> Made[NoFacts]:
+def drawn(settings: CorpusSettings) -> Drawn:
+    """The same with the version of the text."""
+    return Drawn(**settings.model_dump(), text=_version(settings))
+
+
+def _version(settings: CorpusSettings) -> str:
+    """Another Python has another library, and a folder's files may change."""
+    from evolora_core.engine.artifacts import sha256
+    from evolora_core.engine.identity import digest
+
+    if "text" not in settings.shares:
+        return ""
+    if settings.source == "python":
+        return f"Python {platform.python_version()}"
+    folder = Path(settings.source).expanduser()
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return digest([(path.relative_to(folder).as_posix(), sha256(path)) for path in files]) if files else ""
+
+
+def make(work: Work[Drawn]) -> Made[NoFacts]:
     """Leaves train.safetensors and texts.safetensors, and the table `splits`."""
     from evolora_core.engine.artifacts import sha256
     from evolora_core.engine.tables import write_table

@@ -83,7 +83,7 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.attention.chosen import CURVE, read_chosen
     from evolora_core.searches.attention.corpus.base import load
-    from evolora_core.searches.attention.curves import save_curve
+    from evolora_core.searches.attention.curves import Curve, save_curve
     from evolora_core.searches.attention.measuring import loss_rows, measure_all
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.stages.law import LAW
@@ -97,7 +97,7 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
     with Panel(select(corpus, "test"), own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
         sizes = [*own.measured, *own.predicted]
         curve = measure_all(
-            panel, own.condition, chosen.source, sizes, own.fresh_seeds, meter, "evaluation", work.report
+            panel, own.condition, chosen.source, sizes, own.fresh_seeds, meter, "evaluation", work.report, Curve()
         )
     save_curve(curve, work.folder / CURVE)
     shutil.copyfile(work.inputs["law"] / LAW, work.folder / LAW)
