@@ -192,7 +192,8 @@ class SuiteConfig(Experiment):
             settings = self.settings(condition) if self.kind(condition).section else None
             tried = isinstance(settings, SftConfig) and settings.contenders > 1
             told = isinstance(settings, EcologyConfig) and settings.memory.labels > 0  # forgotten at the first arrival
-            if not self.kind(condition).follows_arrivals or tried or told:
+            met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
+            if not self.kind(condition).follows_arrivals or tried or told or met:
                 raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
 
     def _check_asked_alike(self, name: str, trial: int) -> None:

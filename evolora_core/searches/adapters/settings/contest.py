@@ -31,7 +31,7 @@ class ContestConfig(Strict):
         ge=1,
         le=1_000_000,
         description="training items that all contenders of a niche answer in a contest; those that they practised in "
-        "that generation count, the others are asked for and charged",
+        "that generation count; the others are asked for and charged, and none of them is in a contender's memory",
     )
     practice: Literal["common", "own"] = Field(
         "common",

@@ -11,11 +11,14 @@ from evolora_core.searches.attention.commands.asked import Asked, Way, admit, tu
 from evolora_core.searches.attention.commands.predicting import finite, predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
+from evolora_core.searches.attention.judging.sealed import texts_needed
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.measuring import measure_all
 from evolora_core.searches.attention.panel import select
 from evolora_core.searches.attention.scaling.fits import paired_curve
 from evolora_core.searches.attention.seeds import selection_seeds
+
+ERROR = 0.02  # nats: what a search can tell apart at best, since its training seed weighs more
 
 
 def measure_programs(programs: Sequence[Named], asked: Asked, report: Progress) -> list[dict[str, Any]]:
@@ -64,8 +67,16 @@ def _measured(
             "hi": None if itself else finite(0.0 - worse[size].lo),
             "FLOPs": flops[size],
             "seconds": _seconds(curve, size) / _seconds(baseline, size),
-            "note": "",
+            "note": "" if itself or size != sizes[-1] else _texts(curve, baseline, size, seeds),
         }
+
+
+def _texts(curve: Curve, baseline: Curve, size: str, seeds: Sequence[int]) -> str:
+    """How many texts a gain needs at a size, as far as texts decide: seeds are in its interval."""
+    gaps = [baseline.texts[size, seed].astype(np.float64) - curve.texts[size, seed] for seed in seeds]
+    deviation = float(np.mean([gap.std(ddof=1) for gap in gaps]))
+    needed = texts_needed(deviation, ERROR)
+    return f"{len(gaps[0])} texts; {needed} leave a standard error of {ERROR} (a text's gain deviates by {deviation:.2f})"
 
 
 def _seconds(curve: Curve, size: str) -> float:

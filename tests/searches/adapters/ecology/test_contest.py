@@ -10,6 +10,7 @@ import torch
 from pydantic import ValidationError
 from small_ecologies import evolve, founded, rows, without_clock
 
+from evolora_core.searches.adapters.ecology.learning.learners import contenders_of
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.phases.contest import compete, losers_of, succeed
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -130,6 +131,7 @@ def test_a_copy_has_what_its_winner_had_and_who_restarts_its_traits_alone(small:
         assert torch.equal(state.optimizer.second[0], state.optimizer.second[1]) == same
         assert len(state.buffers[child.id]) == (1 if same else 0)
         assert state.practice[1].any() == same
+        assert child.lessons == winner.lessons  # it keeps contending
         assert sum(state.ledger.balances.values()) == 0
 
 
@@ -157,6 +159,29 @@ def test_what_was_practised_in_common_counts(small: Any) -> None:
     assert all(len(own.right) == 40 for own in standings)
     asked = run.state.meter.accounts["selection"]
     assert asked.flops == pytest.approx(3 * 10 * run.task.prices.unit_flops, rel=0.5)
+
+
+def test_no_contender_is_asked_for_what_one_remembers(small: Any) -> None:
+    run = founded(small, contending(small), mode="single")
+    first, *others = run.state.living
+    left = 12
+    for item in range(left, len(run.task.items)):
+        run.state.remember(first, Memory(item, (1,), 1.0), 10_000)
+    standings = compete(run, "", [first, *others], {})
+    assert all(len(own.right) == left for own in standings)
+
+
+def test_nobody_takes_the_place_of_who_retired(small: Any) -> None:
+    """Two of three have learned and the third never did."""
+    run = founded(small, contending(small), mode="single")
+    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0, 1, 2]
+    for own in run.state.living[:2]:
+        run.state.teach(own)
+    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0, 1]
+    run.state.retire(run.state.organelles[1], "beaten")
+    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0]
+    child = succeed(run, run.state.organelles[0], run.state.organelles[2])
+    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0, child.id]
 
 
 @pytest.mark.parametrize(

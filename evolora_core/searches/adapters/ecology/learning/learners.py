@@ -28,13 +28,17 @@ class Share(NamedTuple):
 
 def contenders_of(run: Run, organelles: Iterable[Organelle]) -> dict[str, list[Organelle]]:
     """Who contends in each niche, among these: those that learned in most generations, as many as the settings say; by
-    id.
+    id. Where one of them has learned, those that never did are left out, so that nobody takes the place of who retired.
     """
     niches: dict[str, list[Organelle]] = {}
     for organelle in sorted(organelles, key=lambda o: (-o.lessons, o.id)):
         niches.setdefault(organelle.niche, []).append(organelle)
     most = run.config.contest.contenders
-    return {niche: sorted(own[:most], key=lambda o: o.id) for niche, own in sorted(niches.items())}
+    found = {}
+    for niche, own in sorted(niches.items()):
+        taught = [organelle for organelle in own if organelle.lessons]
+        found[niche] = sorted((taught or own)[:most], key=lambda o: o.id)
+    return found
 
 
 def learners_of(run: Run, able: Collection[int]) -> list[Share]:

@@ -73,11 +73,13 @@ def compete(
     """The contenders by their right answers to common items, the best first; of equals the one that comes first by id.
 
     `practised` has what some answered in this generation: organelle -> item -> right. Items that all of them practised
-    count; the others are drawn, and asked for.
+    count; the others are drawn, and asked for, among those that none of them remembers: what one rehearses says how well
+    it remembers.
     """
     draw = run.stream(run.task.families.index(niche) if niche else 0, "contest")
     common = sorted(set.intersection(*(set(practised.get(own.id, {})) for own in contenders)))
-    pool = np.setdiff1d(_pool(run, niche), common)
+    known = {memory.item for own in contenders for memory in run.state.buffers[own.id].memories.values()}
+    pool = np.setdiff1d(_pool(run, niche), [*common, *known])
     fresh = draw.permutation(pool)[: max(run.config.contest.items - len(common), 0)]
     right = np.concatenate(
         [
@@ -122,7 +124,7 @@ def succeed(run: Run, winner: Organelle, loser: Organelle) -> Organelle:
     if config.loser == "copies":
         return state.inherit_place(child, winner)
     state.population.init_slot(slot, winner.rank, draw)
-    return state.forget(child)
+    return state.forget(state.succeed(child, [winner]))  # it contends again, though it has learned nothing yet
 
 
 def _asked(run: Run, contenders: Sequence[Organelle], items: np.ndarray) -> np.ndarray:
