@@ -2,7 +2,8 @@
 
 With equal seeds a mechanism equals itself exactly. So its two sides are trained with different seeds: their
 differences are what chance in initialisation and order of batches makes. Whole comparisons are made, each over so many
-pairs, and those that see a difference are counted. At a level of 5 % there are about 5 in 100.
+pairs, and those that see a difference are counted. At a level of 5 % there are about 5 in 100. The same pairs say what a
+search wins by chance alone: the best of many programs that are all equal has a score above 0 (the winner's curse).
 """
 
 from collections.abc import Sequence
@@ -22,27 +23,40 @@ if TYPE_CHECKING:
 
 SIZE, STEPS, BATCH, RATE, TEXTS = "xs", 60, 8, 0.008, 512
 OTHER = 1_000_000  # added to the seed of the second side
+PROGRAMS = 35  # of a search: the default of budget.programs
 
 
 def measure(mechanisms: Sequence[str], runs: int, seeds: int, processes: int) -> list[Row]:
-    """Of so many runs of each mechanism, those in which it does not differ from itself."""
+    """Of so many runs of each mechanism, those in which it does not differ from itself; and how far the best of many
+    copies of it seems to be ahead, nats.
+    """
     found: list[Row] = []
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for name in mechanisms:
             results = pool.map(compared, repeat(name), range(runs), repeat(seeds))
-            verdicts = list(tqdm(results, total=runs, desc=f"{name} against itself", unit="run", leave=False))
+            shown = tqdm(results, total=runs, desc=f"{name} against itself", unit="run", leave=False)
+            verdicts, gains = zip(*shown, strict=True)
             note = f"runs of {runs} without a difference; {seeds} pairs of seeds each, size {SIZE}, {STEPS} steps"
             found.append(row(f"{name} against itself", verdicts.count("undecided"), runs, "runs", note))
+            best, note = expected_best(np.concatenate(gains), PROGRAMS), "expected score where nothing is to be found"
+            found.append(row(f"best of {PROGRAMS} times {name}", best, None, "nats", f"{note}; one training seed each"))
     return found
 
 
-def compared(mechanism: str, number: int, seeds: int) -> str:
-    """The verdict of one run."""
+def expected_best(values: np.ndarray, count: int) -> float:
+    """The mean of the largest of `count` draws from `values`, with replacement."""
+    below = np.arange(len(values) + 1) / len(values)  # P(one draw is among the smallest i)
+    return float(np.sort(values) @ np.diff(below**count))
+
+
+def compared(mechanism: str, number: int, seeds: int) -> tuple[str, np.ndarray]:
+    """The verdict of one run, and the gain of each of its pairs, nats."""
     from evolora_core.searches.attention.scaling.validation import compare_losses, decide_family
 
     own = range(number * seeds, (number + 1) * seeds)
     sides = [{seed: _loss(mechanism, seed + side) for seed in own} for side in (0, OTHER)]
-    return decide_family([compare_losses(mechanism, "itself", sides[0], sides[1])])[0].verdict
+    verdict = decide_family([compare_losses(mechanism, "itself", sides[0], sides[1])])[0].verdict
+    return verdict, np.array([float(sides[1][seed] - sides[0][seed]) for seed in own])
 
 
 def _loss(mechanism: str, seed: int) -> "np.ndarray":

@@ -1,8 +1,10 @@
 """The benchmarks of speed, on work so small that only their arithmetic is looked at."""
 
+import itertools
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evolora_core.searches.adapters.experiment import load_suite
@@ -62,3 +64,12 @@ def test_commits_are_weighed_early_and_late() -> None:
 
 def test_the_fitted_power_is_that_of_the_line() -> None:
     assert ecology.exponent([(1, 3.0), (10, 300.0), (100, 30000.0)]) == pytest.approx(2)
+
+
+def test_the_best_of_equal_programs_is_ahead_by_chance() -> None:
+    from flows.bench.attention_placebo import expected_best
+
+    values = np.array([0.3, -1.0, 0.0, 2.0])
+    assert expected_best(values, 1) == pytest.approx(values.mean())
+    pairs = [max(pair) for pair in itertools.product(values, repeat=2)]
+    assert expected_best(values, 2) == pytest.approx(np.mean(pairs))

@@ -22,10 +22,10 @@ from evolora_core.searches.attention.corpus.alphabet import (
 from evolora_core.searches.attention.corpus.base import TRAIN, Corpus, load, save
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
-from evolora_core.searches.attention.stages.corpus import drawn
 from evolora_core.searches.attention.corpus.synthetic import MarkovSource, copying, recall, stream_of
 from evolora_core.searches.attention.corpus.text import is_held_out, may_be_held_out, sources, topics
 from evolora_core.searches.attention.corpus.windows import WINDOW, apart
+from evolora_core.searches.attention.stages.corpus import drawn
 
 SETTINGS = CorpusSettings(shares={"text": 0.7, "recall": 0.15, "copying": 0.15}, train=3000, held_out=400)
 
@@ -201,6 +201,8 @@ def test_a_folder_of_text_files_is_a_corpus(tmp_path: Path) -> None:
     assert before and drawn(settings).text == before
     (tmp_path / "train.txt").write_text(stories(300, 2), encoding="utf-8")
     assert drawn(settings).text != before  # so the stage is made again
-    assert drawn(CorpusSettings()).text.startswith("Python 3.") and not drawn(CorpusSettings(shares={"markov": 1.0})).text
+    assert (
+        drawn(CorpusSettings()).text.startswith("Python 3.") and not drawn(CorpusSettings(shares={"markov": 1.0})).text
+    )
     with pytest.raises(DataError, match="there is no such folder"):
         make_corpus(settings.model_copy(update={"source": str(tmp_path / "none")}), seed=0)

@@ -43,7 +43,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"sizes": {"measured": ["xs", "huge", "m"]}}, "'huge' is none of xs, s, m"),
     ({"sizes": {"measured": ["xs", "s", "m"], "predicted": ["xl", "l"]}}, "predicted: name each size once"),
     ({"sizes": {"measured": ["xs", "s", "m"], "predicted": ["m"]}}, "predicted: m is not larger than m"),
-    ({"sizes": {"measured": ["xs", "s", "xxl"], "predicted": ["first-1"]}}, "predicted: first-1 is not larger than xxl"),
+    (
+        {"sizes": {"measured": ["xs", "s", "xxl"], "predicted": ["first-1"]}},
+        "predicted: first-1 is not larger than xxl",
+    ),
     ({"table": {"sizes": ["xs", "m", "s"]}}, "sizes: name each size once, from small to large"),
     ({"sizes": {"measured": ["xs", "s"], "predicted": []}}, "a search needs three sizes or more"),
     ({"ablation": {"sizes": ["xl"]}}, "ablation.sizes: 'xl' is not among the measured ones"),

@@ -76,7 +76,9 @@ def _texts(curve: Curve, baseline: Curve, size: str, seeds: Sequence[int]) -> st
     gaps = [baseline.texts[size, seed].astype(np.float64) - curve.texts[size, seed] for seed in seeds]
     deviation = float(np.mean([gap.std(ddof=1) for gap in gaps]))
     needed = texts_needed(deviation, ERROR)
-    return f"{len(gaps[0])} texts; {needed} leave a standard error of {ERROR} (a text's gain deviates by {deviation:.2f})"
+    return (
+        f"{len(gaps[0])} texts; {needed} leave a standard error of {ERROR} (a text's gain deviates by {deviation:.2f})"
+    )
 
 
 def _seconds(curve: Curve, size: str) -> float:
