@@ -2,8 +2,8 @@
 
 With equal seeds a mechanism equals itself exactly. So its two sides are trained with different seeds: their
 differences are what chance in initialisation and order of batches makes. Whole comparisons are made, each over so many
-pairs, and those that see a difference are counted. At a level of 5 % there are about 5 in 100. The same pairs say what a
-search wins by chance alone: the best of many programs that are all equal has a score above 0 (the winner's curse).
+pairs, and those that see a difference are counted. At a level of 5 % there are about 5 in 100. The same pairs say what
+a search wins by chance alone: the best of many programs that are all equal has a score above 0 (the winner's curse).
 """
 
 from collections.abc import Sequence

@@ -73,8 +73,8 @@ def compete(
     """The contenders by their right answers to common items, the best first; of equals the one that comes first by id.
 
     `practised` has what some answered in this generation: organelle -> item -> right. Items that all of them practised
-    count; the others are drawn, and asked for, among those that none of them remembers: what one rehearses says how well
-    it remembers.
+    count; the others are drawn, and asked for, among those that none of them remembers: what one rehearses says how
+    well it remembers.
     """
     draw = run.stream(run.task.families.index(niche) if niche else 0, "contest")
     common = sorted(set.intersection(*(set(practised.get(own.id, {})) for own in contenders)))
