@@ -71,7 +71,7 @@ def test_equal_questions_at_the_same_time_have_one_answer(tmp_path: Path) -> Non
 
 def test_a_sandbox_that_is_lost_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What killed it may be the machine."""
-    outcomes = []
+    outcomes: list[Outcome] = []
     run = Sandbox.run
 
     def counted(self: Sandbox, folder: Path, entry: str, limits: Limits) -> Outcome:

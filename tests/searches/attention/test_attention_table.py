@@ -252,7 +252,7 @@ def test_the_pack_says_what_the_replays_come_to(stored: StoredSuite) -> None:
     assert first["reads"] == ("ahead" if ahead.mean() > half else "behind" if ahead.mean() < -half else "undecided")
     assert not any(rows["reads"].to_list()[1:])
     table = exhaustive.replay_table(SUITE, rows)
-    assert "after 20 programs" in table.caption and "| evolution |" in table.to_markdown()
+    assert "after 20 programs" in table.caption and "| evolution  " in table.to_markdown()
     programs = exhaustive.program_rows(stored)
     assert len(programs) == TABLE.size and programs["program"].iloc[0] == TABLE.size - 1
     assert "the baseline" in programs.set_index("program")["says"][BASELINE]
