@@ -26,7 +26,7 @@ def doctor(*, json: Json = False) -> int:
     from evolora_core.engine.home import home_path, set_environment
 
     set_environment(home_path())
-    rows = [*installed(), home(), store(), *hosts(), *devices(), telemetry()]
+    rows = [*installed(), home(), store(), *hosts(), *devices(), sandbox(), telemetry()]
     show(rows, json)
     return int(any(row["state"] == "broken" for row in rows))
 
@@ -106,6 +106,15 @@ def devices() -> Iterator[Row]:
             yield row(f"device cuda:{number}", "ok", torch.cuda.get_device_name(number))
     else:
         yield row("device cuda", "optional", "none in reach; suites run on the CPU")
+
+
+def sandbox() -> Row:
+    """Whether programs of others can be confined here."""
+    from evolora_core.sandbox.run import refusal
+
+    if why := refusal():
+        return row("sandbox", "optional", f"attention programs of yours and of models are refused: {why}")
+    return row("sandbox", "ok", "attention programs run confined (Landlock, seccomp)")
 
 
 def telemetry() -> Row:

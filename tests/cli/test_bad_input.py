@@ -173,6 +173,23 @@ def test_questions_about_nothing(capsys: pytest.CaptureFixture[str], home: Path)
     assert "not a run" in refusal(capsys, "export", "quickstart", "--out", "x")
 
 
+def test_the_doctor_says_whether_programs_can_be_confined(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    from evolora_core.sandbox import landlock
+    from evolora_core.sandbox.run import refusal
+
+    def found() -> dict[str, str]:
+        with pytest.raises(SystemExit):
+            main(["doctor", "--json"])
+        (row,) = (row for row in json.loads(capsys.readouterr().out) if row["what"] == "sandbox")
+        return dict(row)
+
+    assert found()["state"] == ("optional" if refusal() else "ok")
+    monkeypatch.setattr(landlock, "abi", lambda: 0)  # as on an old kernel
+    assert found()["state"] == "optional" and "Landlock" in found()["detail"]
+
+
 def test_the_doctor_finds_a_home_that_cannot_be_written(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     home.write_text("a file")
     with pytest.raises(SystemExit) as end:
