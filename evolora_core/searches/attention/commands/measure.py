@@ -18,7 +18,7 @@ from evolora_core.searches.attention.panel import select
 from evolora_core.searches.attention.scaling.fits import paired_curve
 from evolora_core.searches.attention.seeds import selection_seeds
 
-ERROR = 0.02  # nats: what a search can tell apart at best, since its training seed weighs more
+ERROR = 0.02  # nats: the standard error of a gain for which texts are counted
 
 
 def measure_programs(programs: Sequence[Named], asked: Asked, report: Progress) -> list[dict[str, Any]]:
