@@ -99,7 +99,9 @@ class Prices:
 
 
 def price(host: Host, items: Sequence[Item], practice: Practice, decoding: DecodingConfig, seed: int) -> Prices:
-    """Let the bare host answer a sample of the training set. Raises StageError when rewards cannot vary."""
+    """Let the bare host answer a sample of the training set. Raises StageError when rewards cannot vary: of sampled
+    answers none is right, or of any answers all. Where greedy answers are all wrong, a search may find right ones.
+    """
     cells = cells_of(items)
     draw = rng.stream(seed, 0, 0, "calibrate")
     per_cell = max(1, practice.answers // len(cells))
@@ -131,10 +133,11 @@ def price(host: Host, items: Sequence[Item], practice: Practice, decoding: Decod
         )  # fmt: skip
     right = np.array([outcome.grade.correct for outcome in outcomes]).reshape(len(cells), per_cell)
     if not right.any():
-        raise StageError(
-            f"calibrate: the host answered none of {len(chosen)} training items correctly, so rewards cannot vary; "
-            "choose easier families or depths, or a stronger host"
-        )
+        none = f"calibrate: the host answered none of {len(chosen)} training items correctly"
+        mend = "choose easier families or depths, or a stronger host"
+        if practice.temperature:
+            raise StageError(f"{none}, so rewards cannot vary; {mend}")
+        log.warning("%s; where a search finds no right answer either, %s", none, mend)
     if right.all():
         raise StageError(
             f"calibrate: the host answered all of {len(chosen)} training items correctly, so nothing can be learned; "

@@ -56,7 +56,8 @@ def measure(run: Run) -> Foretaste:
         items[key] = items.get(key, False) or row["correct"]
     solved = np.array(list(items.values()))
     if not run.horizon.arrivals:  # families that have not come yet may be easier, or harder
-        _check_that_rewards_vary(solved, right, len(done), run.rule.sees_gold)
+        hopes = run.rule.sees_gold or run.config.unrewarded == "go_on"
+        _check_that_rewards_vary(solved, right, len(done), hopes)
     return Foretaste(
         generations=len(done),
         generation_seconds=done[-1]["seconds"],
@@ -67,8 +68,8 @@ def measure(run: Run) -> Foretaste:
     )
 
 
-def _check_that_rewards_vary(solved: np.ndarray, right: np.ndarray, generations: int, sees_gold: bool) -> None:
-    if not (solved.any() or sees_gold):
+def _check_that_rewards_vary(solved: np.ndarray, right: np.ndarray, generations: int, hopes: bool) -> None:
+    if not (solved.any() or hopes):
         raise StageError(
             f"calibrate: none of {len(solved)} items of the first {generations} generations was ever answered "
             "correctly, so rewards cannot vary; choose easier families or depths, a stronger host, or more verifier "

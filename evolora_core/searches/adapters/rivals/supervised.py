@@ -100,8 +100,8 @@ def fine_tune_and_route(
         write_shots(folder, shots)
     listed: dict[str, list[int]] = {}
     for row in candidates:
-        number = row["slot"] + len(candidates) * bool(shots)
-        listed.setdefault(row["adapter"] if config.specialists else "", []).append(number)
+        ways = [number for number, way in shots.ways.items() if way.slot == row["slot"]] if shots else []
+        listed.setdefault(row["adapter"] if config.specialists else "", []).extend([row["slot"], *ways])
     choose_among(
         host,
         load_candidates(host, folder),
@@ -131,8 +131,8 @@ def _shots(
     items: Sequence[Item],
     seed: int,
 ) -> Shots | None:
-    """Every candidate shows the labelled items that it was trained with; its number as a way is its slot's, behind all
-    slots. None where nothing is shown.
+    """Every candidate may show the labelled items that it was trained with; its number as a way is its slot's, behind
+    all slots. None where nothing is shown.
     """
     if not config.shots:
         return None

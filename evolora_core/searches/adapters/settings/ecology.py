@@ -295,6 +295,13 @@ class EcologySettings(Strict):
         description="probability that the verifier is wrong about an answer, in practice and in tests of pairs; "
         "selection and holdouts are graded truly",
     )
+    unrewarded: Literal["refuse", "go_on"] = Field(
+        "refuse",
+        json_schema_extra=LATER,
+        description="what becomes of a run whose first generations found no right answer. `refuse`: it stops, and says "
+        "what to change; `go_on`: it goes on, for suites in which discovery is a matter of luck, where the unlucky "
+        "seeds would be missing from every mean",
+    )
     plasticity: PlasticityConfig = Field(PlasticityConfig(), description="how organelles learn")
     economy: EconomyConfig = Field(EconomyConfig(), description="prices")
     curriculum: CurriculumConfig = Field(CurriculumConfig(), description="which cells are practised")

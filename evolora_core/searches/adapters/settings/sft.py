@@ -53,8 +53,9 @@ class SftSettings(Strict):
         ge=0,
         le=64,
         json_schema_extra=LATER,
-        description="labelled items that stand before each item, in training and in answers: the nearest of its "
-        "family, or of all for the router `single`; 0: none. With them, specialists are not added up",
+        description="labelled items that stand before each item in training, and before those to be answered where the "
+        "selection split says so: the nearest of its family, or of all for the router `single`; 0: none. With them, "
+        "specialists are not added up",
     )
     strengths: list[Annotated[float, Field(gt=0, le=1000)]] = Field(
         [1.0], max_length=100, min_length=1, description="factors of ΔW after training; the selection split chooses one"

@@ -102,6 +102,7 @@ def test_who_was_trained_with_examples_answers_with_them(specialists: bool, tmp_
     routes = read_routes(tmp_path / "routes-family.json")
     for family, given in routes.accuracy.items():
         own = [item for item in selection if item.family == family]
+        assert {int(slot) for slot in given} & set(range(count))  # the adapter alone is asked too
         for number in (int(slot) for slot in given if int(slot) in shots.ways):
             way = shots.ways[number]
             told = [family] * len(own)
