@@ -25,13 +25,15 @@ def unanswerable() -> tuple[Any, list[Any]]:
 
 
 def test_sampled_answers_of_which_none_is_right_are_refused(unanswerable: Any) -> None:
+    host, items = unanswerable
     sampling = PRACTICE.model_copy(update={"temperature": 1.0})
     with pytest.raises(StageError, match="answered none of 16 training items correctly, so rewards cannot vary"):
-        price(*unanswerable, sampling, DecodingConfig(max_new_tokens=4, batch_rows=16), 0)
+        price(host, items, sampling, DecodingConfig(max_new_tokens=4, batch_rows=16), 0)
 
 
 def test_a_search_may_find_what_greedy_answers_do_not(unanswerable: Any, caplog: pytest.LogCaptureFixture) -> None:
+    host, items = unanswerable
     with caplog.at_level(logging.WARNING):
-        prices = price(*unanswerable, PRACTICE, DecodingConfig(max_new_tokens=4, batch_rows=16), 0)
+        prices = price(host, items, PRACTICE, DecodingConfig(max_new_tokens=4, batch_rows=16), 0)
     assert set(prices.accuracy.values()) == {0.0} and prices.unit_flops > 0
     assert "answered none of 16 training items correctly; where a search finds no right answer either" in caplog.text
