@@ -53,7 +53,8 @@ def test_a_kept_pack_that_carries_its_data_verifies_without_a_store(data: Path, 
 def test_the_queries_of_the_pages_are_answered(tmp_path: Path) -> None:
     for stage in write_suite(tmp_path, "quickstart-0a1b2c3d", items=24):
         record(tmp_path, stage)
-    texts = [(ROOT / name).read_text() for name in ("README.md", "docs/running.md", "docs/extending.md")]
+    names = ("README.md", "docs/running.md", "docs/extending.md", "docs/attention.md")
+    texts = [(ROOT / name).read_text() for name in names]
     queries = [sql for text in texts for sql in re.findall(r'^evolora sql "(.*?)"', text, flags=re.MULTILINE)]
     assert len(queries) > 5
     for sql in queries:

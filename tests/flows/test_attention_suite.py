@@ -102,6 +102,9 @@ def test_what_is_in_the_table_is_what_was_measured(finished: SimpleNamespace) ->
         WHERE own.size = 'm' AND mha.program = 'mha' AND own.stage = 'evaluate' GROUP BY ALL"""
     assert dict(rows(finished, sql)) == pytest.approx(dict(rows(finished, "SELECT arm, largest FROM scaling_fit")))
     assert len(rows(finished, "SELECT 1 FROM scaling_fit WHERE gain IS NOT NULL AND slope < 0")) == 3
+    sql = """SELECT c.gain + f.largest FROM attention_curve AS c JOIN scaling_fit AS f USING (arm, seed)
+        WHERE size = 'm' AND arm <> 'mha'"""
+    assert [gap for (gap,) in rows(finished, sql)] == pytest.approx([0, 0], abs=1e-9)
     ((gain,),) = rows(
         finished, "SELECT gain FROM attention_contrast WHERE a = 'evolution' AND b = 'mha' AND size = 'l'"
     )

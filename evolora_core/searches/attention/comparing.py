@@ -7,9 +7,9 @@ import numpy as np
 
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
 from evolora_core.searches.attention.known.registry import BASELINE
-from evolora_core.searches.attention.scaling.fits import straight
+from evolora_core.searches.attention.scaling.fits import power, straight
 from evolora_core.searches.attention.scaling.law import Law
-from evolora_core.searches.attention.scaling.losses import star
+from evolora_core.searches.attention.scaling.losses import cells_of, star
 from evolora_core.searches.attention.scaling.predict import predict_gain
 from evolora_core.searches.attention.scaling.score import score
 from evolora_core.searches.attention.scaling.validation import compare_losses, decide_family
@@ -19,7 +19,8 @@ FITS, CONTRASTS = "attention_fits", "attention_contrasts"
 
 # Columns of a fit, unknown where a program has no finite losses, or a single size.
 _FITTED = (
-    "form", "gain", "lo", "hi", "line_gain", "slope", "slope_se", "r2", "largest", "largest_lo", "largest_hi"
+    "form", "gain", "lo", "hi", "line_gain", "slope", "slope_se", "intercept", "r2", "floor", "amplitude", "alpha",
+    "largest", "largest_lo", "largest_hi",
 )  # fmt: skip
 
 
@@ -43,8 +44,12 @@ def fits(
                 "line_gain": predict_gain(losses, name, BASELINE, at).value,
                 "slope": fitted.slope,
                 "slope_se": _finite(fitted.se),
+                "intercept": fitted.intercept,
                 "r2": _finite(fitted.r2),
             }
+            own = power(cells_of(losses, name), law.floor) if law else None
+            if own is not None:
+                row |= dict(zip(("floor", "amplitude", "alpha"), (own.floor, *own.law), strict=True))
         if found.curve is not None:
             worse = found.curve[sizes[-1]]
             row |= {"largest": worse.value, "largest_lo": _finite(worse.lo), "largest_hi": _finite(worse.hi)}

@@ -56,6 +56,8 @@ def test_a_law_without_noise_is_found_and_extrapolated() -> None:
     losses = exact([2.1] * 3, [4.0, 3.9, 4.3], [0.14, 0.15, 0.13])
     law = fit_law(losses, "base", ["a"])
     assert law.floor == pytest.approx(2.1, abs=2e-3) and law.bend == pytest.approx(0, abs=1e-5)
+    curve = power(cells_of(losses, "a"), 2.1)
+    assert curve is not None and curve.law == pytest.approx((3.9, 0.15))
     at = star(losses, "base")
     assert at == pytest.approx(3 * PARAMETERS[-1])
     true = 2.1 + 4.3 * at**-0.13

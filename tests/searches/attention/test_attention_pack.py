@@ -330,7 +330,18 @@ def test_operators_are_held_against_what_they_were_given(home: Path) -> None:
     own, changed = found.loc[("evolution", "draw")], found.loc[("evolution", "change")]
     assert (own["proposed"], own["scored"], own["better"]) == (6, 6, 6)  # all are better than the baseline
     assert (changed["proposed"], changed["scored"], changed["better"]) == (3, 0, 0)
+    assert (changed["genes"], changed["diversity"]) == (1, 1)
     assert own["step"] == pytest.approx(np.mean([score("evolution", s, f) for s in SEEDS for f in (0.98, 1.0)]))
+
+
+def test_a_pack_says_stop_where_a_mechanism_that_must_lose_does_not(
+    pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Stop here" not in (pack / "README.md").read_text()
+    monkeypatch.setitem(LEVEL, "uniform", 0.95)
+    upset = write(tmp_path / "home")
+    words = (build(upset, SUITE, tmp_path / "pack", SECTIONS) / "README.md").read_text()
+    assert "**Stop here: `uniform` is ahead of `mha`.**" in words  # `rope` is still ahead of it
 
 
 def test_what_was_chosen_is_held_against_fresh_seeds(home: Path) -> None:

@@ -21,6 +21,12 @@ _CHECKS = """
         (SELECT count(*) FROM candidate JOIN complete_seeds USING (suite, seed)
             WHERE suite = $suite AND status = 'failed' AND score IS NOT NULL) AS failed_with_score
 """
+_UPSETS = """
+    SELECT bad.arm AS bad, good.arm AS good FROM attention_table AS bad JOIN attention_table AS good USING (suite)
+    WHERE suite = $suite AND list_contains($negatives, bad.arm) AND list_contains($known, good.arm)
+        AND bad.measured >= good.measured
+    ORDER BY ALL
+"""
 # Gains at the largest size of the search, with its own seeds and texts.
 _SELECTED = """
     WITH own AS (
@@ -36,8 +42,7 @@ _SELECTED = """
 
 def checks(stored: StoredSuite) -> dict[str, Any]:
     """What must hold: what must lose stands behind everything else, and no program that failed has a score."""
-    names = [name for name, known in KNOWN.items() if known.negative]
-    (row,) = stored.frame(_CHECKS, negatives=names).to_dict("records")
+    (row,) = stored.frame(_CHECKS, negatives=_known(negative=True)).to_dict("records")
     return {
         "mechanisms_that_must_lose": int(row["negatives"]),
         "times_that_one_of_them_is_ahead_of_another_arm": int(row["negatives_ahead"]),
@@ -46,7 +51,7 @@ def checks(stored: StoredSuite) -> dict[str, Any]:
 
 
 def context(stored: StoredSuite) -> dict[str, Any]:
-    """The best program, and how well the law predicted."""
+    """The best program, how well the law predicted, and whether the evaluator ranks what is known."""
     rows = prediction_rows(stored)
     inside = rows["inside"].dropna()
     return {
@@ -54,7 +59,18 @@ def context(stored: StoredSuite) -> dict[str, Any]:
         "inside": int(inside.sum()),
         "predictions": len(inside),
         "foretold": _foretold(stored),
+        "upsets": _upsets(stored),
     }
+
+
+def _known(negative: bool) -> list[str]:
+    return [name for name, known in KNOWN.items() if known.negative is negative]
+
+
+def _upsets(stored: StoredSuite) -> list[str]:
+    """Where a mechanism that must lose is ahead of one that people use: then the evaluator ranks nothing."""
+    rows = stored.frame(_UPSETS, negatives=_known(negative=True), known=_known(negative=False))
+    return [f"`{row['bad']}` is ahead of `{row['good']}`" for row in rows.to_dict("records")]
 
 
 @dataclass(frozen=True)

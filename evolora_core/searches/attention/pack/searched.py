@@ -36,7 +36,8 @@ _OPERATORS = """
     ), made AS (
         SELECT c.condition AS arm, c.fresh, c.score, coalesce(p.score, 0) AS given,
             CASE WHEN c.operator LIKE 'draw%' THEN 'draw' WHEN c.operator LIKE 'cross%' THEN 'cross'
-                WHEN c.operator LIKE '%=%' THEN 'change' ELSE c.operator END AS operator
+                WHEN c.operator LIKE '%=%' THEN 'change' ELSE c.operator END AS operator,
+            CASE WHEN operator NOT LIKE 'cross%' AND contains(c.operator, '=') THEN c.operator END AS change
         FROM candidate AS c JOIN complete_seeds USING (suite, seed)
         LEFT JOIN parents AS p ON p.run_id = c.run_id AND p.child = c.candidate
         WHERE c.suite = $suite
@@ -44,6 +45,8 @@ _OPERATORS = """
     SELECT arm, operator, count(*) AS proposed, count(*) FILTER (fresh) AS fresh,
         count(*) FILTER (fresh AND score IS NOT NULL) AS scored,
         count(*) FILTER (fresh AND score > given) AS better,
+        nullif(count(DISTINCT split_part(change, '=', 1)), 0) AS genes,
+        CASE WHEN count(change) > 0 THEN 2 ** entropy(change) END AS diversity,
         avg(score - given) FILTER (fresh) AS step, max(score) AS best
     FROM made GROUP BY ALL ORDER BY arm, operator
 """
@@ -76,7 +79,9 @@ def candidate_table(suite: str, data: pd.DataFrame) -> Table:
 
 def operator_rows(stored: StoredSuite) -> pd.DataFrame:
     """What each operator made, over all run seeds: proposed, fresh (not known before), scored, better than what it
-    was made from, the mean difference to that (nats) and the best score.
+    was made from, the mean difference to that (nats) and the best score. Of changes also the genes that they are of,
+    and their diversity: 2 to the entropy of GENE=CHOICE in bits, the number of equally frequent changes that would be
+    as mixed (Hill 1973).
     """
     return stored.frame(_OPERATORS)
 
@@ -92,6 +97,8 @@ def operator_table(suite: str, data: pd.DataFrame) -> Table:
         Column("operator", lambda r: r["operator"], left=True),
         Column("proposed", number("proposed", "{:.0f}")),
         Column("new %", of("fresh", "proposed")),
+        Column("genes", number("genes", "{:.0f}")),
+        Column("diversity", number("diversity", "{:.1f}")),
         Column("of these with a score %", of("scored", "fresh")),
         Column("better than the parent %", of("better", "fresh")),
         Column("mean step, nats", number("step", "{:+.3f}")),

@@ -51,6 +51,11 @@ class Curve:
         return float(line if self.floor is None else self.floor + np.exp(line))
 
     @property
+    def law(self) -> tuple[float, float]:
+        """A and α of form 2, L = floor + A N^-α."""
+        return float(np.exp(self.a - self.b * self.centre)), -self.b
+
+    @property
     def tangent(self) -> np.ndarray:
         """Derivatives of the fitted losses by the two fitted numbers `[cells, 2]`."""
         off = self.x - self.centre

@@ -8,8 +8,20 @@ FROM data.attention_losses;
 
 CREATE OR REPLACE VIEW scaling_fit AS
 SELECT suite, arm, run_seed AS seed, at_parameters, form, gain, lo, hi, line_gain, largest, slope, slope_se, r2, guards,
-    largest_lo, largest_hi
+    largest_lo, largest_hi, intercept, floor, amplitude, alpha
 FROM data.attention_fits;
+
+-- The paired curve: the gain over the baseline size by size, over the training seeds of a run seed, on texts that no search saw.
+-- se: of that mean, NULL with one training seed.
+CREATE OR REPLACE VIEW attention_curve AS
+WITH fresh AS (
+    SELECT suite, condition AS arm, seed AS run_seed, size, train_seed, parameters, loss
+    FROM data.attention_losses WHERE stage = 'evaluate' AND split = 'test'
+)
+SELECT own.suite, own.arm, own.run_seed AS seed, own.size, own.parameters, avg(plain.loss - own.loss) AS gain,
+    stddev_samp(plain.loss - own.loss) / sqrt(count(*)) AS se, count(*) AS train_seeds
+FROM fresh AS own JOIN fresh AS plain USING (suite, run_seed, size, train_seed)
+WHERE plain.arm = 'mha' GROUP BY ALL;
 
 CREATE OR REPLACE VIEW attention_prediction AS
 SELECT suite, condition AS arm, seed, size, parameters, loss, loss_lo, loss_hi, gain, gain_lo, gain_hi
@@ -82,7 +94,8 @@ SELECT suite,
 FROM fits LEFT JOIN quantiles USING (seeds) LEFT JOIN judged USING (suite, arm)
 LEFT JOIN predictions USING (suite, arm, size) LEFT JOIN tried USING (suite, arm) LEFT JOIN frameworks USING (suite);
 
--- The exhaustive table: what was measured, what each program is worth by it, and replayed runs.
+-- The exhaustive table: what was measured, what each program is worth by it, and replayed runs. score and truth are gains at
+-- the largest size of the table.
 CREATE OR REPLACE VIEW attention_table_program AS
 SELECT suite, seed, program, genome, size, train_seed, loss, flops, parameters, seconds, reason, run_id
 FROM data.attention_table_programs;
