@@ -53,7 +53,7 @@ _LOSSES = """
     FROM attention_table_program JOIN complete_seeds USING (suite, seed)
     WHERE suite = $suite
     QUALIFY train_seed = min(train_seed) OVER (PARTITION BY seed)
-    ORDER BY seed, program
+    ORDER BY seed, program, parameters
 """
 
 
