@@ -8,10 +8,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy import stats
 
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.attention.known.registry import BASELINE
-from evolora_core.searches.attention.pack.looks import BLACK, GREY, limits, looks_of, name_ends
+from evolora_core.searches.attention.pack.looks import BLACK, GREY, Look, limits, looks_of, name_ends
+from evolora_core.statistics.inference import ALPHA
 
 TOP = 2.0  # scores that are worse than nothing by this many times the best one are drawn at the edge
 
@@ -80,44 +82,33 @@ def prediction(points: pd.DataFrame) -> Figure:
 
 
 def progress(points: pd.DataFrame) -> Figure:
-    """Left: the best score so far against the FLOPs of the search, of each run seed (thin) and their mean. Right: every
-    program's score. `points`: arm, seed, programs, flops, score, best; a program without a score has none.
+    """Above: the best score so far against the FLOPs and the processor time of the search, of each run seed (thin) and
+    their mean with its 95 % interval. Below: every program's score. `points`: arm, seed, programs, flops, seconds,
+    score, best; a program without a score has none.
     """
     with matplotlib.rc_context(fname=STYLE):
-        figure = Figure(figsize=(7.2, 3.2))
-        left, right = figure.subplots(1, 2)
+        figure = Figure(figsize=(7.2, 5.4))
+        grid = figure.add_gridspec(2, 2)
+        left = figure.add_subplot(grid[0, 0])
+        right, below = figure.add_subplot(grid[0, 1], sharey=left), figure.add_subplot(grid[1, :])
         looks = looks_of(points["arm"])
         power = 3 * int(np.log10(max(points["flops"].max(), 1)) // 3)
+        points = points.assign(flops=points["flops"] / 10**power, minutes=points["seconds"] / 60)
         worst = -TOP * max(points["score"].max(), 0.01)
         for arm, own in points.groupby("arm"):
-            look = looks[str(arm)]
-            runs = [run for _, run in own.groupby("seed")]
-            line: dict[str, Any] = {"where": "post", "color": look.colour}
-            for run in runs if len(runs) > 1 else []:
-                left.step(run["flops"] / 10**power, run["best"].clip(lower=worst), linewidth=0.7, alpha=0.3, **line)
-            flops, best = _mean_best(runs)
-            left.step(flops / 10**power, best.clip(min=worst), linewidth=1.6, **line)
-            scored = own[own["score"].notna()]
-            inside = scored["score"] >= worst
-            style: dict[str, Any] = {"color": look.colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
-            right.plot(scored["programs"][inside], scored["score"][inside], marker=look.marker, **style)
-            right.plot(
-                scored["programs"][~inside],
-                [worst] * int((~inside).sum()),
-                marker="v",
-                markerfacecolor="white",
-                **style,
-            )
-            failed = own["programs"][own["score"].isna()]
-            right.plot(failed, [0.02] * len(failed), marker="x", transform=right.get_xaxis_transform(), **style)
-        for panel in (left, right):
+            for panel, cost in ((left, "flops"), (right, "minutes")):
+                _best_so_far(panel, own, cost, worst, looks[str(arm)].colour)
+            _every_program(below, own, worst, looks[str(arm)])
+        for panel in (left, right, below):
             panel.axhline(0, color=GREY, linewidth=1.0)
-        unit = f"FLOPs of the search, 10{str(power).translate(_RAISED)}"
+            panel.set_xlim(0, None)
         seeds = points["seed"].nunique()
-        title = f"Best so far, mean of {seeds} seeds" if seeds > 1 else "Best so far"
-        left.set(xlabel=unit, ylabel="score, nats ahead of mha", title=title, xlim=(0, None))
-        right.set(xlabel="program, in the order of the search", title="Every program")
-        right.xaxis.get_major_locator().set_params(integer=True)
+        left.set_title(f"Best so far, mean of {seeds} seeds" if seeds > 1 else "Best so far")
+        left.set(xlabel=f"FLOPs of the search, 10{str(power).translate(_RAISED)}", ylabel=_AHEAD)
+        right.set(xlabel="processor minutes of the search")
+        right.tick_params(labelleft=False)
+        below.set(xlabel="program, in the order of the search", ylabel=_AHEAD, title="Every program")
+        below.xaxis.get_major_locator().set_params(integer=True)
         handles = [
             Line2D([], [], color=look.colour, marker=look.marker, markersize=4, label=arm)
             for arm, look in looks.items()
@@ -131,13 +122,37 @@ def progress(points: pd.DataFrame) -> Figure:
         return figure
 
 
-def _mean_best(runs: list[pd.DataFrame]) -> tuple[np.ndarray, np.ndarray]:
-    """The mean over runs of the best score so far, and the FLOPs at which it changes: where all runs have one."""
-    first, last = max(run["flops"].iloc[0] for run in runs), min(run["flops"].iloc[-1] for run in runs)
-    places = np.unique(np.concatenate([run["flops"].to_numpy() for run in runs]))
+_AHEAD = "score, nats ahead of mha"
+
+
+def _best_so_far(panel: Axes, own: pd.DataFrame, cost: str, worst: float, colour: str) -> None:
+    """Each run of an arm, and their mean with its interval where all runs have one."""
+    runs = [run for _, run in own.groupby("seed")]
+    line: dict[str, Any] = {"where": "post", "color": colour}
+    for run in runs if len(runs) > 1 else []:
+        panel.step(run[cost], run["best"].clip(lower=worst), linewidth=0.6, alpha=0.25, **line)
+    first, last = max(run[cost].iloc[0] for run in runs), min(run[cost].iloc[-1] for run in runs)
+    places = np.unique(np.concatenate([run[cost].to_numpy() for run in runs]))
     places = places[(places >= first) & (places <= last)]
-    each = [run["best"].to_numpy()[np.searchsorted(run["flops"], places, side="right") - 1] for run in runs]
-    return places, np.mean(each, axis=0)
+    each = [run["best"].to_numpy()[np.searchsorted(run[cost], places, side="right") - 1] for run in runs]
+    mean = np.mean(each, axis=0)
+    panel.step(places, mean.clip(min=worst), linewidth=1.6, **line)
+    if len(runs) > 1:
+        half = stats.t.ppf(1 - ALPHA / 2, len(runs) - 1) * np.std(each, axis=0, ddof=1) / np.sqrt(len(runs))
+        low, high = (mean - half).clip(min=worst), mean + half
+        panel.fill_between(places, low, high, step="post", color=colour, alpha=0.12, linewidth=0)
+
+
+def _every_program(panel: Axes, own: pd.DataFrame, worst: float, look: Look) -> None:
+    """The score of each program of an arm; those that have none lie at the bottom."""
+    scored = own[own["score"].notna()]
+    inside = scored["score"] >= worst
+    style: dict[str, Any] = {"color": look.colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
+    panel.plot(scored["programs"][inside], scored["score"][inside], marker=look.marker, **style)
+    outside = scored["programs"][~inside]
+    panel.plot(outside, [worst] * len(outside), marker="v", markerfacecolor="white", **style)
+    failed = own["programs"][own["score"].isna()]
+    panel.plot(failed, [0.02] * len(failed), marker="x", transform=panel.get_xaxis_transform(), **style)
 
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

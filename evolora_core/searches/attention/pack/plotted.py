@@ -21,13 +21,17 @@ _PREDICTED = """
     FROM attention_prediction JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL ORDER BY ALL
 """
 _PROGRESS = """
-    WITH own AS (
+    WITH took AS (
+        SELECT run_id, program AS genome_id, arg_min(seconds, seed) AS seconds FROM attention_losses
+        WHERE suite = $suite AND stage = 'search' AND size = $size GROUP BY ALL
+    ), own AS (
         SELECT condition AS arm, seed, candidate, score,
-            sum(flops) OVER (PARTITION BY run_id ORDER BY candidate) AS flops,
-            max(score) OVER (PARTITION BY run_id ORDER BY candidate) AS best
-        FROM candidate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
+            sum(flops) OVER run AS flops, sum(CASE WHEN fresh THEN coalesce(seconds, 0) ELSE 0 END) OVER run AS seconds,
+            max(score) OVER run AS best
+        FROM candidate JOIN complete_seeds USING (suite, seed) LEFT JOIN took USING (run_id, genome_id)
+        WHERE suite = $suite WINDOW run AS (PARTITION BY run_id ORDER BY candidate)
     )
-    SELECT arm, seed, candidate + 1 AS programs, flops, score, best FROM own ORDER BY arm, seed, candidate
+    SELECT arm, seed, candidate + 1 AS programs, flops, seconds, score, best FROM own ORDER BY arm, seed, candidate
 """
 
 
@@ -70,8 +74,10 @@ def judged(stored: StoredSuite) -> pd.DataFrame:
 
 
 def progress(stored: StoredSuite) -> pd.DataFrame:
-    """Score of every program in the order in which it was tried, and the best so far."""
-    return stored.frame(_PROGRESS)
+    """Score of every program in the order in which it was tried, the best so far, and what the search had taken by
+    then: FLOPs, and processor seconds of the first measurement of each program (none of one that was refused).
+    """
+    return stored.frame(_PROGRESS, size=stored.config["sizes"]["measured"][-1])
 
 
 def _spread(rows: pd.DataFrame, value: str) -> pd.DataFrame:
