@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from scipy import stats
 
 from evolora_core.report.plots import STYLE
@@ -108,7 +109,7 @@ def progress(points: pd.DataFrame) -> Figure:
         right.set(xlabel="processor minutes of the search")
         right.tick_params(labelleft=False)
         below.set(xlabel="program, in the order of the search", ylabel=_AHEAD, title="Every program")
-        below.xaxis.get_major_locator().set_params(integer=True)
+        below.xaxis.set_major_locator(MaxNLocator(integer=True))
         handles = [
             Line2D([], [], color=look.colour, marker=look.marker, markersize=4, label=arm)
             for arm, look in looks.items()
