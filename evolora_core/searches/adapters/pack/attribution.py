@@ -22,11 +22,12 @@ _ORIGINS = """
         SELECT condition, seed, alive, learned, coalesce(sum(points), 0) AS gain,
             coalesce(sum(points) FILTER (WHERE origin = 'founder'), 0) AS founders,
             coalesce(sum(points) FILTER (WHERE origin = 'mutation'), 0) AS mutants,
+            coalesce(sum(points) FILTER (WHERE origin = 'copy'), 0) AS copies,
             coalesce(sum(points) FILTER (WHERE origin = 'merge'), 0) AS merges
         FROM lived LEFT JOIN gained USING (condition, seed) GROUP BY ALL
     )
     SELECT condition, count(*) AS seeds, avg(alive) AS alive, avg(learned) AS learned, avg(gain) AS gain,
-        avg(founders) AS founders, avg(mutants) AS mutants, avg(merges) AS merges
+        avg(founders) AS founders, avg(mutants) AS mutants, avg(copies) AS copies, avg(merges) AS merges
     FROM runs JOIN suites ON suites.suite = $suite
     WHERE list_contains(conditions, 'frozen') GROUP BY condition, conditions
     ORDER BY list_position(conditions, condition)
@@ -57,9 +58,11 @@ def origin_frame(stored: StoredSuite) -> pd.DataFrame:
 
     Columns: condition, seeds; alive and learned, the organelles of the end and those of them that took a learning step
     (a copy of a learner did not); gain, the points over the host's accuracy in distribution under the headline router,
-    and what answers by founders, mutants and merges (sums of learners too) add to it. Means over the complete seeds.
+    and what answers by founders, mutants and merges (sums of learners too) add to it; by copies of a contest's winner
+    too, where there are any. Means over the complete seeds.
     """
-    return stored.frame(_ORIGINS)
+    found = stored.frame(_ORIGINS)
+    return found if found["copies"].any() else found.drop(columns="copies")
 
 
 def origin_table(suite: str, origins: pd.DataFrame) -> Table:
@@ -71,6 +74,7 @@ def origin_table(suite: str, origins: pd.DataFrame) -> Table:
         Column("gain, points", number("gain", "{:+.1f}")),
         Column("by founders", number("founders", "{:+.1f}")),
         Column("by mutants", number("mutants", "{:+.1f}")),
+        *([Column("by copies of a winner", number("copies", "{:+.1f}"))] if "copies" in origins else []),
         Column("by merges and sums", number("merges", "{:+.1f}")),
     ]
     return Table("origins", f"{suite}: whose answers the gain in distribution is, means over seeds", origins, columns)

@@ -63,6 +63,21 @@ def test_who_took_no_learning_step_has_not_learned_whatever_its_weights(home: Pa
     assert after.loc["ecology", "learned"] == pytest.approx((1 + 2 + 1) / 3)
 
 
+def test_what_copies_of_a_winner_answer_is_theirs(home: Path) -> None:
+    assert "copies" not in origin_frame(StoredSuite(home, SUITE))
+    before: Any = origin_frame(StoredSuite(home, SUITE)).set_index("condition").loc["ecology"]
+    members = frame(home, "SELECT * FROM organelles WHERE condition = 'ecology' AND seed = 1", [])
+    own = members.drop(columns=["suite", "run_id", "condition", "seed", "stage", "lessons"]).assign(origin="copy")
+    tables: dict[str, Any] = {"organelles": own.to_dict("records")}
+    record(home, write_stage(home, part(SUITE, "ecology", 1, "evolve"), tables))
+    after: Any = origin_frame(StoredSuite(home, SUITE)).set_index("condition").loc["ecology"]
+    assert after["copies"] != 0
+    assert after["founders"] + after["copies"] == pytest.approx(before["founders"])
+    assert after["gain"] == pytest.approx(before["gain"])
+    text = (build(home, SUITE, home / "pack", SECTIONS) / "README.md").read_text()
+    assert "by copies of a winner" in text and "a copy of the winner takes the" in text
+
+
 def test_what_practice_found_is_of_its_first_and_last_generation(home: Path) -> None:
     found: Any = found_frame(StoredSuite(home, SUITE)).set_index(["condition", "family"])
     asked = frame(home, "SELECT * FROM episodes WHERE condition = 'ecology'", [])
