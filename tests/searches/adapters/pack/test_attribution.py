@@ -75,7 +75,7 @@ def test_what_copies_of_a_winner_answer_is_theirs(home: Path) -> None:
     assert after["founders"] + after["copies"] == pytest.approx(before["founders"])
     assert after["gain"] == pytest.approx(before["gain"])
     text = (build(home, SUITE, home / "pack", SECTIONS) / "README.md").read_text()
-    assert "by copies of a winner" in text and "a copy of the winner takes the" in text
+    assert "by copies of a winner" in text and "a copy of the winner takes the place" in text
 
 
 def test_what_practice_found_is_of_its_first_and_last_generation(home: Path) -> None:
