@@ -330,7 +330,7 @@ def test_operators_are_held_against_what_they_were_given(home: Path) -> None:
     own, changed = found.loc[("evolution", "draw")], found.loc[("evolution", "change")]
     assert (own["proposed"], own["scored"], own["better"]) == (6, 6, 6)  # all are better than the baseline
     assert (changed["proposed"], changed["scored"], changed["better"]) == (3, 0, 0)
-    assert (changed["genes"], changed["diversity"]) == (1, 1)
+    assert (changed["genes"], changed["kinds"], changed["among"]) == (1, 1, 3)
     assert own["step"] == pytest.approx(np.mean([score("evolution", s, f) for s in SEEDS for f in (0.98, 1.0)]))
 
 
@@ -341,7 +341,19 @@ def test_a_pack_says_stop_where_a_mechanism_that_must_lose_does_not(
     monkeypatch.setitem(LEVEL, "uniform", 0.95)
     upset = write(tmp_path / "home")
     words = (build(upset, SUITE, tmp_path / "pack", SECTIONS) / "README.md").read_text()
-    assert "**Stop here: `uniform` is ahead of `mha`.**" in words  # `rope` is still ahead of it
+    assert (
+        words.index("**Stop here.**")
+        < words.index("the evaluator, and it does not rank them last")
+        < words.index("## Arms")
+    )
+    assert "is ahead of `mha`. No other figure" in words and "is ahead of `rope`" not in words
+
+
+def test_kinds_are_counted_among_equally_many() -> None:
+    assert searched.rarefied(np.array([3, 2, 1]), 6) == pytest.approx(3)
+    assert searched.rarefied(np.array([3, 2, 1]), 1) == pytest.approx(1)
+    pairs = [len({a, b}) for place, a in enumerate("aaabbc") for b in "aaabbc"[place + 1 :]]
+    assert searched.rarefied(np.array([3, 2, 1]), 2) == pytest.approx(np.mean(pairs))
 
 
 def test_what_was_chosen_is_held_against_fresh_seeds(home: Path) -> None:

@@ -82,6 +82,20 @@ def incumbents(organelles: Iterable[Organelle]) -> dict[str, Organelle]:
     return {o.niche: o for o in sorted(taught, key=lambda o: (o.lessons, o.origin == "merge", -o.id))}
 
 
+def contenders(organelles: Iterable[Organelle], most: int) -> dict[str, list[Organelle]]:
+    """Who contends in each niche, `most` at most: those that learned in most generations; by id. Where one of them has
+    learned, those that never did are left out, so that nobody takes the place of who retired.
+    """
+    niches: dict[str, list[Organelle]] = {}
+    for organelle in sorted(organelles, key=lambda o: (-o.lessons, o.id)):
+        niches.setdefault(organelle.niche, []).append(organelle)
+    found = {}
+    for niche, own in sorted(niches.items()):
+        taught = [organelle for organelle in own if organelle.lessons]
+        found[niche] = sorted((taught or own)[:most], key=lambda o: o.id)
+    return found
+
+
 @dataclass(frozen=True)
 class Group:
     """One organelle's task: an item, to be answered several times."""

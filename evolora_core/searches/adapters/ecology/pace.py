@@ -26,7 +26,7 @@ def contest_flops(run: Run) -> float:
     config = run.config.contest
     if run.crowd == 1:
         return 0.0
-    return LONGER * config.items * len(run.awake()) * run.task.prices.unit_flops
+    return LONGER * config.items * sum(map(len, run.contenders().values())) * run.task.prices.unit_flops
 
 
 def phase_over(run: Run) -> bool:
@@ -57,7 +57,7 @@ def cooldown_steps(run: Run) -> int:
     if most is None or not steps or not state.steps:
         return steps
     price = (state.meter.flops("update") - state.phase_updates) / state.steps
-    return max(0, int((most - state.meter.total()) / LONGER / price))
+    return max(0, int((most - state.meter.total()) / LONGER / price / run.crowd))
 
 
 def first_generation(run: Run) -> float:

@@ -1,7 +1,6 @@
 """One evolution under way: what it is about, the rule by which its organelles learn, and its state."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from evolora_core.engine import rng
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.memories import Memory
-from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
+from evolora_core.searches.adapters.ecology.organelle import Group, Organelle, contenders
 from evolora_core.searches.adapters.ecology.regime import Regime
 from evolora_core.searches.adapters.ecology.state import State
 from evolora_core.searches.adapters.ecology.task import Task
@@ -133,11 +132,14 @@ class Run:
 
     @property
     def crowd(self) -> int:
-        """Learners of the niche that has most of them: 1, but for a contest."""
-        most = self.config.contest.contenders
-        if most == 1:
+        """Learners of the niche that has most of them: 1, but for a contest that is not decided."""
+        if self.config.contest.contenders == 1:
             return 1
-        return max(1, min(most, max(Counter(own.niche for own in self.awake()).values(), default=1)))
+        return max(map(len, self.contenders().values()), default=1)
+
+    def contenders(self, organelles: Iterable[Organelle] | None = None) -> dict[str, list[Organelle]]:
+        """Who contends in each niche, among all that are awake or among these."""
+        return contenders(self.awake() if organelles is None else organelles, self.config.contest.contenders)
 
     def steps(self, generations: float) -> int:
         """Learning steps of a learner in so many generations. The more contend, the fewer each has."""

@@ -8,8 +8,9 @@ import numpy as np
 from evolora_core.report.stored import StoredSuite
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.pack.best import best_of
-from evolora_core.searches.attention.pack.plotted import judged
+from evolora_core.searches.attention.pack.plotted import judged, paired
 from evolora_core.searches.attention.pack.tables import prediction_rows
+from evolora_core.searches.attention.scaling.intervals import of_crossed
 from evolora_core.searches.attention.scaling.ranks import RankCorrelation, spearman
 
 _CHECKS = """
@@ -20,12 +21,6 @@ _CHECKS = """
             AND bad.measured >= good.measured) AS negatives_ahead,
         (SELECT count(*) FROM candidate JOIN complete_seeds USING (suite, seed)
             WHERE suite = $suite AND status = 'failed' AND score IS NOT NULL) AS failed_with_score
-"""
-_UPSETS = """
-    SELECT bad.arm AS bad, good.arm AS good FROM attention_table AS bad JOIN attention_table AS good USING (suite)
-    WHERE suite = $suite AND list_contains($negatives, bad.arm) AND list_contains($known, good.arm)
-        AND bad.measured >= good.measured
-    ORDER BY ALL
 """
 # Gains at the largest size of the search, with its own seeds and texts.
 _SELECTED = """
@@ -67,10 +62,31 @@ def _known(negative: bool) -> list[str]:
     return [name for name, known in KNOWN.items() if known.negative is negative]
 
 
-def _upsets(stored: StoredSuite) -> list[str]:
-    """Where a mechanism that must lose is ahead of one that people use: then the evaluator ranks nothing."""
-    rows = stored.frame(_UPSETS, negatives=_known(negative=True), known=_known(negative=False))
-    return [f"`{row['bad']}` is ahead of `{row['good']}`" for row in rows.to_dict("records")]
+@dataclass(frozen=True)
+class Upset:
+    """A mechanism that must lose is not behind one that people use, at the largest size. `sure`: ahead of it by more
+    than the 95 % interval over run seeds; a single run seed is never sure.
+    """
+
+    bad: str
+    good: str
+    sure: bool
+
+
+def _upsets(stored: StoredSuite) -> list[Upset]:
+    """Where the evaluator does not rank what is known."""
+    rows = paired(stored)
+    if rows.empty:
+        return []
+    rows = rows[rows["parameters"] == rows["parameters"].max()]
+    gains = rows.pivot_table(index="run_seed", columns="arm", values="gain").assign(**{BASELINE: 0.0})
+    found = []
+    for bad in gains.columns.intersection(_known(negative=True)):
+        for good in gains.columns.intersection(_known(negative=False)):
+            ahead = of_crossed((gains[bad] - gains[good]).to_numpy(float))
+            if ahead.value >= 0:
+                found.append(Upset(bad, good, len(gains) > 1 and ahead.lo > 0))
+    return found
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,8 @@ def _row(what: str, cheap: str, dear: str, rows: pd.DataFrame) -> Iterator[dict[
         return
     mean = of_crossed(np.array([own.value for own in found]))
     lo, hi = (max(-1.0, mean.lo), min(1.0, mean.hi)) if len(found) > 1 else (found[0].lo, found[0].hi)
+    if len({own.value for own in found}) == 1 < len(found):
+        lo = hi = float("nan")  # every run the same, as three programs often are: that is no interval of zero width
     programs = float(np.mean([own.programs for own in found]))
     says = "predicted gain" if cheap == "predicted" else f"gain at {cheap}"
     yield {
@@ -86,7 +88,11 @@ def rank_table(suite: str, data: pd.DataFrame) -> Table:
         Column("how many", number("programs", "{:.1f}")),
         Column(
             "rank correlation",
-            lambda r: NONE if r["rank"] is None else f"{r['rank']:.2f} [{r['lo']:.2f}, {r['hi']:.2f}]",
+            lambda r: (
+                NONE
+                if r["rank"] is None
+                else f"{r['rank']:.2f}" + ("" if r["lo"] is None else f" [{r['lo']:.2f}, {r['hi']:.2f}]")
+            ),  # fmt: skip
         ),
     ]
     return Table("fidelities", f"{suite}: what cheap measurements say of dear ones, 95 % intervals", data, columns)

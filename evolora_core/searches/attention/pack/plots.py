@@ -104,7 +104,7 @@ def progress(points: pd.DataFrame) -> Figure:
             panel.axhline(0, color=GREY, linewidth=1.0)
             panel.set_xlim(0, None)
         seeds = points["seed"].nunique()
-        left.set_title(f"Best so far, mean of {seeds} seeds" if seeds > 1 else "Best so far")
+        left.set_title(f"Best so far: {seeds} seeds, mean, 95 %" if seeds > 1 else "Best so far")
         left.set(xlabel=f"FLOPs of the search, 10{str(power).translate(_RAISED)}", ylabel=_AHEAD)
         right.set(xlabel="processor minutes of the search")
         right.tick_params(labelleft=False)

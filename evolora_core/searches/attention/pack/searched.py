@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table, number, percent
@@ -36,8 +37,7 @@ _OPERATORS = """
     ), made AS (
         SELECT c.condition AS arm, c.fresh, c.score, coalesce(p.score, 0) AS given,
             CASE WHEN c.operator LIKE 'draw%' THEN 'draw' WHEN c.operator LIKE 'cross%' THEN 'cross'
-                WHEN c.operator LIKE '%=%' THEN 'change' ELSE c.operator END AS operator,
-            CASE WHEN operator NOT LIKE 'cross%' AND contains(c.operator, '=') THEN c.operator END AS change
+                WHEN c.operator LIKE '%=%' THEN 'change' ELSE c.operator END AS operator
         FROM candidate AS c JOIN complete_seeds USING (suite, seed)
         LEFT JOIN parents AS p ON p.run_id = c.run_id AND p.child = c.candidate
         WHERE c.suite = $suite
@@ -45,10 +45,14 @@ _OPERATORS = """
     SELECT arm, operator, count(*) AS proposed, count(*) FILTER (fresh) AS fresh,
         count(*) FILTER (fresh AND score IS NOT NULL) AS scored,
         count(*) FILTER (fresh AND score > given) AS better,
-        nullif(count(DISTINCT split_part(change, '=', 1)), 0) AS genes,
-        CASE WHEN count(change) > 0 THEN 2 ** entropy(change) END AS diversity,
         avg(score - given) FILTER (fresh) AS step, max(score) AS best
     FROM made GROUP BY ALL ORDER BY arm, operator
+"""
+# A child that was known already is changed further, so an operator may name several changes.
+_CHANGES = """
+    SELECT condition AS arm, unnest(string_split(operator, ', ')) AS change
+    FROM candidate JOIN complete_seeds USING (suite, seed)
+    WHERE suite = $suite AND operator LIKE '%=%' AND operator NOT LIKE 'cross%' AND operator NOT LIKE 'draw%'
 """
 _ENSEMBLES = """
     SELECT arm, seed, size, members, models, loss, alone FROM attention_ensemble
@@ -80,10 +84,30 @@ def candidate_table(suite: str, data: pd.DataFrame) -> Table:
 def operator_rows(stored: StoredSuite) -> pd.DataFrame:
     """What each operator made, over all run seeds: proposed, fresh (not known before), scored, better than what it
     was made from, the mean difference to that (nats) and the best score. Of changes also the genes that they are of,
-    and their diversity: 2 to the entropy of GENE=CHOICE in bits, the number of equally frequent changes that would be
-    as mixed (Hill 1973).
+    and how many kinds (GENE=CHOICE) there are among as many changes as the arm with fewest has.
     """
-    return stored.frame(_OPERATORS)
+    rows, changes = stored.frame(_OPERATORS), stored.frame(_CHANGES)
+    fewest = int(changes.groupby("arm").size().min()) if len(changes) else 0
+    kinds = {
+        (str(arm), "change"): {
+            "genes": float(own["change"].str.split("=").str[0].nunique()),
+            "kinds": rarefied(own["change"].value_counts().to_numpy(), fewest),
+            "among": float(fewest),
+        }
+        for arm, own in changes.groupby("arm")
+    }
+    given = [kinds.get((row["arm"], row["operator"]), {}) for row in rows[["arm", "operator"]].to_dict("records")]
+    return rows.assign(**{name: [own.get(name) for own in given] for name in ("genes", "kinds", "among")})
+
+
+def rarefied(counts: np.ndarray, among: int) -> float:
+    """The kinds to expect among `among` individuals drawn without replacement from kinds with these counts (Hurlbert
+    1971, Ecology 52:577).
+    """
+    total = int(counts.sum())
+    missed = special.gammaln(total - counts + 1) - special.gammaln(np.maximum(total - counts - among, -0.5) + 1)
+    missed -= special.gammaln(total + 1) - special.gammaln(total - among + 1)
+    return float(np.where(total - counts < among, 1.0, 1 - np.exp(missed)).sum())
 
 
 def operator_table(suite: str, data: pd.DataFrame) -> Table:
@@ -97,12 +121,12 @@ def operator_table(suite: str, data: pd.DataFrame) -> Table:
         Column("operator", lambda r: r["operator"], left=True),
         Column("proposed", number("proposed", "{:.0f}")),
         Column("new %", of("fresh", "proposed")),
-        Column("genes", number("genes", "{:.0f}")),
-        Column("diversity", number("diversity", "{:.1f}")),
         Column("of these with a score %", of("scored", "fresh")),
         Column("better than the parent %", of("better", "fresh")),
         Column("mean step, nats", number("step", "{:+.3f}")),
         Column("best score", number("best", "{:+.3f}")),
+        Column("genes", number("genes", "{:.0f}")),
+        Column("kinds of change", lambda r: NONE if r["kinds"] is None else f"{r['kinds']:.1f} among {r['among']:.0f}"),
     ]
     return Table("operators", f"{suite}: what each operator made, over all run seeds", data, columns)
 

@@ -16,7 +16,7 @@ FROM data.attention_fits;
 CREATE OR REPLACE VIEW attention_curve AS
 WITH fresh AS (
     SELECT suite, condition AS arm, seed AS run_seed, size, train_seed, parameters, loss
-    FROM data.attention_losses WHERE stage = 'evaluate' AND split = 'test'
+    FROM data.attention_losses JOIN complete_seeds USING (suite, seed) WHERE stage = 'evaluate' AND split = 'test'
 )
 SELECT own.suite, own.arm, own.run_seed AS seed, own.size, own.parameters, avg(plain.loss - own.loss) AS gain,
     stddev_samp(plain.loss - own.loss) / sqrt(count(*)) AS se, count(*) AS train_seeds

@@ -57,6 +57,7 @@ def make(work: Work[Averaging]) -> Made[NoFacts]:
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.attention.chosen import read_finalists
     from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.curves import Curve
     from evolora_core.searches.attention.measuring import measure_all
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.stages.rates import read_rates
@@ -71,11 +72,11 @@ def make(work: Work[Averaging]) -> Made[NoFacts]:
     ) as panel:
         share = 1 / (1 + len(others))
         report = part_of(work.report, 0, share, 1)
-        chosen = measure_all(panel, "the chosen program", best, own.sizes, seeds, meter, "evaluation", report)
+        chosen = measure_all(panel, "the chosen program", best, own.sizes, seeds, meter, "evaluation", report, Curve())
         curves = [
             measure_all(
                 panel, f"finalist {number}", source, own.sizes, seeds[:1], meter, "evaluation",
-                part_of(work.report, (number - 1) * share, share, 1),
+                part_of(work.report, (number - 1) * share, share, 1), chosen,
             )
             for number, source in enumerate(others, start=2)
         ]  # fmt: skip

@@ -129,8 +129,8 @@ def _predict(work: Work[Evaluation], chosen: "Chosen", vocab: int) -> list[dict[
 
     own = work.config
     law = read_law(work.inputs["law"])
-    if law is None or not own.predicted:
-        return []
+    if law is None or not own.predicted or len(chosen.curve.n) < 2:
+        return []  # one size has no slope: what was chosen was refused at the others
     plain = read_chosen(work.inputs["baseline"]).curve
     losses = losses_of({BASELINE: plain, "own": chosen.curve}, own.measured, own.selection_seeds)
     attention = load_program(KNOWN[BASELINE].source)

@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from small_ecologies import evolve, founded, rows, without_clock
 
-from evolora_core.searches.adapters.ecology.learning.learners import contenders_of
+from evolora_core.engine.probes import probe
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.phases.contest import compete, losers_of, succeed
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -32,6 +32,27 @@ def contending(small: Any, **contest: Any) -> EcologyConfig:
 def fates(folder: Path, *names: str) -> Sequence[dict[str, Any]]:
     """Rows of the contests whose fate is one of these."""
     return [row for row in rows(folder, "contests") if row["fate"] in names]
+
+
+def test_beside_births_copies_live_and_who_is_left_learns_in_all_steps(small: Any, tmp_path: Path) -> None:
+    """Idle founders and children of a niche are no contenders: they take no steps, and no copy makes room for one."""
+    config = contending(small, contenders=2, ends=3, alpha=0.49)
+    births = {"variation": {"births": 2}, "population": 8, "generations": 6}
+    config = EcologyConfig.model_validate(config.model_dump() | births)
+    slots: list[list[set[int]]] = []  # of each step of each generation
+
+    def step(population: Any, batch: Any) -> None:
+        slots[-1].append(set(batch.slots.tolist()))
+
+    with probe("generation", lambda number: slots.append([])), probe("update", step):
+        budget = evolve(small, tmp_path, config=config).meter.total()
+    assert evolve(small, tmp_path / "paid", config=config, budget=budget).meter.total() <= budget
+    organelles = {row["organelle"]: row for row in rows(tmp_path, "organelles")}
+    copies = [row for row in organelles.values() if row["origin"] == "copy"]
+    assert copies and "culled" not in {row["cause"] for row in copies}
+    steps = config.plasticity.steps
+    assert len(slots[0]) == steps // 2 and {len(own) for own in slots[0]} == {4}  # two contenders in each of two niches
+    assert len(slots[3]) == steps and {len(own) for own in slots[3]} == {2}
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])
@@ -174,14 +195,14 @@ def test_no_contender_is_asked_for_what_one_remembers(small: Any) -> None:
 def test_nobody_takes_the_place_of_who_retired(small: Any) -> None:
     """Two of three have learned and the third never did."""
     run = founded(small, contending(small), mode="single")
-    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0, 1, 2]
+    assert [own.id for own in run.contenders(run.state.living)[""]] == [0, 1, 2]
     for own in run.state.living[:2]:
         run.state.teach(own)
-    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0, 1]
+    assert [own.id for own in run.contenders(run.state.living)[""]] == [0, 1]
     run.state.retire(run.state.organelles[1], "beaten")
-    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0]
+    assert [own.id for own in run.contenders(run.state.living)[""]] == [0]
     child = succeed(run, run.state.organelles[0], run.state.organelles[2])
-    assert [own.id for own in contenders_of(run, run.state.living)[""]] == [0, child.id]
+    assert [own.id for own in run.contenders(run.state.living)[""]] == [0, child.id]
 
 
 @pytest.mark.parametrize(

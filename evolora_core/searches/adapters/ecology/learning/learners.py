@@ -26,21 +26,6 @@ class Share(NamedTuple):
     rows: int
 
 
-def contenders_of(run: Run, organelles: Iterable[Organelle]) -> dict[str, list[Organelle]]:
-    """Who contends in each niche, among these: those that learned in most generations, as many as the settings say; by
-    id. Where one of them has learned, those that never did are left out, so that nobody takes the place of who retired.
-    """
-    niches: dict[str, list[Organelle]] = {}
-    for organelle in sorted(organelles, key=lambda o: (-o.lessons, o.id)):
-        niches.setdefault(organelle.niche, []).append(organelle)
-    most = run.config.contest.contenders
-    found = {}
-    for niche, own in sorted(niches.items()):
-        taught = [organelle for organelle in own if organelle.lessons]
-        found[niche] = sorted((taught or own)[:most], key=lambda o: o.id)
-    return found
-
-
 def learners_of(run: Run, able: Collection[int]) -> list[Share]:
     """One organelle of each niche, among the `able` (ids).
 
@@ -62,7 +47,7 @@ def learners_of(run: Run, able: Collection[int]) -> list[Share]:
         return credit[organelle.slot], organelle.rank, -organelle.id
 
     if run.config.contest.contenders > 1:
-        rivals = contenders_of(run, solvent)
+        rivals = run.contenders(solvent)
         chosen = sorted((own for niche in rivals.values() for own in niche), key=lambda organelle: organelle.id)
         level = {niche: np.mean(credit[[o.slot for o in own]]) / len(own) for niche, own in rivals.items()}
         own = np.array([level[organelle.niche] for organelle in chosen])

@@ -13,7 +13,6 @@ import numpy as np
 
 from evolora_core.lora.answering.grading import charge
 from evolora_core.searches.adapters.ecology.learning.asking import ask
-from evolora_core.searches.adapters.ecology.learning.learners import contenders_of
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.organelle import Birth, Group, Organelle, Traits
 from evolora_core.searches.adapters.ecology.pace import affords, contest_flops
@@ -41,7 +40,7 @@ def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
     for group, own in zip(groups, answers, strict=True):
         evidence = run.rule.evidence([outcome.grade.correct for outcome in own])
         practised.setdefault(group.organelle.id, {})[group.item] = bool(evidence[0])
-    for niche, contenders in contenders_of(run, run.awake()).items():
+    for niche, contenders in run.contenders().items():
         if len(contenders) < 2:
             continue
         standings = compete(run, niche, contenders, practised)
@@ -59,7 +58,7 @@ def last_contest(run: Run) -> None:
     """Leave one contender of each niche, which cools down and answers. Charged like the others; what it costs was set
     aside.
     """
-    for niche, contenders in contenders_of(run, run.awake()).items():
+    for niche, contenders in run.contenders().items():
         if len(contenders) > 1:
             standings = compete(run, niche, contenders, {})
             _log(run, niche, standings, standings[1:], "retires")

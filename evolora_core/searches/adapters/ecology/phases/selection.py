@@ -82,18 +82,26 @@ def archive(run: Run) -> None:
 
 def cull(run: Run) -> None:
     """Retire the organelles above the population limit, the poorest first, or those who were paid least, or by lot.
-    Elites, learners and those born or taught in this generation go last.
+    Elites, learners and those born or taught in this generation go last; contenders, about which a contest decides,
+    after these.
     """
     state = run.state
     living = state.living
     spared = {elite.organelle for elite in state.archive.elites.values()}
     spared |= {organelle.id for organelle in incumbents(living).values()}
+    contending = {own.id for niche in run.contenders().values() for own in niche if run.config.contest.contenders > 1}
     surplus = len(living) - run.regime.limit(run.config)
     if surplus <= 0:
         return
     value = _value_of(run)
     order = sorted(
-        run.awake(), key=lambda o: (o.id in spared or state.generation in (o.born, o.learned), value[o.id], o.id)
+        run.awake(),
+        key=lambda o: (
+            o.id in contending,
+            o.id in spared or state.generation in (o.born, o.learned),
+            value[o.id],
+            o.id,
+        ),
     )
     for organelle in order[:surplus]:
         state.retire(organelle, "culled")
