@@ -96,8 +96,11 @@ def operator_rows(stored: StoredSuite) -> pd.DataFrame:
         }
         for arm, own in changes.groupby("arm")
     }
-    given = [kinds.get((row["arm"], row["operator"]), {}) for row in rows[["arm", "operator"]].to_dict("records")]
-    return rows.assign(**{name: [own.get(name) for own in given] for name in ("genes", "kinds", "among")})
+    for name in ("genes", "kinds", "among"):
+        rows[name] = [
+            kinds.get((arm, made), {}).get(name) for arm, made in zip(rows["arm"], rows["operator"], strict=True)
+        ]
+    return rows
 
 
 def rarefied(counts: np.ndarray, among: int) -> float:
