@@ -15,7 +15,7 @@ class Organelle:
     id: int
     slot: int
     rank: int
-    origin: str  # founder, mutation, merge
+    origin: str  # founder, mutation, merge, copy
     born: int
     niche: str  # family that it mostly practises; "" = all families alike
     learning_rate: float  # relative to the run's

@@ -92,7 +92,7 @@ def rank_table(suite: str, data: pd.DataFrame) -> Table:
                 NONE
                 if r["rank"] is None
                 else f"{r['rank']:.2f}" + ("" if r["lo"] is None else f" [{r['lo']:.2f}, {r['hi']:.2f}]")
-            ),  # fmt: skip
+            ),
         ),
     ]
     return Table("fidelities", f"{suite}: what cheap measurements say of dear ones, 95 % intervals", data, columns)

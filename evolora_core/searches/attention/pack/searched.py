@@ -107,7 +107,7 @@ def rarefied(counts: np.ndarray, among: int) -> float:
     """The kinds to expect among `among` individuals drawn without replacement from kinds with these counts (Hurlbert
     1971, Ecology 52:577).
     """
-    total = int(counts.sum())
+    total = int(counts.sum())  # logarithms of binomials; -0.5 keeps those that are not used from being a pole
     missed = special.gammaln(total - counts + 1) - special.gammaln(np.maximum(total - counts - among, -0.5) + 1)
     missed -= special.gammaln(total + 1) - special.gammaln(total - among + 1)
     return float(np.where(total - counts < among, 1.0, 1 - np.exp(missed)).sum())
