@@ -19,6 +19,7 @@ class Candidate:
     lo, hi      the 95 % interval of the score; None with one training seed
     twin        number of an earlier candidate that is the same program; None: it is new
     flops       what it was charged
+    seconds     processor time of its examination and its trainings, refused ones too
     """
 
     number: int
@@ -37,6 +38,7 @@ class Candidate:
     curve: Curve
     twin: int | None
     flops: int
+    seconds: float = 0.0
 
 
 def ranked(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -81,7 +81,7 @@ def evolve(
                 break  # some cost more than the baseline: what was measured beside the last that is paid for is dropped
             candidate = judged.get(own.number) or _twin(own, known, judged)
             run.past.append(candidate)
-            run.meter.add("selection", candidate.flops, 0, sum(candidate.curve.seconds.values()))
+            run.meter.add("selection", candidate.flops, 0, candidate.seconds)
         generation += 1
         added = run.past[first:]
         commit(
@@ -99,16 +99,26 @@ def evolve(
 
 def judge(own: Candidate, panel: Panel, run: Run) -> Candidate:
     """Examine a program at every size, measure it at the largest, and score it."""
-    curve, flops = Curve(), LADDER_STEPS * run.baseline.flops[run.sizes[0]]
-    if rejection := panel.check(own.source, run.framework, run.sizes):
-        return replace(own, status="rejected", rejection=rejection, curve=curve, flops=flops)
-    for seed in run.seeds:
-        measured = panel.measure(Task(own.source, run.largest, seed))
-        flops += panel.flops(measured, run.largest, run.baseline.flops)
-        if measured.rejection:
-            return replace(own, status="rejected", rejection=measured.rejection, curve=curve, flops=flops)
-        add(curve, run.largest, seed, measured)
-    return scored(replace(own, curve=curve, flops=flops), run, run.seeds)
+    verdict = panel.check(own.source, run.framework, run.sizes)
+    flops, seconds = LADDER_STEPS * run.baseline.flops[run.sizes[0]], verdict.cpu_seconds
+    if verdict.rejection:
+        return replace(own, status="rejected", rejection=verdict.rejection, flops=flops, seconds=seconds)
+    found = measured_at(own, run, panel, [run.largest], run.seeds)
+    found = replace(found, flops=flops + found.flops, seconds=seconds + found.seconds)
+    return replace(found, status="rejected") if found.rejection else scored(found, run, run.seeds)
+
+
+def measured_at(own: Candidate, run: Run, panel: Panel, sizes: Sequence[str], seeds: Sequence[int]) -> Candidate:
+    """The candidate with the curve of these sizes and seeds alone, and what that cost."""
+    curve, flops, seconds = Curve(), 0, 0.0
+    for size in sizes:
+        for seed in seeds:
+            measured = panel.measure(Task(own.source, size, seed))
+            flops, seconds = flops + panel.flops(measured, size, run.baseline.flops), seconds + measured.cpu_seconds
+            if measured.rejection:
+                return replace(own, rejection=measured.rejection, curve=curve, flops=flops, seconds=seconds)
+            add(curve, size, seed, measured)
+    return replace(own, curve=curve, flops=flops, seconds=seconds)
 
 
 def scored(own: Candidate, run: Run, seeds: Sequence[int]) -> Candidate:
@@ -258,8 +268,18 @@ def restore(run: Run, checkpoints: Path) -> int:
     return last.number
 
 
-def rows_of(past: Sequence[Candidate], chosen: int) -> dict[str, list[dict[str, Any]]]:
-    """The tables `candidates`, `candidate_parents` and `attention_programs` of a run. chosen: number of a candidate."""
+# The columns of the table `attention_programs`.
+PROGRAM = (
+    "candidate", "program_id", "source", "score_lo", "score_hi", "chosen", "seconds", "final_score", "final_lo",
+    "final_hi",
+)  # fmt: skip
+
+
+def rows_of(past: Sequence[Candidate], finalists: Sequence[Candidate]) -> dict[str, list[dict[str, Any]]]:
+    """The tables `candidates`, `candidate_parents` and `attention_programs` of a run. finalists: with the scores over
+    all their seeds, the chosen one first.
+    """
+    final = {own.number: own for own in finalists}
     candidates, lineage, programs = [], [], []
     for own in past:
         rejection = own.rejection
@@ -285,14 +305,10 @@ def rows_of(past: Sequence[Candidate], chosen: int) -> dict[str, list[dict[str, 
             for parent, role in zip(own.parents, roles, strict=False)
             if parent != BASELINE
         ]
-        programs.append(
-            {
-                "candidate": own.number,
-                "program_id": own.program_id,
-                "source": own.source,
-                "score_lo": own.lo,
-                "score_hi": own.hi,
-                "chosen": own.number == chosen,
-            }
-        )
+        last = final.get(own.number)
+        facts = (
+            own.number, own.program_id, own.source, own.lo, own.hi, own.number == finalists[0].number, own.seconds,
+            *((last.score, last.lo, last.hi) if last else (None, None, None)),
+        )  # fmt: skip
+        programs.append(dict(zip(PROGRAM, facts, strict=True)))
     return {"candidates": candidates, "candidate_parents": lineage, "attention_programs": programs}

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evolora_core.searches.attention.candidates import Candidate, ranked
-from evolora_core.searches.attention.curves import Curve, joined
-from evolora_core.searches.attention.evolution import Run, scored
-from evolora_core.searches.attention.panel import Panel, Task, add
+from evolora_core.searches.attention.curves import joined
+from evolora_core.searches.attention.evolution import Run, measured_at, scored
+from evolora_core.searches.attention.panel import Panel
 
 
 def choose(run: Run, panel: Panel, further: list[int]) -> list[Candidate]:
@@ -19,7 +19,7 @@ def choose(run: Run, panel: Panel, further: list[int]) -> list[Candidate]:
     again = panel.map(lambda own: measured_at(own, run, panel, [run.largest], further), finalists)
     found = []
     for first, own in zip(finalists, again, strict=True):
-        run.meter.add("selection", own.flops, 0, sum(own.curve.seconds.values()))
+        run.meter.add("selection", own.flops, 0, own.seconds)
         if own.rejection is None:
             both = replace(first, curve=joined([first.curve, own.curve]))
             found.append(scored(both, run, [*run.seeds, *further]))
@@ -34,21 +34,8 @@ def complete(finalists: Sequence[Candidate], run: Run, panel: Panel, further: li
     """
     for place, best in enumerate(finalists):
         own = measured_at(best, run, panel, run.sizes[:-1], [*run.seeds, *further])
-        run.meter.add("evaluation", own.flops, 0, sum(own.curve.seconds.values()))
+        run.meter.add("evaluation", own.flops, 0, own.seconds)
         if own.rejection is None:
             whole = replace(best, curve=joined([own.curve, best.curve]))
             return [whole, *finalists[:place], *finalists[place + 1 :]]
     return list(finalists)
-
-
-def measured_at(own: Candidate, run: Run, panel: Panel, sizes: Sequence[str], seeds: Sequence[int]) -> Candidate:
-    """The candidate with the curve of these sizes and seeds alone, and what that cost."""
-    curve, flops = Curve(), 0
-    for size in sizes:
-        for seed in seeds:
-            measured = panel.measure(Task(own.source, size, seed))
-            flops += panel.flops(measured, size, run.baseline.flops)
-            if measured.rejection:
-                return replace(own, rejection=measured.rejection, curve=curve, flops=flops)
-            add(curve, size, seed, measured)
-    return replace(own, curve=curve, flops=flops)

@@ -25,6 +25,7 @@ from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.host.training import TrainSpec
 from evolora_core.searches.attention.judging.kept import (
+    Verdict,
     keep_measured,
     keep_verdict,
     kept_measured,
@@ -40,7 +41,6 @@ from evolora_core.searches.attention.judging.measure import (
     check,
     measure,
 )
-from evolora_core.searches.attention.programs.rejection import Rejection
 from evolora_core.searches.attention.settings import Bounds, Training
 
 LADDER_STEPS = 60  # baseline steps at the smallest size that the ladder is charged as; its own training has 50
@@ -125,17 +125,18 @@ class Panel:
         own, rate = self.training, task.rate or self.rates[task.size]
         return TrainSpec(own.steps, own.batch, self.corpus.context, rate, own.warmup)
 
-    def check(self, source: str, framework: str, sizes: Sequence[str]) -> Rejection | None:
-        """Why a program is refused before it is trained; None if it is not. `framework` "": the whole file is free."""
+    def check(self, source: str, framework: str, sizes: Sequence[str]) -> Verdict:
+        """Whether a program is refused before it is trained, and why. `framework` "": the whole file is free."""
         contract = self._contract(tuple(sizes))
         place = self._folder / key_of("check", source, framework, *sizes)
         with self._asked.setdefault(place, threading.Lock()):
-            if (verdict := kept_verdict(place)) is not None:
-                return verdict[0]
+            if (kept := kept_verdict(place)) is not None:
+                return kept
             with self._sandbox(place) as sandbox:
                 found = _asked_twice(lambda: check(sandbox, source, framework or None, contract, place, self._limits))
-            keep_verdict(place, found.rejection)
-            return found.rejection
+            verdict = Verdict(found.rejection, found.cpu_seconds)
+            keep_verdict(place, verdict)
+            return verdict
 
     def measure(self, task: Task) -> Measured:
         """Train and score one program at one size."""

@@ -172,7 +172,7 @@ class Table(Strict):
     """Every program of a small grammar is measured, and strategies are replayed on what is known of them."""
 
     sizes: list[str] = Field(
-        ["xs", "s", "m", "l"], min_length=3, max_length=10, description="sizes of the programs, of the measured ones"
+        ["xs", "s", "m", "l"], min_length=2, max_length=10, description="sizes of the programs, of the measured ones"
     )
     seeds: int = Field(
         2, ge=2, le=100, description="training seeds of each: the first is what a search sees, the others are the truth"

@@ -79,15 +79,19 @@ def go(
 
 def left(run: Run, panel: Panel, folder: Path) -> dict[str, Any]:
     """All that the stage writes of a run: tables and files, apart from seconds."""
-    best, *_ = complete(choose(run, panel, [FURTHER]), run, panel, [FURTHER])
+    finalists = complete(choose(run, panel, [FURTHER]), run, panel, [FURTHER])
+    best = finalists[0]
     folder.mkdir()
     leave(folder, best.source, best.curve, FRAMEWORK, best.genome)
     losses = [row | {"seconds": 0} for row in loss_rows(best.program_id, best.curve, "selection")]
     files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "curve.json"}
     facts = json.loads((folder / "curve.json").read_text())
     spent = [(row["purpose"], row["flops"], row["tokens"]) for row in run.meter.rows()]
-    return rows_of(run.past, best.number) | {
-        "attention_losses": losses, "files": files, "flops": facts["flops"], "n": facts["n"], "compute": spent
+    tables = rows_of(run.past, finalists)
+    programs = [row | {"seconds": 0} for row in tables["attention_programs"]]
+    return tables | {
+        "attention_programs": programs, "attention_losses": losses, "files": files, "flops": facts["flops"],
+        "n": facts["n"], "compute": spent,
     }  # fmt: skip
 
 
@@ -209,12 +213,19 @@ def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
     ladder = LADDER_STEPS * baseline.flops["xs"]
     assert raises.flops == leaks.flops == ladder < nans.flops == good.flops
     assert run.meter.total() == sum(own.flops for own in (raises, good, leaks, nans))
+    assert run.meter.accounts["selection"].seconds == pytest.approx(sum(own.seconds for own in run.past))
+    assert nans.seconds > raises.seconds > 0  # what is refused takes time too
     # The rest is one program over and over, in other words: it is known, and ends the run.
     assert [(own.status, own.twin, own.flops, own.score) for own in twins] == 4 * [("twin", 1, 0, good.score)]
     assert {own.program_id for own in twins} == {good.program_id} and {own.source for own in twins} == {TWIN}
     assert [own.number for own in ranked(run.past)] == [1]
     assert [own.source for own in choose(run, panel, [FURTHER])] == [GOOD]
-    tables = rows_of(run.past, good.number)
+    finals = choose(run, panel, [FURTHER])
+    tables = rows_of(run.past, finals)
+    stored = tables["attention_programs"]
+    assert [row["final_score"] for row in stored] == [finals[0].score if own is good else None for own in run.past]
+    assert finals[0].score != good.score  # of two seeds
+    assert all(row["seconds"] > 0 for row in stored[:4]) and all(row["seconds"] == 0 for row in stored[4:])
     assert [row["candidate"] for row in tables["attention_programs"] if row["chosen"]] == [good.number]
     rows = tables["candidates"]
     assert [(row["status"], row["reject_stage"], row["score"]) for row in rows[:4]] == [
@@ -239,7 +250,8 @@ def test_patience_ends_a_run_in_which_nothing_gets_better(panel: Panel, baseline
     run = go(new_run(baseline, together=2, failures=1000, patience=3), panel, tmp_path / "checkpoints", 50, proposer)
     assert [own.twin for own in run.past] == [None, 0, 0, 0]
     again = go(new_run(baseline, together=2, failures=1000, patience=3), panel, tmp_path / "checkpoints", 50, proposer)
-    assert rows_of(again.past, 0) == rows_of(run.past, 0)  # a run that has ended stays so
+    finals = ranked(run.past)
+    assert rows_of(again.past, finals) == rows_of(run.past, finals)  # a run that has ended stays so
 
 
 class Recording:

@@ -140,7 +140,7 @@ def _searched(arm: str, seed: int) -> dict[str, list[dict[Any, Any]]]:
         programs.append(
             {
                 "candidate": number, "program_id": program_id(text), "source": text, "score_lo": None, "score_hi": None,
-                "chosen": number == CHOSEN,
+                "chosen": number == CHOSEN, "seconds": 3.5, "final_score": found, "final_lo": None, "final_hi": None,
             }
         )  # fmt: skip
     own = selection_seeds(seed, 2)

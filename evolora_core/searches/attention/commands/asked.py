@@ -97,6 +97,6 @@ def tuned(panel: Panel, program: Named, asked: Asked, way: Way) -> Tuned:
 def admit(panel: Panel, programs: Sequence[Named], sizes: Sequence[str]) -> None:
     """Refuse, before anything is trained, programs that cheat or fail. ConfigError says where and why."""
     for own in programs:
-        if not own.trusted and (rejection := panel.check(own.source, "", sizes)):
+        if not own.trusted and (rejection := panel.check(own.source, "", sizes).rejection):
             place = f" ({rejection.place})" if rejection.place else ""
             raise ConfigError(f"{own.name}: refused at stage {rejection.stage}: {rejection.reason}{place}")

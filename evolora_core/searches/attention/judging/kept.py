@@ -10,7 +10,7 @@ way the child's folder is kept, in which it leaves its state from time to time.
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -45,15 +45,25 @@ def kept_measured(place: Path) -> Measured | None:
     return Measured(**given)
 
 
-def keep_verdict(place: Path, rejection: Rejection | None) -> None:
+@dataclass(frozen=True)
+class Verdict:
+    """What the ladder said of a program, and the processor seconds that this took. rejection: None where it may be
+    trained.
+    """
+
+    rejection: Rejection | None
+    cpu_seconds: float
+
+
+def keep_verdict(place: Path, found: Verdict) -> None:
     """Write what the ladder said."""
-    _write(place, {"rejection": asdict(rejection) if rejection else None})
+    _write(place, asdict(found))
 
 
-def kept_verdict(place: Path) -> tuple[Rejection | None] | None:
-    """What `keep_verdict` left there, in a tuple; None: nothing."""
+def kept_verdict(place: Path) -> Verdict | None:
+    """What `keep_verdict` left there; None: nothing."""
     facts = _read(place)
-    return None if facts is None else (_rejection(facts["rejection"]),)
+    return None if facts is None else Verdict(_rejection(facts["rejection"]), facts["cpu_seconds"])
 
 
 def _write(place: Path, facts: dict[str, Any]) -> None:

@@ -33,6 +33,20 @@ _SELECTED = """
     SELECT own.arm, avg(plain.loss - own.loss) AS selected FROM own JOIN own AS plain USING (run_seed, seed)
     WHERE plain.arm = $baseline AND own.arm <> $baseline GROUP BY own.arm
 """
+_ABLATED = """
+    SELECT arm, count(DISTINCT seed) AS run_seeds FROM attention_ablation JOIN complete_seeds USING (suite, seed)
+    WHERE suite = $suite GROUP BY arm ORDER BY arm
+"""
+# Sizes whose best learning rate is the lowest or the highest that was tried.
+_EDGES = """
+    WITH tried AS (
+        SELECT size, rate, chosen, min(rate) OVER grid AS lowest, max(rate) OVER grid AS highest
+        FROM attention_rate JOIN complete_seeds USING (suite, seed)
+        WHERE suite = $suite WINDOW grid AS (PARTITION BY size, seed)
+    )
+    SELECT size, if(rate = highest, 'highest', 'lowest') AS edge, count(*) AS run_seeds FROM tried
+    WHERE chosen AND lowest < highest AND rate IN (lowest, highest) GROUP BY ALL ORDER BY ALL
+"""
 
 
 def checks(stored: StoredSuite) -> dict[str, Any]:
@@ -55,6 +69,8 @@ def context(stored: StoredSuite) -> dict[str, Any]:
         "predictions": len(inside),
         "foretold": _foretold(stored),
         "upsets": _upsets(stored),
+        "ablated": list(stored.frame(_ABLATED).itertuples(index=False)),
+        "edges": list(stored.frame(_EDGES).itertuples(index=False)),
     }
 
 

@@ -21,17 +21,12 @@ _PREDICTED = """
     FROM attention_prediction JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL ORDER BY ALL
 """
 _PROGRESS = """
-    WITH took AS (
-        SELECT run_id, program AS genome_id, arg_min(seconds, seed) AS seconds FROM attention_losses
-        WHERE suite = $suite AND stage = 'search' AND size = $size GROUP BY ALL
-    ), own AS (
-        SELECT condition AS arm, seed, candidate, score,
-            sum(flops) OVER run AS flops, sum(CASE WHEN fresh THEN coalesce(seconds, 0) ELSE 0 END) OVER run AS seconds,
-            max(score) OVER run AS best
-        FROM candidate JOIN complete_seeds USING (suite, seed) LEFT JOIN took USING (run_id, genome_id)
-        WHERE suite = $suite WINDOW run AS (PARTITION BY run_id ORDER BY candidate)
-    )
-    SELECT arm, seed, candidate + 1 AS programs, flops, seconds, score, best FROM own ORDER BY arm, seed, candidate
+    SELECT condition AS arm, c.seed, c.candidate + 1 AS programs, sum(flops) OVER run AS flops,
+        sum(coalesce(seconds, 0)) OVER run AS seconds, c.score, max(c.score) OVER run AS best
+    FROM candidate AS c JOIN complete_seeds USING (suite, seed)
+    JOIN attention_program AS p ON p.run_id = c.run_id AND p.candidate = c.candidate
+    WHERE c.suite = $suite WINDOW run AS (PARTITION BY c.run_id ORDER BY c.candidate)
+    ORDER BY arm, c.seed, c.candidate
 """
 
 
@@ -75,9 +70,9 @@ def judged(stored: StoredSuite) -> pd.DataFrame:
 
 def progress(stored: StoredSuite) -> pd.DataFrame:
     """Score of every program in the order in which it was tried, the best so far, and what the search had taken by
-    then: FLOPs, and processor seconds of the first measurement of each program (none of one that was refused).
+    then: FLOPs and processor seconds, the further seeds of finalists apart.
     """
-    return stored.frame(_PROGRESS, size=stored.config["sizes"]["measured"][-1])
+    return stored.frame(_PROGRESS)
 
 
 def _spread(rows: pd.DataFrame, value: str) -> pd.DataFrame:

@@ -18,14 +18,15 @@ _CANDIDATES = """
             first(reason ORDER BY candidate) FILTER (fresh AND score IS NULL) AS first_reason
         FROM candidate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
     ), chosen AS (
-        SELECT c.condition AS arm, c.seed, c.score AS chosen
+        SELECT c.condition AS arm, c.seed, c.score AS chosen, p.final_score AS final
         FROM candidate AS c JOIN attention_program AS p ON p.run_id = c.run_id AND p.candidate = c.candidate
         WHERE c.suite = $suite AND p.chosen
     ), fresh AS (
         SELECT arm, seed, -largest AS anew FROM scaling_fit WHERE suite = $suite
     )
     SELECT arm, count(*) AS seeds, avg(proposed) AS proposed, avg(measured) AS measured, avg(failed) AS failed,
-        avg(best) AS best, avg(chosen) AS chosen, avg(anew) AS anew,
+        avg(best) AS best, avg(chosen) AS chosen, avg(final) AS final,
+        avg(anew) AS anew,
         coalesce(first(first_reason ORDER BY seed) FILTER (first_reason IS NOT NULL), '') AS first_reason
     FROM runs LEFT JOIN chosen USING (arm, seed) LEFT JOIN fresh USING (arm, seed) GROUP BY arm ORDER BY arm
 """
@@ -75,7 +76,8 @@ def candidate_table(suite: str, data: pd.DataFrame) -> Table:
         Column("without score", number("failed", "{:.1f}")),
         Column("best score", number("best", "{:+.3f}")),
         Column("score of the chosen one", number("chosen", "{:+.3f}")),
-        Column("the same with fresh seeds", number("anew", "{:+.3f}")),
+        Column("over all its seeds", number("final", "{:+.3f}")),
+        Column("with fresh seeds", number("anew", "{:+.3f}")),
         Column("for example", lambda r: textwrap.shorten(r["first_reason"], 60, placeholder=" …") or NONE, left=True),
     ]
     return Table("candidates", f"{suite}: programs that were tried, means over run seeds", data, columns)

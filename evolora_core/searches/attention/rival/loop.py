@@ -149,7 +149,7 @@ class _Search:
         identity = program_id(self._made[parent].source)
         number = next((own.number for own in self._run.past if own.program_id == identity), BASELINE)
         return Candidate(
-            0, 0, 0, program_id(made.source), made.source, made.genome, "openevolve", (number,),
+            0, 0, 0, program_id(made.source), made.source, made.genome, made.operator, (number,),
             "proposed", None, None, None, None, Curve(), None, 0,
         )  # fmt: skip
 
@@ -157,7 +157,7 @@ class _Search:
         run = self._run
         own = replace(own, number=len(run.past), generation=len(run.past))
         run.past.append(own)
-        run.meter.add("selection", own.flops, 0, sum(own.curve.seconds.values()))
+        run.meter.add("selection", own.flops, 0, own.seconds)
         commit(self._checkpoints, len(run.past), partial(write_state, run), partial(write, [own]))
         if self.is_over():
             self.over.set()

@@ -40,7 +40,8 @@ CREATE OR REPLACE VIEW attention_ablation AS
 SELECT suite, condition AS arm, seed, gene, choice, size, seeds, loss, lo, hi FROM data.attention_ablations;
 
 CREATE OR REPLACE VIEW attention_program AS
-SELECT suite, run_id, condition AS arm, seed, candidate, program_id, source, score_lo, score_hi, chosen
+SELECT suite, run_id, condition AS arm, seed, candidate, program_id, source, score_lo, score_hi, chosen, seconds,
+    final_score, final_lo, final_hi
 FROM data.attention_programs;
 
 CREATE OR REPLACE VIEW attention_ensemble AS

@@ -63,6 +63,7 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     from evolora_core.errors import ConfigError
     from evolora_core.searches.attention.chosen import leave
     from evolora_core.searches.attention.corpus.base import load
+    from evolora_core.searches.attention.evolution import PROGRAM
     from evolora_core.searches.attention.measuring import loss_rows, measure_all
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.programs.normal import program_id
@@ -72,14 +73,14 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     corpus = select(load(work.inputs["corpus"]), "selection")
     rates = read_rates(work.inputs["rates"])
     with Panel(corpus, own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
-        if rejection := panel.check(own.source, "", own.sizes):
+        if rejection := panel.check(own.source, "", own.sizes).rejection:
             why = f"{rejection.reason} {rejection.place}".strip()
             raise ConfigError(f"{own.condition}: the program is refused at stage {rejection.stage}: {why}")
         curve = measure_all(panel, own.condition, own.source, own.sizes, own.seeds, meter, "selection", work.report)
     leave(work.folder, own.source, curve, "", None)
     write_table(work.folder, "attention_losses", loss_rows(own.condition, curve, "selection"))
-    program = {"candidate": None, "program_id": program_id(own.source), "source": own.source}
-    write_table(work.folder, "attention_programs", [program | dict.fromkeys(("score_lo", "score_hi", "chosen"))])
+    program = {"program_id": program_id(own.source), "source": own.source}
+    write_table(work.folder, "attention_programs", [dict.fromkeys(PROGRAM) | program])
     write_table(work.folder, "compute", meter.rows())
     return Made(meter.total(), NoFacts())
 

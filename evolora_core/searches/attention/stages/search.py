@@ -148,7 +148,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
     best = finalists[0]
     leave(work.folder, best.source, best.curve, own.framework, best.genome)
     leave_finalists(work.folder, [one.source for one in finalists])
-    tables = rows_of(run.past, best.number) | {"proposer_calls": call_rows(run.calls, len(run.past))}
+    tables = rows_of(run.past, finalists) | {"proposer_calls": call_rows(run.calls, len(run.past))}
     for name, rows in tables.items():
         if rows:  # those that are drawn have no parents, and a grammar is not called
             write_table(work.folder, name, rows)

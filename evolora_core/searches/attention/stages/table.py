@@ -106,7 +106,7 @@ def _measured(
 
     source = TABLE.program(genomes()[number])
     key = {"program": number, "genome": genome_json(genomes()[number]), "size": own.size}
-    if own.checked and (rejection := panel.check(source, TABLE.framework, own.checked)):
+    if own.checked and (rejection := panel.check(source, TABLE.framework, own.checked).rejection):
         why = f"{rejection.stage}: {rejection.reason} {rejection.place}".strip()
         return [key | {"train_seed": seed} | _refused(why, 0.0) for seed in own.seeds]
     rows = []
