@@ -2,8 +2,10 @@
 
 With equal seeds a mechanism equals itself exactly. So its two sides are trained with different seeds: their
 differences are what chance in initialisation and order of batches makes. Whole comparisons are made, each over so many
-pairs, and those that see a difference are counted. At a level of 5 % there are about 5 in 100. The same pairs say what
-a search wins by chance alone: the best of many programs that are all equal has a score above 0 (the winner's curse).
+pairs, and those that see a difference are counted. At a level of 5 % there are about 5 in 100. The same trainings say
+what a search wins by chance alone: the best of many programs that are all equal has a score above 0 (the winner's
+curse). All programs of a search are held against one and the same baseline, so what counts is how far the lowest of
+many losses lies below their mean.
 """
 
 from collections.abc import Sequence
@@ -35,10 +37,11 @@ def measure(mechanisms: Sequence[str], runs: int, seeds: int, processes: int) ->
         for name in mechanisms:
             results = pool.map(compared, repeat(name), range(runs), repeat(seeds))
             shown = tqdm(results, total=runs, desc=f"{name} against itself", unit="run", leave=False)
-            verdicts, gains = zip(*shown, strict=True)
+            verdicts, trained = zip(*shown, strict=True)
+            losses = np.concatenate(trained)
             note = f"runs of {runs} without a difference; {seeds} pairs of seeds each, size {SIZE}, {STEPS} steps"
             found.append(row(f"{name} against itself", verdicts.count("undecided"), runs, "runs", note))
-            best, note = expected_best(np.concatenate(gains), PROGRAMS), "expected score where nothing is to be found"
+            best, note = expected_best(losses.mean() - losses, PROGRAMS), "expected score where nothing is to be found"
             found.append(row(f"best of {PROGRAMS} times {name}", best, None, "nats", f"{note}; one training seed each"))
     return found
 
@@ -50,13 +53,13 @@ def expected_best(values: np.ndarray, count: int) -> float:
 
 
 def compared(mechanism: str, number: int, seeds: int) -> tuple[str, np.ndarray]:
-    """The verdict of one run, and the gain of each of its pairs, nats."""
+    """The verdict of one run, and the mean loss of each of its trainings, nats."""
     from evolora_core.searches.attention.scaling.validation import compare_losses, decide_family
 
     own = range(number * seeds, (number + 1) * seeds)
     sides = [{seed: _loss(mechanism, seed + side) for seed in own} for side in (0, OTHER)]
     verdict = decide_family([compare_losses(mechanism, "itself", sides[0], sides[1])])[0].verdict
-    return verdict, np.array([float(sides[1][seed] - sides[0][seed]) for seed in own])
+    return verdict, np.array([float(losses[seed]) for losses in sides for seed in own])
 
 
 def _loss(mechanism: str, seed: int) -> "np.ndarray":

@@ -1,7 +1,7 @@
-"""Learning rates that compete: each trains for a part of a budget, and the one that answers best trains anew.
+"""Learning rates that compete: successive halving (Jamieson and Talwalkar 2016, arXiv 1502.07943) of fine-tunings.
 
-Successive halving with one round. A fine-tuning cannot go on from where its try ended, since its learning rate has
-fallen to zero there.
+In each round the rates that are left train for equal parts of a budget, and the better half goes on. A fine-tuning
+cannot go on from where its try ended, since its learning rate has fallen to zero there: it trains anew, for longer.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import part_of
-from evolora_core.searches.adapters.rivals.checkpoints import choose_checkpoint, interleave
+from evolora_core.engine.progress import Progress, part_of
+from evolora_core.searches.adapters.rivals.checkpoints import Checkpoint, choose_checkpoint, interleave
 from evolora_core.searches.adapters.rivals.plan import SELECTION_SHARE
 from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
 from evolora_core.searches.adapters.rivals.shown import before
@@ -18,7 +18,9 @@ from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.shots import Solved
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
-SHARE = 0.5  # of the budget, for all tries together
+SHARE = 0.5  # of the budget, for all tries together; each round has an equal part of it
+
+Row = dict[str, float | str]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Tried:
     """What the tries left: the settings with the rate that was chosen, and the rows of `sft_steps` of each try."""
 
     config: SftSettings
-    steps: list[dict[str, float | str]]
+    steps: list[Row]
     meter: Meter
 
 
@@ -37,43 +39,61 @@ def with_drawn_rate(config: SftSettings, seed: int) -> SftSettings:
 
 
 def choose_rate(terms: Terms, items: Sequence[Solved], config: SftSettings, budget_flops: int, folder: Path) -> Tried:
-    """Try every contender's rate on an equal part of SHARE of the budget, and take the one whose adapter has most
-    selection items right; of equals the first. Each is asked as many items as SELECTION_SHARE of that part pays for.
-    Raises Unaffordable if a part pays for no step.
+    """Halve the contenders until one is left, on SHARE of the budget. Raises Unaffordable if a try pays for no step."""
+    rates = {number: config.prior.rate(terms.seed, number) for number in range(config.contenders)}
+    tried = {
+        number: config.model_copy(update={"learning_rate": rate, "checkpoints": 1}) for number, rate in rates.items()
+    }
+    rounds = (len(rates) - 1).bit_length()
+    meter, steps = Meter(), list[Row]()
+    left = list(tried)
+    for number in range(rounds):
+        part, name = part_of(terms.progress, number, 1, 2 * rounds), f"round-{number + 1}"
+        part_flops = int(SHARE * budget_flops / rounds)
+        own = {one: tried[one] for one in left}
+        asked, made = _round(terms, items, own, part_flops, folder / name, meter, part)
+        steps += [{"adapter": f"{name}-contender-{one}", **row} for one, rows in made.items() for row in rows]
+        best = sorted(asked, key=lambda one: (not one.chosen, -(one.accuracy or 0.0), one.step))
+        left = sorted(one.step for one in best[: (len(best) + 1) // 2])
+    return Tried(config.model_copy(update={"learning_rate": rates[left[0]]}), steps, meter)
+
+
+def _round(
+    terms: Terms,
+    items: Sequence[Solved],
+    tried: dict[int, SftSettings],
+    budget_flops: int,
+    folder: Path,
+    meter: Meter,
+    progress: Progress,
+) -> tuple[list[Checkpoint], dict[int, list[dict[str, float]]]]:
+    """Each contender trains on an equal part of the budget, and all answer the same selection items, as many as
+    SELECTION_SHARE of it pays for. Returns how they answered, a contender's number in the place of a step, and the
+    rows of `sft_steps` of each.
     """
-    together = SHARE * budget_flops
-    each = int((1 - SELECTION_SHARE) * together / config.contenders)
-    meter, results = Meter(), list[SftResult]()
-    rates = [config.prior.rate(terms.seed, number) for number in range(config.contenders)]
-    for number, rate in enumerate(rates):
-        tried = config.model_copy(update={"learning_rate": rate, "checkpoints": 1})
-        results.append(
-            train_sft(
-                terms.host,
-                items,
-                tried,
-                budget_flops=each,
-                seed=terms.seed,
-                folder=folder / f"contender-{number}",
-                progress=part_of(terms.progress, number, 1, 2 * len(rates)),
-            )
+    each = int((1 - SELECTION_SHARE) * budget_flops / len(tried))
+    spent, results = meter.total(), dict[int, SftResult]()
+    for place, (number, own) in enumerate(tried.items()):
+        results[number] = train_sft(
+            terms.host,
+            items,
+            own,
+            budget_flops=each,
+            seed=terms.seed,
+            folder=folder / f"contender-{number}",
+            progress=part_of(progress, place, 1, len(tried)),
         )
-        meter.merge(results[-1].meter)
+        meter.merge(results[number].meter)
     questions = interleave(terms.selection, terms.seed)
-    room = terms.decoding.max_new_tokens
+    shots, room = next(iter(tried.values())).shots, terms.decoding.max_new_tokens
     asked = choose_checkpoint(
         terms.host,
-        {number: result.adapter_folder for number, result in enumerate(results)},
+        {number: result.adapter_folder for number, result in results.items()},
         questions,
         decoding=terms.decoding,
-        allowance=int(together) - meter.total(),
-        spent=dict.fromkeys(range(len(results)), each),
+        allowance=budget_flops - (meter.total() - spent),
+        spent=dict.fromkeys(results, each),
         meter=meter,
-        examples=before(terms.host, questions, items, config.shots, room).examples,
+        examples=before(terms.host, questions, items, shots, room).examples,
     )
-    best = next(own.step for own in asked if own.chosen)
-    return Tried(
-        config.model_copy(update={"learning_rate": rates[best]}),
-        [{"adapter": f"contender-{number}", **row} for number, own in enumerate(results) for row in own.steps],
-        meter,
-    )
+    return asked, {number: result.steps for number, result in results.items()}

@@ -68,8 +68,8 @@ class SftSettings(Strict):
         ge=1,
         le=256,
         json_schema_extra=LATER,
-        description="learning rates that are drawn from `prior`; with several, half of the budget is shared out for "
-        "tries of each, and the one that the selection split prefers trains anew with the other half",
+        description="learning rates that are drawn from `prior`; several are halved in rounds, which share half of the "
+        "budget, by their answers to the selection split, and the last one trains anew with the other half",
     )
     checkpoints: int = Field(4, ge=1, le=1000, description="evenly spaced checkpoints; the selection split chooses one")
 
