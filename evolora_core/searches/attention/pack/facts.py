@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from evolora_core.report.stored import StoredSuite
+from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.pack.best import best_of
 from evolora_core.searches.attention.pack.plotted import judged, paired
@@ -45,7 +46,8 @@ _EDGES = """
         WHERE suite = $suite WINDOW grid AS (PARTITION BY size, seed)
     )
     SELECT size, if(rate = highest, 'highest', 'lowest') AS edge, count(*) AS run_seeds FROM tried
-    WHERE chosen AND lowest < highest AND rate IN (lowest, highest) GROUP BY ALL ORDER BY ALL
+    WHERE chosen AND lowest < highest AND rate IN (lowest, highest)
+    GROUP BY size, edge ORDER BY list_position($sizes::VARCHAR[], size), edge
 """
 
 
@@ -70,7 +72,7 @@ def context(stored: StoredSuite) -> dict[str, Any]:
         "foretold": _foretold(stored),
         "upsets": _upsets(stored),
         "ablated": list(stored.frame(_ABLATED).itertuples(index=False)),
-        "edges": list(stored.frame(_EDGES).itertuples(index=False)),
+        "edges": list(stored.frame(_EDGES, sizes=list(SIZES)).itertuples(index=False)),
     }
 
 
