@@ -91,7 +91,7 @@ def measure(
     sizes: Sizes = ["xs", "s", "m"],  # noqa: B006
     steps: Steps = 300,
     seeds: Annotated[int, Parameter(help="Training seeds; intervals need two."), AtLeastOne] = 1,
-    rates: Rates = [0.004, 0.008, 0.016],  # noqa: B006
+    rates: Rates = [0.004, 0.008, 0.016, 0.032],  # noqa: B006
     seed: Seed = 0,
     train: Train = 20_000,
     texts: Texts = 4096,
@@ -128,7 +128,7 @@ def validate(
     seeds: Annotated[
         int, Parameter(help="Training seeds; a verdict needs five, and more for many sizes."), AtLeastOne
     ] = 10,
-    rates: Rates = [0.004, 0.008, 0.016],  # noqa: B006
+    rates: Rates = [0.004, 0.008, 0.016, 0.032],  # noqa: B006
     seed: Seed = UNUSED,
     train: Train = 20_000,
     texts: Texts = 4096,

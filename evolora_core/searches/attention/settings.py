@@ -18,7 +18,7 @@ class Training(Strict):
     batch: int = Field(16, ge=1, le=65_536, description="rows of a step")
     warmup: int = Field(50, ge=0, le=1_000_000, description="steps of linear warm-up")
     rates: list[float] = Field(
-        [0.002, 0.004, 0.008],
+        [0.004, 0.008, 0.016, 0.032],
         min_length=1,
         max_length=20,
         description="peak learning rates that are tried at each size with the baseline; the best is every program's",

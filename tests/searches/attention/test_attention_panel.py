@@ -46,7 +46,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
         again = after.measure(TASK)
         assert vars(again) | {"losses": None} == vars(first) | {"losses": None}  # processor time and all
         assert first.losses is not None and again.losses is not None and np.array_equal(first.losses, again.losses)
-        assert after.check(TASK.source, "", ["xs"]) == verdict is None
+        assert after.check(TASK.source, "", ["xs"]) == verdict and verdict.rejection is None
         other = after.measure(Task(TASK.source, "xs", 4))
         assert other.losses is not None and not np.array_equal(other.losses, first.losses)
     assert not list(tmp_path.iterdir())  # a panel that was closed keeps nothing

@@ -291,7 +291,7 @@ def test_openevolve_searches_with_our_grammar_and_evaluator() -> None:
     check(config)
     folder = searched(config, "openevolve").path
     candidates = read_table(folder, "candidates")
-    assert {row["operator"] for row in candidates} == {"openevolve"}
+    assert all("=" in row["operator"] for row in candidates)  # a gene that the grammar changed
     spent = [row["flops"] for row in candidates]
     whole = max(spent)  # none of them was twice as large as another
     assert len(spent) >= 3 and sum(spent[:-1]) < 10 * whole
