@@ -65,19 +65,16 @@ def prediction(points: pd.DataFrame) -> Figure:
         panel.grid(axis="y", visible=False)
         size = points["size"].iloc[0]
         panel.set_xlabel(f"gain over {BASELINE} at size {size}, nats (an arrow: the interval goes on)")
-        handles = [
-            Line2D([], [], color=BLACK, marker="o", markersize=5, linestyle="", label="measured"),
-            Line2D(
-                [],
-                [],
-                color=BLACK,
-                marker="D",
-                markersize=4.5,
-                markerfacecolor="white",
-                linestyle="",
-                label="predicted before",
-            ),
-        ]
+        mark: dict[str, Any] = {"color": BLACK, "linestyle": ""}
+        handles = [Line2D([], [], marker="o", markersize=5, label="measured", **mark)]
+        if points["predicted"].notna().any():
+            before: dict[str, Any] = {
+                "marker": "D",
+                "markersize": 4.5,
+                "markerfacecolor": "white",
+                "label": "predicted before",
+            }
+            handles.append(Line2D([], [], **mark | before))
         figure.legend(handles=handles, loc="outside upper right", ncols=2)
         return figure
 

@@ -60,7 +60,7 @@ def arm_table(suite: str, data: pd.DataFrame) -> Table:
         Column("what it is", _says, left=True),
         Column("seeds", number("seeds", "{:.0f}")),
         Column("measured gain", _interval("measured", "measured_lo", "measured_hi")),
-        Column("predicted", number("predicted", "{:+.3f}")),
+        *([Column("predicted", number("predicted", "{:+.3f}"))] if data["predicted"].notna().any() else []),
         Column("score", _interval("score", "lo", "hi")),
         Column("predicted at 3 N", number("at_3n", "{:+.3f}")),
         Column("fails", lambda r: r["guards"] or NONE, left=True),
