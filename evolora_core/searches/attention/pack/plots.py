@@ -65,8 +65,8 @@ def prediction(points: pd.DataFrame) -> Figure:
         panel.grid(axis="y", visible=False)
         size = points["size"].iloc[0]
         panel.set_xlabel(f"gain over {BASELINE} at size {size}, nats (an arrow: the interval goes on)")
-        mark: dict[str, Any] = {"color": BLACK, "linestyle": ""}
-        handles = [Line2D([], [], marker="o", markersize=5, label="measured", **mark)]
+        point: dict[str, Any] = {"color": BLACK, "linestyle": ""}
+        handles = [Line2D([], [], marker="o", markersize=5, label="measured", **point)]
         if points["predicted"].notna().any():
             before: dict[str, Any] = {
                 "marker": "D",
@@ -74,7 +74,7 @@ def prediction(points: pd.DataFrame) -> Figure:
                 "markerfacecolor": "white",
                 "label": "predicted before",
             }
-            handles.append(Line2D([], [], **mark | before))
+            handles.append(Line2D([], [], **point | before))
         figure.legend(handles=handles, loc="outside upper right", ncols=2)
         return figure
 
