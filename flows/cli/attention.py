@@ -128,7 +128,7 @@ def validate(
     seeds: Annotated[
         int, Parameter(help="Training seeds; a verdict needs five, and more for many sizes."), AtLeastOne
     ] = 10,
-    rates: Rates = [0.004, 0.008, 0.016, 0.032],  # noqa: B006
+    rates: Rates = [0.004, 0.008, 0.016, 0.032, 0.064],  # noqa: B006
     seed: Seed = UNUSED,
     train: Train = 20_000,
     texts: Texts = 4096,

@@ -98,8 +98,9 @@ def test_gains_are_positive_for_the_better() -> None:
 def test_a_verdict_needs_seeds(seeds: int, verdict: str) -> None:
     curves = {"mine.py": curve(0.1, range(seeds)), "mha": curve(0, range(seeds))}
     rates = [dict.fromkeys(N, 0.01), dict.fromkeys(N, 0.02)]
-    rows = validate.rows_of(curves, rates, list(N), range(seeds))
+    rows = validate.rows_of(curves, rates, list(N), range(seeds), [0.005, 0.01, 0.02])
     assert [row["verdict"] for row in rows] == [verdict] * 3 + [""]
     assert all(row["p Holm"] == min(1, 3 * row["p"]) for row in rows[:3])
     assert all(row["d lo"] < row["d"] < row["d hi"] and row["rate against"] == 0.02 for row in rows[:3])
     assert rows[3]["lo"] < rows[3]["gain"] < rows[3]["hi"] and rows[3].keys() == rows[0].keys()
+    assert all(row["note"].endswith("widen --rates: mha ended at an end of them") for row in rows[:3])

@@ -2,7 +2,7 @@
 with learning rates of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evolora_core.engine.meter import Meter
@@ -37,13 +37,19 @@ def validate_program(program: Named, against: Named, asked: Asked, report: Progr
         part = way.part(asked.seeds, own.name)
         with asked.panel(test, [own], chosen) as panel:
             curves[own.name] = measure_all(panel, own.name, own.source, asked.sizes, seeds, Meter(), "evaluation", part)
-    return rows_of(curves, rates, asked.sizes, seeds)
+    return rows_of(curves, rates, asked.sizes, seeds, asked.rates)
 
 
 def rows_of(
-    curves: dict[str, Curve], rates: Sequence[Rates], sizes: Sequence[str], seeds: Sequence[int]
+    curves: dict[str, Curve],
+    rates: Sequence[Rates],
+    sizes: Sequence[str],
+    seeds: Sequence[int],
+    tried: Sequence[float],
 ) -> list[dict[str, Any]]:
-    """The table of two curves, that of the program first. Holm's adjustment is over the sizes."""
+    """The table of two curves, that of the program first. Holm's adjustment is over the sizes. A note says where a best
+    rate is the last one of those that were tried.
+    """
     (name, mine), (against, other) = curves.items()
     tests = decide_family(
         [compare_losses(name, against, _texts(mine, size, seeds), _texts(other, size, seeds)) for size in sizes]
@@ -51,6 +57,7 @@ def rows_of(
     flops = ratios(mine, other)
     rows = [
         _row(size, mine.n[size], own, flops[size], rates[0][size], rates[1][size])
+        | {"note": "; ".join(filter(None, (own.note, _ends(curves, [side[size] for side in rates], tried))))}
         for size, own in zip(sizes, tests, strict=True)
     ]
     if predicted := predict(curves, against, [name], sizes, seeds):
@@ -78,6 +85,12 @@ def _row(size: str, parameters: int, own: Paired, flops: float, rate: float, rat
         "verdict": own.verdict,
         "note": own.note,
     }
+
+
+def _ends(names: Iterable[str], rates: Sequence[float], tried: Sequence[float]) -> str:
+    """Whose rate is the lowest or the highest that was tried, where there was a choice."""
+    last = [name for name, rate in zip(names, rates, strict=True) if rate in (min(tried), max(tried))]
+    return f"widen --rates: {' and '.join(last)} ended at an end of them" if last and len(tried) > 1 else ""
 
 
 def _texts(curve: Curve, size: str, seeds: Sequence[int]) -> dict[int, Any]:
