@@ -3,6 +3,7 @@
 from evolora_core.searches.adapters.ecology.run import Run
 
 LONGER = 1.1  # rows of a cooldown may be longer than those before it
+LEFT = 0.8  # of a cooldown that a further generation has to leave
 
 
 def limit(run: Run) -> float | None:
@@ -11,12 +12,13 @@ def limit(run: Run) -> float | None:
 
 
 def affords(run: Run, more: float) -> bool:
-    """Whether `more` FLOPs and the cooldown after them are within the budget, if there is one."""
+    """Whether `more` FLOPs and most of the cooldown after them are within the budget, if there is one."""
     most = limit(run)
     if most is None:
         return True
     updates = run.state.meter.flops("update") - run.state.phase_updates
-    cooling = LONGER * run.cooldown * (updates + more)
+    done = run.state.generation - run.state.phase_start
+    cooling = LEFT * run.cooldown * (updates + (updates / done if done else more))
     ahead = more if run.cooldown else LONGER * more  # a cooldown gives way where a generation took more than planned
     return run.state.meter.total() + ahead + cooling + contest_flops(run) <= most
 

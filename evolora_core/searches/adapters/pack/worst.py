@@ -36,8 +36,9 @@ def worst_frame(stored: StoredSuite) -> pd.DataFrame:
     pairs += [pair for pair in declared if set(pair) <= set(by_condition)]
     rows: list[dict[str, Any]] = []
     for a, b in pairs:
-        first = by_condition[a].to_numpy(dtype=np.float64)
-        second = by_condition[b].loc[by_condition[a].index].to_numpy(dtype=np.float64) if b else None
+        shared = by_condition[a].index.intersection(by_condition[b or a].index)  # a run may have been too dear for one
+        first = by_condition[a].loc[shared].to_numpy(dtype=np.float64)
+        second = by_condition[b].loc[shared].to_numpy(dtype=np.float64) if b else None
         lo, hi = worst_quarter_interval(first, second, stream(0, 0, 0, "bootstrap", "worst", a, b), resamples)
         own = [float(first.mean()), float(first.min()), float(worst_quarter(first))]
         if second is not None:
