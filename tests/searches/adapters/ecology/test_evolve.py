@@ -275,6 +275,17 @@ def test_a_budget_of_its_answers_and_twice_its_rows_pays_for_a_generation(
     assert done.generations >= 1 and done.meter.total() <= budget
 
 
+def test_a_budget_of_what_a_run_took_pays_for_as_many_generations(small: Any, tmp_path: Path) -> None:
+    config = small.config.model_copy(update={"generations": 6})
+    first = evolve(small, tmp_path / "first", config=config)
+    model = FlopModel.from_model(small.host.model)
+    reserve = small.prices.routing_reserve(model, len(small.task.selection), [4, summed_rank(4)])
+    budget = first.meter.total() - first.meter.flops("routing") + reserve
+    again = evolve(small, tmp_path / "again", config=config, budget=budget)
+    assert again.generations == first.generations == 6
+    assert 0.9 * first.meter.flops("update") < again.meter.flops("update") <= first.meter.flops("update")
+
+
 def test_an_organelle_with_broken_weights_is_retired_and_the_run_goes_on(small: Any, tmp_path: Path) -> None:
     first = small.config.model_copy(update={"generations": 1})
     evolve(small, tmp_path, config=first)
