@@ -144,6 +144,10 @@ class AttentionExperiment(Experiment):
         for key, sizes in (("ablation", self.ablation.sizes), ("ensemble", together)):
             if stranger := set(sizes) - set(self.sizes.measured):
                 raise ValueError(f"{key}.sizes: {min(stranger)!r} is not among the measured ones")
+        for key, further in (("ablation", self.ablation), ("ensemble", self.ensemble)):
+            for name in further.of:
+                if name not in self.conditions or not self.strategy(name):
+                    raise ValueError(f"{key}.of: {name!r} is no search among the conditions")
         if self.ensemble.models > self.budget.finalists:
             raise ValueError(
                 f"ensemble.models: {self.ensemble.models} of {self.budget.finalists} finalists; raise budget.finalists"

@@ -43,9 +43,10 @@ def plan(suite: Suite[AttentionExperiment]) -> list[Step]:
             if chosen is None:
                 chosen = Step(step_name(name, seed, "search"), SEARCH, own, beside)
                 searches.append(chosen)
-                if config.ablation.sizes and not config.proposer_of(name):  # what a model writes has no genes
+                genes = not config.proposer_of(name)  # what a model writes has none
+                if config.ablation.sizes and config.ablation.covers(name) and genes:
                     judged.append(Step(step_name(name, seed, "ablate"), ABLATE, own, {**on, "chosen": chosen}))
-                if config.ensemble.models:
+                if config.ensemble.models and config.ensemble.covers(name):
                     judged.append(Step(step_name(name, seed, "ensemble"), ENSEMBLE, own, {**on, "chosen": chosen}))
             judged.append(Step(step_name(name, seed, JUDGED), EVALUATE, own, {**beside, "law": law, "chosen": chosen}))
         if config.table:

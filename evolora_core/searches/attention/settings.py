@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import LATER, Strict
 from evolora_core.searches.attention.host.sizes import SIZES, order
 from evolora_core.searches.attention.names import STRATEGIES
 
@@ -133,7 +133,22 @@ def named_once(sizes: list[str]) -> list[str]:
     return sizes
 
 
-class Ablation(Strict):
+class Further(Strict):
+    """What is measured of searches that have ended."""
+
+    of: list[str] = Field(
+        [],
+        max_length=100,
+        json_schema_extra=LATER,
+        description="the searches for which it is done, of the conditions; []: all",
+    )
+
+    def covers(self, condition: str) -> bool:
+        """Whether it is done for the search of this condition."""
+        return not self.of or condition in self.of
+
+
+class Ablation(Further):
     """The best program of each strategy without each of its parts, one at a time."""
 
     sizes: list[str] = Field(
@@ -147,7 +162,7 @@ class Ablation(Strict):
         return named_once(sizes)
 
 
-class Ensemble(Strict):
+class Ensemble(Further):
     """The best programs of each strategy answer together, beside as many models of the chosen one."""
 
     models: int = Field(0, ge=0, le=100, description="models that answer together, finalists at most; 0: not done")

@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 import yaml
 from confinement import confined
+from example_suite import suite_id
 
+from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.names import STRATEGIES
+from evolora_core.searches.attention.plan import plan
 from evolora_core.searches.registry import load_experiment
 
 PLAIN: dict[str, Any] = {
@@ -54,6 +57,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"ensemble": {"models": 2, "sizes": ["xl"]}}, "ensemble.sizes: 'xl' is not among the measured ones"),
     ({"ensemble": {"models": 4}}, "ensemble.models: 4 of 3 finalists; raise budget.finalists"),
     ({"ensemble": {"models": 1}}, "one model is no ensemble"),
+    ({"ablation": {"of": ["rope"]}}, "ablation.of: 'rope' is no search among the conditions"),
+    ({"ensemble": {"models": 2, "of": ["greedy"]}}, "ensemble.of: 'greedy' is no search among the conditions"),
     ({"evaluation": {"contrasts": [{"a": "alibi", "b": "mha"}]}}, "alibi is not among the conditions"),
     ({"evaluation": {"contrasts": [{"a": "mha", "b": "mha"}]}}, "mha with mha; compare two conditions, once"),
     ({"evaluation": {"contrasts": 2 * [{"a": "rope", "b": "mha"}]}}, "rope with mha; compare two conditions, once"),
@@ -108,6 +113,16 @@ def test_an_arm_has_a_framework_of_its_own(tmp_path: Path) -> None:
     found = loaded({"conditions": ["mha", "rope", "mixed", "plain"], "arms": arms}, tmp_path)
     assert (found.strategy("mixed"), found.framework_of("mixed")) == ("greedy", "matrix-mixer")
     assert (found.strategy("plain"), found.framework_of("plain")) == ("random", "coefficient-dynamics")
+
+
+def test_what_is_measured_of_searches_that_have_ended_may_be_for_some_of_them(tmp_path: Path) -> None:
+    conditions = {"conditions": ["mha", "rope", "evolution", "random"]}
+    for of, names in (([], ["evolution", "random"]), (["evolution"], ["evolution"])):
+        own = conditions | {"seeds": [0], "ablation": {"of": of}, "ensemble": {"models": 2, "of": of}}
+        config = loaded(own, tmp_path)
+        steps = [step.name for step in plan(Suite(config, suite_id("a-0a1b2c3d")))]
+        for stage in ("ablate", "ensemble"):
+            assert [name for name in steps if name.endswith(stage)] == [f"{name}.s0.{stage}" for name in names]
 
 
 @confined
