@@ -86,7 +86,8 @@ def test_a_program_is_validated(capsys: pytest.CaptureFixture[str], honest: str)
     assert [row["size"] for row in rows] == ["xs", "s"]
     for row in rows:
         assert row["rate"] == row["rate against"] and row["rate"] in (0.001, 0.01)
-        assert (row["gain"], row["p"], row["verdict"], row["note"]) == (0, 1, "undecided", "these runs only")
+        assert (row["gain"], row["p"], row["verdict"]) == (0, 1, "undecided")
+        assert row["note"].startswith("these runs only; widen --rates: ")  # of two rates each is an end
 
 
 @pytest.mark.parametrize(
