@@ -34,7 +34,8 @@ def learners_of(run: Run, able: Collection[int]) -> list[Share]:
     because skills from practice are too noisy to choose a new learner by. In a generation in which it cannot pay,
     another of its niche learns. The rows are shared out to the niches by credit.
 
-    In a contest all contenders learn, in fewer steps (`Run.steps`), each step with the rows of one learner.
+    In a contest all contenders learn, in fewer steps (`Run.steps`), each step with the rows of one learner. Others of
+    the niche learn for those that cannot pay, and no more of them than contend.
     """
     state, regime = run.state, run.regime
     solvent = [o for o in run.awake() if o.id in able and regime.solvent(state.ledger.balance(o.id))]
@@ -47,7 +48,8 @@ def learners_of(run: Run, able: Collection[int]) -> list[Share]:
         return credit[organelle.slot], organelle.rank, -organelle.id
 
     if run.config.contest.contenders > 1:
-        rivals = run.contenders(solvent)
+        seats = {niche: len(own) for niche, own in run.contenders().items()}
+        rivals = {niche: own[: seats[niche]] for niche, own in run.contenders(solvent).items()}
         chosen = sorted((own for niche in rivals.values() for own in niche), key=lambda organelle: organelle.id)
         level = {niche: np.mean(credit[[o.slot for o in own]]) / len(own) for niche, own in rivals.items()}
         own = np.array([level[organelle.niche] for organelle in chosen])
