@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from small_ecologies import evolve, founded, rows, without_clock
 
 from evolora_core.engine.probes import probe
+from evolora_core.searches.adapters.ecology.learning.learners import learners_of
+from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.phases.contest import compete, losers_of, succeed
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -53,6 +55,18 @@ def test_beside_births_copies_live_and_who_is_left_learns_in_all_steps(small: An
     steps = config.plasticity.steps
     assert len(slots[0]) == steps // 2 and {len(own) for own in slots[0]} == {4}  # two contenders in each of two niches
     assert len(slots[3]) == steps and {len(own) for own in slots[3]} == {2}
+
+
+def test_one_learns_in_the_place_of_a_winner_that_cannot_pay(small: Any) -> None:
+    run = founded(small, config=contending(small, contenders=2))
+    niche = run.state.living[0].niche
+    winner, *others = [own for own in run.state.living if own.niche == niche]
+    assert len(others) == 2
+    run.state.teach(winner)
+    balance = run.state.ledger.balance(winner.id)
+    run.state.ledger.post(0, "test", str(winner.id), SINK, balance + 1)
+    shares = learners_of(run, {own.id for own in run.state.living})
+    assert [own.organelle.id for own in shares if own.organelle.niche == niche] == [others[0].id]
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])
