@@ -29,6 +29,7 @@ from trl import GRPOTrainer
 
 from evolora_core.engine import artifacts, rng
 from evolora_core.engine.meter import Meter
+from evolora_core.engine.probes import reached
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.strict import config_hash
 from evolora_core.errors import DataError, Unaffordable
@@ -273,6 +274,7 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
 
     def _generate_single_turn(self, prompt_ids: list[list[int]], *arguments: Any, **options: Any) -> tuple[Any, Any]:
         """TRL's sampling, from the step's own stream; every answer is charged up to its end."""
+        reached("prompts", ids=prompt_ids)
         started = time.perf_counter()
         torch.manual_seed(rng.key(self._groups.seed, self.state.global_step, 0, "grpo answers") % 2**63)
         answers, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **options)  # type: ignore[no-untyped-call]
@@ -324,6 +326,7 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
             self.facts[name] = self.facts.get(name, 0) + amount
 
     def _reward(self, completion_ids: list[list[int]], number: list[int], **others: Any) -> Any:
+        reached("answers", ids=completion_ids)
         rewards, right = self._task.rewards(number, completion_ids)
         self.facts["right"] = float(np.mean(right))
         return rewards

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOTrainer
 
+from evolora_core.engine.probes import probe
 from evolora_core.errors import DataError, StageError
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
@@ -161,18 +162,10 @@ def test_every_pass_is_counted(
     assert executed == pytest.approx(counter.get_total_flops(), rel=0.03)
 
 
-def test_prompts_and_grades_are_those_of_evaluation(
-    host: Any, items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    original = grpo._BudgetedTrainer._generate_single_turn
-
-    def spy(trainer: Any, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
-        asked.extend(prompt_ids)
-        return original(trainer, prompt_ids, *arguments, **options)
-
-    monkeypatch.setattr(grpo._BudgetedTrainer, "_generate_single_turn", spy)
-    train(host, items, tmp_path, steps=2.5)
+def test_prompts_and_grades_are_those_of_evaluation(host: Any, items: list[Item], tmp_path: Path) -> None:
+    asked: list[list[int]] = []
+    with probe("prompts", lambda ids: asked.extend(ids)):
+        train(host, items, tmp_path, steps=2.5)
     known = host.encode_prompts([item.prompt for item in items])
     assert asked and all(ids in known for ids in asked)
     words = DecodingConfig(max_new_tokens=8, stop_strings=["\n"])
@@ -185,19 +178,12 @@ def test_prompts_and_grades_are_those_of_evaluation(
     assert task.rewards([0, 0, 0, 0], [right, right[:-1], more, wrong])[1] == [True, True, True, False]
 
 
-def test_a_stop_string_ends_an_answer_and_its_bill(
-    host: Any, items: list[Item], tmp_path: Path, easy: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_string_ends_an_answer_and_its_bill(host: Any, items: list[Item], tmp_path: Path, easy: None) -> None:
     stops = list("GHIJKLMNOPQRSTUVW")  # letters that no special token's name has
-    seen, original = [], grpo._BudgetedTrainer._reward
-
-    def spy(trainer: Any, completion_ids: Any, **others: Any) -> Any:
-        seen.extend(completion_ids)
-        return original(trainer, completion_ids, **others)
-
-    monkeypatch.setattr(grpo._BudgetedTrainer, "_reward", spy)
+    seen: list[list[int]] = []
     decoding = DecodingConfig(max_new_tokens=8, batch_rows=64, stop_strings=stops)
-    result = train(host, items, tmp_path, steps=8, decoding=decoding)
+    with probe("answers", lambda ids: seen.extend(ids)):
+        result = train(host, items, tmp_path, steps=8, decoding=decoding)
     stopped = 0
     for ids in seen:
         letters = [any(stop in host.decode([token]) for stop in stops) for token in ids]
