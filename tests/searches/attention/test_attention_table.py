@@ -200,6 +200,10 @@ def test_a_killed_shard_goes_on_to_the_same_rows(tmp_path: Path, monkeypatch: py
     assert all(row["loss"] > 0 and row["flops"] > 0 and row["reason"] == "" for row in left)
     spent = [read_table(folder, "compute")[0]["flops"] for folder in (whole, killed)]
     assert spent[0] == spent[1] > 0
+    first = own.model_copy(update={"shards": 576, "seeds": [0], "checked": ["xs"]})
+    examined = body(TABLE_SHARD, first, tmp_path / "examined", **inputs)
+    (compute,), (row,) = read_table(examined, "compute"), read_table(examined, ROWS)
+    assert compute["seconds"] > row["seconds"] + 0.1  # the ladder's time is counted as well
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
     from evolora_core.searches.attention.judging.measure import Measured
     from evolora_core.searches.attention.panel import Panel
+    from evolora_core.searches.attention.programs.rejection import Rejection
 
 CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 ROWS = "attention_table_programs"
@@ -106,9 +107,11 @@ def _measured(
 
     source = TABLE.program(genomes()[number])
     key = {"program": number, "genome": genome_json(genomes()[number]), "size": own.size}
-    if own.checked and (rejection := panel.check(source, TABLE.framework, own.checked).rejection):
-        why = f"{rejection.stage}: {rejection.reason} {rejection.place}".strip()
-        return [key | {"train_seed": seed} | _refused(why, 0.0) for seed in own.seeds]
+    if own.checked:
+        verdict = panel.check(source, TABLE.framework, own.checked)
+        meter.add("selection", 0, 0, verdict.cpu_seconds)
+        if verdict.rejection:
+            return [key | {"train_seed": seed} | _refused(verdict.rejection, 0.0) for seed in own.seeds]
     rows = []
     for seed in own.seeds:
         found = panel.measure(Task(source, own.size, seed))
@@ -121,8 +124,7 @@ def _facts(found: "Measured") -> dict[str, Any]:
     """What is kept of a measurement."""
     if found.losses is None:
         assert found.rejection is not None
-        why = f"{found.rejection.stage}: {found.rejection.reason} {found.rejection.place}".strip()
-        return _refused(why, found.cpu_seconds)
+        return _refused(found.rejection, found.cpu_seconds)
     return {
         "loss": float(found.losses.mean()),
         "flops": found.flops,
@@ -132,7 +134,8 @@ def _facts(found: "Measured") -> dict[str, Any]:
     }
 
 
-def _refused(why: str, seconds: float) -> dict[str, Any]:
+def _refused(rejection: "Rejection", seconds: float) -> dict[str, Any]:
+    why = f"{rejection.stage}: {rejection.reason} {rejection.place}".strip()
     return {"loss": None, "flops": None, "parameters": None, "seconds": seconds, "reason": why}
 
 
