@@ -110,7 +110,7 @@ class StoredSuite:
         Which comparisons are declared, and how often to resample, stands under `evaluation` in every suite.
         """
         items = self.frame(
-            "SELECT condition, seed, arm, split, task_id, family, correct FROM evaluations "
+            "SELECT condition, seed, arm, split, task_id, family, correct, prompt FROM evaluations "
             "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite"
         )
         evaluation = self.config.get("evaluation", {})

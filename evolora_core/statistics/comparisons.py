@@ -21,7 +21,8 @@ from evolora_core.engine.rng import stream
 from evolora_core.errors import StageError
 from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, compare, decide, non_inferior
 
-ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct"]
+ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct", "prompt"]
+SHARED = 0.5  # of the prompts of a split that stand with other seeds too; from here on seeds and items are crossed
 ALL = "*"  # in the column `family`: the whole split
 
 Run = tuple[str, int]  # condition and seed
@@ -73,12 +74,12 @@ def compute_comparisons(
     """Rows of the table `comparisons`: the declared pairs {a, b, split}, all at once, since Holm needs the whole
     family.
 
-    `items` has the columns condition, seed, split, task_id, arm, correct. A pair may name a routing; without one, or
-    where an arm has no other, the headline arms (arm = condition) are compared. Where `facts` say that a condition was
-    not run with a seed, its comparisons are of the others; one without any seed is left out. Raises StageError for
-    unlike conditions and items without a partner.
+    `items` has the columns condition, seed, split, task_id, arm, correct and, of a search whose items have one, prompt.
+    A pair may name a routing; without one, or where an arm has no other, the headline arms (arm = condition) are
+    compared. Where `facts` say that a condition was not run with a seed, its comparisons are of the others; one without
+    any seed is left out. Raises StageError for unlike conditions and items without a partner.
     """
-    arms = set(items["arm"])
+    arms, shared = set(items["arm"]), _shared(items)
     kept = list(_possible(declared, facts))
     margins = sum(pair.get("margin") is not None for pair, _ in kept)
     compared = []
@@ -91,7 +92,8 @@ def compute_comparisons(
         outcomes_a, outcomes_b = _by_seed(left), _by_seed(right)
         refuse_unlike(facts, a, b, outcomes_a)
         rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
-        compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples, max(1, margins)))
+        named = _by_seed(left, "prompt") if split in shared else None
+        compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples, max(1, margins), named))
     rows = []
     for (pair, alone), decided in zip(kept, decide(compared), strict=True):
         row = {k: v for k, v in asdict(decided).items() if k not in ("seed_tests", "floor")}
@@ -123,14 +125,15 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
     """Rows of the table `accuracies`: mean over seeds with its interval, per arm (CONDITION or CONDITION:ROUTING),
     split and family; family `*` is the whole split.
     """
-    whole = items.assign(family=ALL)
+    whole, shared = items.assign(family=ALL), _shared(items)
     rows = []
     for key, group in pd.concat([whole, items]).groupby(["arm", "split", "family"], sort=True):
         arm, split, family = map(str, key)
         outcomes = list(_by_seed(group).values())
         # The same draws for every arm, so that arms with equal answers get equal intervals.
         rng = stream(0, 0, 0, "bootstrap", "accuracy", split, family)
-        lo, hi = accuracy_interval(outcomes, rng, resamples)
+        named = list(_by_seed(group, "prompt").values()) if split in shared else None
+        lo, hi = accuracy_interval(outcomes, rng, resamples, named)
         acc = float(np.mean([o.mean() for o in outcomes]))
         row = {"arm": arm, "split": split, "family": family, "seeds": len(outcomes), "n": len(group)}
         rows.append(row | {"acc": acc, "lo": lo, "hi": hi})
@@ -199,13 +202,24 @@ def _read_items(folder: Path, condition: str, seed: int) -> pd.DataFrame:
 def _by_item(items: pd.DataFrame, arm: str, split: str) -> pd.DataFrame:
     """One row per item of an arm and split, in the order by which arms are paired."""
     mine = items[(items["arm"] == arm) & (items["split"] == split)]
-    return mine[["seed", "task_id", "correct"]].sort_values(["seed", "task_id"], ignore_index=True)
+    columns = [name for name in ("seed", "task_id", "correct", "prompt") if name in mine]
+    return mine[columns].sort_values(["seed", "task_id"], ignore_index=True)
 
 
-def _by_seed(items: pd.DataFrame) -> dict[int, np.ndarray]:
-    """Outcomes 0/1 of each seed, in the order of the rows."""
-    seeds, correct = items["seed"].to_numpy(), items["correct"].to_numpy(dtype=np.int64)
-    return {int(seed): correct[seeds == seed] for seed in np.unique(seeds)}
+def _by_seed(items: pd.DataFrame, column: str = "correct") -> dict[int, np.ndarray]:
+    """A column of each seed, in the order of the rows: outcomes 0/1, or prompts."""
+    seeds, values = items["seed"].to_numpy(), items[column].to_numpy()
+    values = values.astype(np.int64 if column == "correct" else str)
+    return {int(seed): values[seeds == seed] for seed in np.unique(seeds)}
+
+
+def _shared(items: pd.DataFrame) -> set[str]:
+    """The splits whose prompts stand with several seeds for the most part, as those of a file do."""
+    if "prompt" not in items:
+        return set()
+    asked = items[["split", "seed", "prompt"]].dropna().drop_duplicates()
+    seeds = asked.groupby(["split", "prompt"])["seed"].transform("size")
+    return set((seeds > 1).groupby(asked["split"]).mean().loc[lambda share: share >= SHARED].index)
 
 
 def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, split: str) -> None:

@@ -68,7 +68,11 @@ def wilson(correct: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
 
 
 def hierarchical_bootstrap(
-    values: Sequence[np.ndarray], rng: np.random.Generator, resamples: int = RESAMPLES, alpha: float = ALPHA
+    values: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    alpha: float = ALPHA,
+    items: Sequence[np.ndarray] | None = None,
 ) -> tuple[float, float]:
     """Percentile interval of the mean over seeds of the per-seed means, resampling seeds, then items within each
     drawn seed.
@@ -79,10 +83,15 @@ def hierarchical_bootstrap(
     Hesterberg 2015, "What Teachers Should Know About the Bootstrap", Am. Stat. 69:371, section 5.2). With fewer seeds
     they are the plain ones, and the interval speaks of these runs only. Where so few resamples would leave fewer than
     IN_A_TAIL beyond a bound, more are drawn.
+
+    `items[s]` names the item of each value where seeds share items, as those of a file. Seeds and items are then
+    resampled crossed: an item is drawn once, for all seeds (the pigeonhole bootstrap; rather too wide than too narrow:
+    Owen 2007, Ann. Appl. Stat. 1:386).
     """
     tail, resamples = _tail(len(values), resamples, alpha)
     drawn = _draw_seeds(values, rng, resamples)
-    return _bounds(_resampled_means(values, drawn, rng), tail)
+    means = _resampled_means(values, drawn, rng) if items is None else _crossed_means(values, items, drawn, rng)
+    return _bounds(means, tail)
 
 
 @dataclass(frozen=True)
@@ -154,6 +163,23 @@ def _resampled_means(values: Sequence[np.ndarray], drawn: np.ndarray, rng: np.ra
     return result
 
 
+def _crossed_means(
+    values: Sequence[np.ndarray], items: Sequence[np.ndarray], drawn: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Means over seeds [resamples] of the means of items that are resampled once for all seeds."""
+    names, places = np.unique(np.concatenate(items), return_inverse=True)
+    seeds = np.repeat(np.arange(len(values)), [len(v) for v in values])
+    table = np.zeros((2, len(values), len(names)))  # of each seed and item: the sum of the values, and how many
+    np.add.at(table[0], (seeds, places), np.concatenate(values))
+    np.add.at(table[1], (seeds, places), 1)
+    # Items with the same values for all seeds need no telling apart, so one multinomial draw over their kinds will do.
+    kinds, counts = np.unique(table.reshape(-1, len(names)), axis=1, return_counts=True)
+    picks = rng.multinomial(len(names), counts / len(names), size=len(drawn))
+    sums, there = np.split(picks @ kinds.T, 2, axis=1)
+    result: np.ndarray = np.take_along_axis(sums / np.maximum(there, 1), drawn, axis=1).mean(axis=1)
+    return result
+
+
 def _bounds(means: np.ndarray, tail: float) -> tuple[float, float]:
     """The quantiles beyond which a share `tail` of the resamples lies."""
     lo, hi = np.quantile(means, [tail, 1 - tail])
@@ -161,16 +187,22 @@ def _bounds(means: np.ndarray, tail: float) -> tuple[float, float]:
 
 
 def accuracy_interval(
-    outcomes: Sequence[np.ndarray], rng: np.random.Generator, resamples: int = RESAMPLES
+    outcomes: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
+    items: Sequence[np.ndarray] | None = None,
 ) -> tuple[float, float]:
-    """Interval of a mean accuracy over seeds, never narrower than Wilson's of the pooled items.
+    """Interval of a mean accuracy over seeds, never narrower than Wilson's of the pooled items; `items` as in
+    `hierarchical_bootstrap`, each of which counts once.
 
     The bootstrap alone collapses to zero width where every answer is right (or wrong).
     """
-    low, high = wilson(int(sum(np.sum(o) for o in outcomes)), int(sum(len(o) for o in outcomes)))
+    answers = np.concatenate(outcomes)
+    n = answers.size if items is None else np.unique(np.concatenate(items)).size
+    low, high = wilson(round(float(answers.mean()) * n), n)
     if len(outcomes) == 1:
         return low, high
-    lo, hi = hierarchical_bootstrap(outcomes, rng, resamples)
+    lo, hi = hierarchical_bootstrap(outcomes, rng, resamples, items=items)
     return min(lo, low), max(hi, high)
 
 
@@ -238,9 +270,10 @@ def compare(
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
     margins: int = 1,
+    items: Mapping[int, np.ndarray] | None = None,
 ) -> Comparison:
     """One comparison before adjustment; `decide` gives verdicts to a whole family of them. `margins`: how many claims
-    of non-inferiority are declared with it.
+    of non-inferiority are declared with it. `items`: by seed, as in `hierarchical_bootstrap`.
 
     `outcomes_x[seed]` are 0/1 arrays, item i of a paired with item i of b. Raises StageError where seeds or item
     counts differ.
@@ -258,8 +291,11 @@ def compare(
         differences.append(left.astype(np.float64) - right.astype(np.float64))
     by_seed = [float(d.mean()) for d in differences]
     same_draws = copy.deepcopy(rng)
-    lo, hi = hierarchical_bootstrap(differences, rng, resamples)
-    floor = hierarchical_bootstrap(differences, same_draws, resamples, ALPHA / margins)[0] if margins > 1 else lo
+    named = None if items is None else [items[seed] for seed in sorted(outcomes_a)]
+    lo, hi = hierarchical_bootstrap(differences, rng, resamples, items=named)
+    floor = lo
+    if margins > 1:
+        floor = hierarchical_bootstrap(differences, same_draws, resamples, ALPHA / margins, named)[0]
     p = sign_flip_p(by_seed)
     tests = tuple(
         (d, mcnemar_exact(outcomes_a[seed], outcomes_b[seed]))

@@ -177,3 +177,22 @@ def test_a_condition_that_was_not_run_is_compared_over_the_other_seeds() -> None
     del facts["c", 0], facts["c", 1], facts["c", 2]  # never judged: that is no condition that was not run
     with pytest.raises(StageError, match="c has no items on holdout_id"):
         compute_comparisons(pd.DataFrame(rows), facts, declared, 200)
+
+
+def test_a_gain_on_the_few_items_of_a_file_is_no_verdict() -> None:
+    """Every seed gains the same four of 50 items and loses the same one."""
+    rows = [
+        {"condition": condition, "seed": seed, "arm": condition, "split": "holdout_id", "task_id": f"t{item}"}
+        | {"family": "math", "correct": 4 <= item < 20 or item in gained, "prompt": str(item)}
+        for condition, gained in (("ecology", {0, 1, 2, 3}), ("frozen", {30}))
+        for seed in range(8)
+        for item in range(50)
+    ]
+    file = pd.DataFrame(rows)
+    (row,) = compute_comparisons(file, _facts(file), PAIR)
+    assert row["verdict"] == "undecided" and row["lo"] < 0 < row["diff"]
+    own = file.assign(prompt=file["prompt"] + " " + file["seed"].astype(str))
+    (row,) = compute_comparisons(own, _facts(own), PAIR)
+    assert row["verdict"] == "ecology" and row["lo"] > 0
+    wide, narrow = (compute_accuracies(items)[0] for items in (file, own))
+    assert wide["acc"] == narrow["acc"] and wide["hi"] - wide["lo"] > 2 * (narrow["hi"] - narrow["lo"])

@@ -77,8 +77,10 @@ def evolve(
             fresh.append(own)
         judged = {own.number: own for own in panel.map(lambda own: judge(own, panel, run), fresh)}
         for own in proposed:
-            if run.meter.total() >= limit:
-                break  # some cost more than the baseline: what was measured beside the last that is paid for is dropped
+            if run.meter.total() >= limit:  # some cost more than the baseline
+                if own.number in judged:
+                    outside(run, judged[own.number])
+                continue
             candidate = judged.get(own.number) or _twin(own, known, judged)
             run.past.append(candidate)
             run.meter.add("selection", candidate.flops, 0, candidate.seconds)
@@ -95,6 +97,13 @@ def evolve(
         report(
             run.meter.total(), limit, f"{len(run.past)} programs, best {best[0].score:+.4f}" if best else "none lives"
         )
+
+
+def outside(run: Run, dropped: Candidate) -> None:
+    """Count a program that was measured beside the last one that the budget paid for, and is dropped. The budget does
+    not pay for it, but it was executed and took its time.
+    """
+    run.meter.add("selection", 0, 0, dropped.seconds, dropped.flops)
 
 
 def judge(own: Candidate, panel: Panel, run: Run) -> Candidate:

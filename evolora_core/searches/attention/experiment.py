@@ -165,17 +165,30 @@ class AttentionExperiment(Experiment):
 
 
 def check(config: AttentionExperiment) -> None:
-    """Refuse program files that are not there, programs that cannot be confined on this machine, and proposers that
-    cannot be asked. Raises ConfigError.
+    """Refuse program files that are not there, programs that cannot be confined on this machine, proposers that
+    cannot be asked, and corpora that a program of others could know. Raises ConfigError.
     """
-    for name in config.conditions:
-        if config.strategy(name) and not config.trusted(name):
-            _check_proposer(config, name)
+    foreign = [name for name in config.conditions if config.strategy(name) and not config.trusted(name)]
+    for name in foreign:
+        _check_proposer(config, name)
+    if foreign := [*foreign, *config.programs]:
+        _check_corpus(config, foreign[0])
     for name, path in config.programs.items():
         if not Path(path).is_file():
             raise ConfigError(f"programs.{name}: {path} is no file")
         if why := refusal():
             raise ConfigError(f"programs.{name}: {path} is not run here: {why}")
+
+
+def _check_corpus(config: AttentionExperiment, condition: str) -> None:
+    """Refuse a corpus whose held-out part follows from its seed. What is drawn beside text follows from the held-out
+    text as well, which a program cannot read; but for `markov`, whose grammar follows from the seed alone.
+    """
+    if "text" not in config.corpus.shares or "markov" in config.corpus.shares:
+        raise ConfigError(
+            f"corpus.shares: {condition} runs programs that others write, which could draw this held-out part again; "
+            "give `text` a share and take `markov` out"
+        )
 
 
 def _check_proposer(config: AttentionExperiment, condition: str) -> None:

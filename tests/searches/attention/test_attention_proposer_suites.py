@@ -44,7 +44,7 @@ TINY: dict[str, Any] = {
     "name": "asked",
     "seeds": [5],
     "conditions": ["mha"],
-    "corpus": {"shares": {"markov": 1.0}, "train": 64, "held_out": 48, "context": 32},
+    "corpus": {"shares": {"text": 1.0}, "train": 64, "held_out": 48, "context": 32},
     "sizes": {"measured": ["xs", "s", "m"], "predicted": []},
     "training": {"steps": 6, "batch": 4, "warmup": 1, "rates": [0.004]},
     "budget": {"programs": 30, "together": 3, "parallel": 1, "finalists": 1, "finalist_seeds": 0},
@@ -213,6 +213,15 @@ def test_foreign_programs_are_refused_where_nothing_confines_them(
         with pytest.raises(ConfigError, match="that others write are not run here: the kernel has to offer Landlock"):
             check(config)
     check(suite("evolution"))
+
+
+@pytest.mark.parametrize("shares", [{"recall": 1.0}, {"text": 0.5, "markov": 0.5}])
+def test_foreign_programs_get_no_corpus_that_follows_from_its_seed(shares: dict[str, float]) -> None:
+    corpus = TINY["corpus"] | {"shares": shares}
+    check(suite("evolution", corpus=corpus))
+    arms = {"asked": {"like": "evolution", "proposer": {"kind": "endpoint", "model": "tiny"}}}
+    with pytest.raises(ConfigError, match="corpus.shares: asked runs programs that others write"):
+        check(suite("asked", arms=arms, corpus=corpus))
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,7 @@ def test_edits_and_whole_blocks_and_files_make_the_same_program() -> None:
     [
         ("I would rather not.", "syntax", "neither SEARCH/REPLACE edits nor a code block"),
         ("```python\nclass Prepare", "syntax", "does not end"),
+        (f"```python\n{'x = 1  # long' * 1000}\n```", "syntax", "at most 10000 are allowed"),
         (EDIT.replace("q @ k", "q @ K", 1), "syntax", r"is missing; nearest is line \d+, 'scores = q @ k"),
         (EDIT.replace(">>>>>>> REPLACE", ""), "syntax", "the edit does not end.*edit 1"),
         (EDIT.replace("=======\n", ""), "syntax", "'>>>>>>> REPLACE' stands where '=======' is expected"),

@@ -45,8 +45,8 @@ def measure(run: Run) -> Foretaste:
     done = state.events["generations"]
     if state.extinct:
         raise StageError(
-            f"calibrate: everybody was dead after {len(done)} generations; lower economy.ticket, or raise "
-            "economy.endowment"
+            f"calibrate: everybody was dead after {len(done)} generations; lower ecology.economy.ticket, or raise "
+            "ecology.economy.endowment"
         )
     episodes = state.events["episodes"]
     right = np.array([row["correct"] for row in episodes if row["sample"] == 0])

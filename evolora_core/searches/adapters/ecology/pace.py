@@ -17,8 +17,7 @@ def affords(run: Run, more: float) -> bool:
     if most is None:
         return True
     updates = run.state.meter.flops("update") - run.state.phase_updates
-    done = run.state.generation - run.state.phase_start
-    cooling = LEFT * run.cooldown * (updates + (updates / done if done else more))
+    cooling = LEFT * run.cooldown * (updates + learning_flops(run))
     ahead = more if run.cooldown else LONGER * more  # a cooldown gives way where a generation took more than planned
     return run.state.meter.total() + ahead + cooling + contest_flops(run) <= most
 
@@ -29,6 +28,14 @@ def contest_flops(run: Run) -> float:
     if run.crowd == 1:
         return 0.0
     return LONGER * config.items * sum(map(len, run.contenders().values())) * run.task.prices.unit_flops
+
+
+def learning_flops(run: Run) -> float:
+    """What the learning of a generation takes: the mean of those of the present family's stay, or what is expected."""
+    if done := run.state.generation - run.state.phase_start:
+        return (run.state.meter.flops("update") - run.state.phase_updates) / done
+    config = run.config.plasticity
+    return run.task.prices.unit_flops * run.rule.row_cost(config) * config.steps * config.batch_rows
 
 
 def phase_over(run: Run) -> bool:
@@ -64,6 +71,4 @@ def cooldown_steps(run: Run) -> int:
 
 def first_generation(run: Run) -> float:
     """FLOPs of a generation, before there was one: its answers cost what the bare host's do."""
-    config = run.config.plasticity
-    rows = run.rule.row_cost(config) * config.steps * config.batch_rows
-    return run.task.prices.unit_flops * (run.config.episodes + rows) + contest_flops(run)
+    return run.task.prices.unit_flops * run.config.episodes + learning_flops(run) + contest_flops(run)

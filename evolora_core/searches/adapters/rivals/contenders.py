@@ -53,7 +53,7 @@ def choose_rate(terms: Terms, items: Sequence[Solved], config: SftSettings, budg
         own = {one: tried[one] for one in left}
         asked, made = _round(terms, items, own, part_flops, folder / name, meter, part)
         steps += [{"adapter": f"{name}-contender-{one}", **row} for one, rows in made.items() for row in rows]
-        best = sorted(asked, key=lambda one: (not one.chosen, -(one.accuracy or 0.0), one.step))
+        best = sorted(asked, key=lambda one: (-(one.accuracy or 0.0), not one.chosen, one.step))
         left = sorted(one.step for one in best[: (len(best) + 1) // 2])
     return Tried(config.model_copy(update={"learning_rate": rates[left[0]]}), steps, meter)
 
@@ -86,6 +86,8 @@ def _round(
         meter.merge(results[number].meter)
     questions = interleave(terms.selection, terms.seed)
     shots, room = next(iter(tried.values())).shots, terms.decoding.max_new_tokens
+    shown = before(terms.host, questions, items, shots, room)
+    meter.add("update", shown.flops, 0, 0.0)
     asked = choose_checkpoint(
         terms.host,
         {number: result.adapter_folder for number, result in results.items()},
@@ -94,6 +96,6 @@ def _round(
         allowance=budget_flops - (meter.total() - spent),
         spent=dict.fromkeys(results, each),
         meter=meter,
-        examples=before(terms.host, questions, items, shots, room).examples,
+        examples=shown.examples,
     )
     return asked, {number: result.steps for number, result in results.items()}

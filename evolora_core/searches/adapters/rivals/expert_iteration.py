@@ -127,7 +127,10 @@ def _task(host: Host, items: Sequence[Item], config: ExpertIterationSettings, de
     lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
     fits = lengths + decoding.max_new_tokens <= host.max_context
     if not fits.any():
-        raise DataError(f"expert_iteration: none of {len(items)} training items fits the context of {host.name}")
+        raise DataError(
+            f"expert_iteration: none of {len(items)} training items fits the context of {host.name} with its answer; "
+            "use shorter depths, or lower decoding.max_new_tokens"
+        )
     kept = [item for item, fit in zip(items, fits, strict=True) if fit]
     gold = solved(labelled(items, Given(config.labels), seed)) if config.labels else []
     return _Task(host, kept, lengths[fits], gold, decoding, config, seed)

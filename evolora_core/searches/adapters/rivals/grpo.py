@@ -108,7 +108,10 @@ def train_grpo(
     lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
     fits = lengths + decoding.max_new_tokens <= host.max_context
     if not fits.any():
-        raise DataError(f"grpo: none of {len(items)} training items fits the context of {host.name}")
+        raise DataError(
+            f"grpo: none of {len(items)} training items fits the context of {host.name} with its answer; use shorter "
+            "depths, or lower decoding.max_new_tokens"
+        )
     kept = [item for item, fit in zip(items, fits, strict=True) if fit]
     task = _Task(host, kept, lengths[fits], decoding, config.partial_credit)
     work = folder / "work"

@@ -150,8 +150,7 @@ def train_sft(
     work.mkdir(parents=True, exist_ok=True)
     parts = micro_batches(config.batch_rows)
     while True:
-        meter = Meter()
-        meter.add("update", planned.choosing, 0, 0.0)
+        meter = Meter()  # of the training alone: checkpoints keep it, and its limit is the plan's
         try:
             steps, diverged_at = _fit(host, rows, config, plan, parts, seed, work, start, meter, progress)
             break
@@ -160,6 +159,7 @@ def train_sft(
                 raise
             parts = next(more for more in range(parts + 1, config.batch_rows + 1) if config.batch_rows % more == 0)
             log.warning("out of memory: going on with batches in %d parts", parts)
+    meter.add("update", planned.choosing, 0, 0.0)
 
     # The loss of a step is that of the weights after the step before: those are no checkpoint either.
     sound = [step for step in plan.keep if diverged_at is None or step < diverged_at - 1]

@@ -45,10 +45,15 @@ _STATEMENTS = {
 }
 
 
-def check_syntax(source: str) -> None:
-    """Rejected at stage `syntax` for the first fault, in the order of lines."""
+def check_length(source: str) -> None:
+    """Rejected where the text is too long to be read."""
     if len(source) > MOST_CHARACTERS:
         raise Rejected("syntax", f"the text has {len(source)} characters; at most {MOST_CHARACTERS} are allowed")
+
+
+def check_syntax(source: str) -> None:
+    """Rejected at stage `syntax` for the first fault, in the order of lines."""
+    check_length(source)
     tree = parse(source)
     _check_depth(tree)
     prose = _docstrings(tree)

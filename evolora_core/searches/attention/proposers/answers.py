@@ -6,6 +6,7 @@ import re
 from evolora_core.searches.attention.frameworks.base import Framework
 from evolora_core.searches.attention.programs.block import END, START, block_of, check_outside, with_block
 from evolora_core.searches.attention.programs.rejection import Rejected
+from evolora_core.searches.attention.programs.static import check_length
 
 SEARCH, DIVIDE, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 STAGE = "syntax"  # of answers that are no program
@@ -28,6 +29,7 @@ def read_answer(answer: str, parent: str, framework: Framework) -> tuple[str, st
             source, form = text, "file"
         else:
             source, form = with_block(framework, f"{text.strip(chr(10))}\n\n\n"), "block"
+    check_length(source)
     if _lines(source) == _lines(parent):
         raise Rejected(STAGE, "the answer changes nothing")
     return source, form

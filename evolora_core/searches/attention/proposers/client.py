@@ -122,7 +122,7 @@ class PlainClient:
         body = json.dumps(payload).encode()
         request = urllib.request.Request(f"{self._endpoint.url}/chat/completions", body, headers)
         with urllib.request.urlopen(request, timeout=self._endpoint.timeout) as response:
-            answer: bytes = response.read(MOST_BYTES)
+            answer: bytes = response.read(MOST_BYTES + 1)
         return answer.decode(errors="replace")
 
 
@@ -133,6 +133,8 @@ def _unanswered(endpoint: Endpoint, error: Exception) -> StageError:
 
 def _answer(endpoint: Endpoint, text: str, seconds: float) -> Answer:
     """The answer in a chat completion's JSON."""
+    if len(text) > MOST_BYTES:
+        raise StageError(f"{endpoint.url}: the answer has more than {MOST_BYTES >> 20} MiB")
     try:
         document = json.loads(text)
         message = document["choices"][0]["message"].get("content") or ""

@@ -31,7 +31,7 @@ from evolora_core.engine.progress import Progress
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.candidates import Candidate
 from evolora_core.searches.attention.curves import Curve
-from evolora_core.searches.attention.evolution import Run, judge, restore, stopped, write, write_state
+from evolora_core.searches.attention.evolution import Run, judge, outside, restore, stopped, write, write_state
 from evolora_core.searches.attention.grammar.registry import get_grammar
 from evolora_core.searches.attention.panel import Panel
 from evolora_core.searches.attention.programs.normal import program_id
@@ -140,7 +140,8 @@ class _Search:
             )  # fmt: skip
         with self._lock:
             if self.over.is_set():
-                return None  # what was measured beside the last that is paid for is dropped
+                outside(self._run, own)
+                return None
             self._enter(own)
         return _told(own.score, f"stage {own.rejection.stage}: {own.rejection.reason}" if own.rejection else "")
 

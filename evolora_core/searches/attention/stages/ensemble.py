@@ -75,15 +75,14 @@ def make(work: Work[Averaging]) -> Made[NoFacts]:
         chosen = measure_all(panel, "the chosen program", best, own.sizes, seeds, meter, "evaluation", report, Curve())
         curves = [
             measure_all(
-                panel, f"finalist {number}", source, own.sizes, seeds[:1], meter, "evaluation",
+                panel, f"finalist {number}", source, own.sizes, [seeds[number - 1]], meter, "evaluation",
                 part_of(work.report, (number - 1) * share, share, 1), chosen,
             )
             for number, source in enumerate(others, start=2)
         ]  # fmt: skip
     for size in own.sizes:
-        first = chosen.texts[size, seeds[0]]
         members = {
-            "programs": np.stack([first, *(curve.texts[size, seeds[0]] for curve in curves)]),
+            "programs": np.stack([own.texts[size, seed] for own, seed in zip([chosen, *curves], seeds, strict=True)]),
             "seeds": np.stack([chosen.texts[size, seed] for seed in seeds]),
         }
         rows += [_row(size, name, losses) for name, losses in members.items()]

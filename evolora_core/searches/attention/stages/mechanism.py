@@ -73,7 +73,9 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     corpus = select(load(work.inputs["corpus"]), "selection")
     rates = read_rates(work.inputs["rates"])
     with Panel(corpus, own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
-        if rejection := panel.check(own.source, "", own.sizes).rejection:
+        verdict = panel.check(own.source, "", own.sizes)
+        meter.add("selection", 0, 0, verdict.cpu_seconds)
+        if rejection := verdict.rejection:
             why = f"{rejection.reason} {rejection.place}".strip()
             raise ConfigError(f"{own.condition}: the program is refused at stage {rejection.stage}: {why}")
         curve = measure_all(panel, own.condition, own.source, own.sizes, own.seeds, meter, "selection", work.report)

@@ -110,3 +110,33 @@ def test_who_was_trained_with_examples_answers_with_them(specialists: bool, tmp_
             assert given[str(number)] == sum(o.grade.correct for o in answers) / len(own)
             bare = answer_items(host, population, own, [way.slot] * len(own), decoding=decoding)
             assert all(a.prompt_tokens > b.prompt_tokens for a, b in zip(answers, bare, strict=True))
+
+
+def test_choosing_examples_is_charged_once_and_takes_no_step(
+    host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where choosing them costs more than a step, every planned step is made; a killed run charges it once, too."""
+    config, items = CONFIG.model_copy(update={"shots": 1, "batch_rows": 1}), solved(train_items * 16)
+    budget = 2 * budget_of(host, train_items, 1)
+    planned = plan_sft(host, items, config, budget_flops=budget, seed=3, asked=[])
+    assert planned.choosing > planned.plan.flops[-1] and planned.plan.steps > 4
+
+    def train(folder: Path, progress: Any = None) -> Any:
+        return train_sft(host, items, config, budget_flops=budget, seed=3, folder=folder, progress=progress)
+
+    def numbers(made: Any) -> Any:
+        return [(row["purpose"], row["flops"], row["tokens"]) for row in made.meter.rows()]
+
+    whole = train(tmp_path / "whole")
+    assert len(whole.steps) == planned.plan.steps
+    assert whole.meter.total() == planned.choosing + int(planned.plan.flops.sum()) <= budget
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")  # a checkpoint after every step
+
+    def kill(done: int, _: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "killed", kill)
+    again = train(tmp_path / "killed")
+    assert again.steps == whole.steps and numbers(again) == numbers(whole)

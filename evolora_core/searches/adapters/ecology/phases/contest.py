@@ -15,7 +15,7 @@ from evolora_core.lora.answering.grading import charge
 from evolora_core.searches.adapters.ecology.learning.asking import ask
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.organelle import Birth, Group, Organelle, Traits
-from evolora_core.searches.adapters.ecology.pace import affords, contest_flops
+from evolora_core.searches.adapters.ecology.pace import affords, contest_flops, learning_flops
 from evolora_core.searches.adapters.ecology.phases.trial import superiority_p
 from evolora_core.searches.adapters.ecology.run import Answers, Run
 
@@ -30,11 +30,11 @@ class Standing:
 
 
 def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
-    """The contests of a generation, if they are due and the budget pays for them."""
+    """The contests of a generation, if they are due and the budget pays for them and for the learning that follows."""
     config, past = run.config.contest, run.state.generation + 1
     over = config.ends is not None and past >= config.ends
     due = over or past % config.every == 0
-    if config.contenders == 1 or not due or not affords(run, contest_flops(run)):
+    if config.contenders == 1 or not due or not affords(run, contest_flops(run) + learning_flops(run)):
         return
     practised: dict[int, dict[int, bool]] = {}
     for group, own in zip(groups, answers, strict=True):
