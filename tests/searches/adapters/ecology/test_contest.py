@@ -14,8 +14,10 @@ from evolora_core.engine.probes import probe
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of
 from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.pace import LEFT, LONGER
 from evolora_core.searches.adapters.ecology.phases.contest import compete, losers_of, succeed
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.prior import PriorConfig
 
 
 def contending(small: Any, **contest: Any) -> EcologyConfig:
@@ -240,3 +242,25 @@ def test_founders_of_all_regimes_draw_the_same_traits(small: Any) -> None:
     ]
     assert drawn[0] == drawn[1][:3] and all(1e-4 <= rate <= 1 for rate in drawn[1])
     assert len(set(drawn[1])) == 6
+
+
+def test_a_contest_leaves_the_learning_after_it_and_the_cooldown_their_part(small: Any, tmp_path: Path) -> None:
+    """With each of these budgets a contest was once held in the last generation, at the cost of the cooldown."""
+    config = contending(small, every=2, items=120, alpha=1e-9)  # nobody is beaten before the last contest
+    config = config.model_copy(update={"prior": PriorConfig()})
+    lead = evolve(small, tmp_path / "lead", config=config).meter.total()
+    for number, times in enumerate((1.27, 1.66)):
+        updates: list[int] = []  # rows of each generation; those of the cooldown are in the last
+
+        def step(population: Any, batch: Any, updates: list[int] = updates) -> None:
+            updates[-1] += len(batch.slots)
+
+        def begin(number: int, updates: list[int] = updates) -> None:
+            updates.append(0)
+
+        folder = tmp_path / str(number)
+        with probe("generation", begin), probe("update", step):
+            done = evolve(small, folder, config=config, mode="single", budget=int(times * lead))
+        assert done.meter.total() - done.meter.flops("routing") <= times * lead
+        *before, last = updates
+        assert last - before[-1] >= LEFT / LONGER * config.plasticity.cooldown * (sum(before) + before[-1])
