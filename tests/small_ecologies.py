@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from evolora_core.language.datasets import build_splits
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.lora.answering.pricing import price
 from evolora_core.searches.adapters.ecology.events import TABLES
 from evolora_core.searches.adapters.ecology.evolve import Evolved, advance, begin, finish
 from evolora_core.searches.adapters.ecology.founding import found
@@ -16,7 +20,53 @@ from evolora_core.searches.adapters.ecology.regimes import registry
 from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.ecology.state import State
+from evolora_core.searches.adapters.ecology.task import Task
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+
+SMALL = EcologyConfig.model_validate(
+    {
+        "population": 4,
+        "ranks": [1, 2, 4],
+        "generations": 4,
+        "episodes": 48,
+        "samples": 3,
+        "plasticity": {
+            "learning_rate": 2e-3,
+            "steps": 2,
+            "batch_rows": 4,
+            "single_batch_rows": 8,
+            "max_grad_norm": 1.0,
+        },
+        "economy": {"endowment": 60.0, "ticket": 2.0},
+        "assimilation": {"every": 1, "attempts": 1, "uplift": 0.3, "alpha": 0.4, "margin": 0.5},
+    }
+)
+
+
+def little(host: Any) -> SimpleNamespace:
+    """A little ecology on the shipped host: its task, settings and prices."""
+    data = SimpleNamespace(
+        train_families=["json_repair", "math"],
+        ood_families=["string.sort"],
+        retention_families=["code.format"],
+        depths=["short"],
+        train_items=300,
+        selection_items=60,
+        reselection_items=0,
+        holdout_items=60,
+    )
+    splits = build_splits(data, 0)
+    items = splits["train"]
+    decoding = DecodingConfig(max_new_tokens=20, batch_rows=128)
+    prices = price(host, items, SMALL.practice, decoding, seed=0)
+    return SimpleNamespace(
+        task=Task(host, items, splits["selection"], decoding, 0, prices),
+        config=SMALL,
+        decoding=decoding,
+        prices=prices,
+        host=host,
+        items=items,
+    )
 
 
 def founded(

@@ -39,7 +39,8 @@ def load_candidates(host: Host, folder: Path) -> Population:
     """The population of a folder that `write_candidates` described."""
     rows = _read(folder)
     single = [row for row in rows if "adapter" in row]
-    adapters = {name: import_peft(folder / name / "adapter", host) for name in {row["adapter"] for row in single}}
+    names = dict.fromkeys(row["adapter"] for row in single)
+    adapters = {name: import_peft(folder / name / "adapter", host) for name in names}
     first = next(iter(adapters.values()))
     population = Population.empty(host, len(single), max(a.rank for a in adapters.values()), scale=first.scale)
     for row in single:

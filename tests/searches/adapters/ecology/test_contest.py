@@ -1,5 +1,8 @@
 """Contests: who goes on is decided by common items, and what the winner has goes to the loser's slot."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -264,3 +267,32 @@ def test_a_contest_leaves_the_learning_after_it_and_the_cooldown_their_part(smal
         assert done.meter.total() - done.meter.flops("routing") <= times * lead
         *before, last = updates
         assert last - before[-1] >= LEFT / LONGER * config.plasticity.cooldown * (sum(before) + before[-1])
+
+
+ONE_RUN = """
+import hashlib, sys, torch
+from pathlib import Path
+from evolora_core.language.hosts.host import load_host
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from small_ecologies import evolve, little
+torch.set_num_threads(1)
+small, folder = little(load_host("nano")), Path(sys.argv[1])
+evolve(small, folder, config=EcologyConfig.model_validate_json(sys.argv[2]))
+print(hashlib.sha256((folder / "population.safetensors").read_bytes()).hexdigest())
+"""
+
+
+def test_a_run_is_the_same_in_every_process(small: Any, tmp_path: Path) -> None:
+    """Python orders sets of words anew in each process, and nothing may depend on it."""
+    config = contending(small).model_copy(update={"generations": 1}).model_dump_json()
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", ONE_RUN, str(tmp_path / order), config],
+            env={**os.environ, "PYTHONHASHSEED": order, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for order in ("0", "1")
+    ]
+    assert made[0] == made[1] and made[0]

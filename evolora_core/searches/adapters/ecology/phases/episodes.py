@@ -49,7 +49,8 @@ def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
     # What a learner finds is what its present weights lack, and what it is asked shows what it has learned.
     weight *= [LEARNER if organelle.learned == state.generation - 1 >= 0 else 1.0 for organelle in admitted]
     shares = 1 + draw.multinomial(total - len(admitted), weight / weight.sum())
-    chances = {niche: cell_chances(run, merit, niche) for niche in {organelle.niche for organelle in admitted}}
+    # No set: words in one have another order in each process, and items are drawn in this order.
+    chances = {niche: cell_chances(run, merit, niche) for niche in dict.fromkeys(own.niche for own in admitted)}
 
     def items(share: int, niche: str) -> list[int]:
         cells = draw.choice(len(run.task.cells), size=share, p=chances[niche])
