@@ -12,6 +12,7 @@ Its programs are candidates as those of every strategy are, charged alike and co
 """
 
 import json
+import logging
 import math
 import os
 import signal
@@ -39,6 +40,7 @@ from evolora_core.searches.attention.proposers.base import Proposal, Proposer, R
 from evolora_core.searches.attention.rival.talk import SOCKET
 from evolora_core.searches.attention.strategies import BASELINE, TRIES
 
+log = logging.getLogger(__name__)
 CHILD = "evolora_core.searches.attention.rival.child"
 LONGEST = 1_000_000  # characters of a program
 PATIENCE = 0.1  # seconds between looks at whether OpenEvolve is still there
@@ -81,6 +83,9 @@ def evolve(proposer: Proposer, panel: Panel, run: Run, *, limit: int, checkpoint
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             last = lines[-1][:300] if lines else "it said nothing"
             raise StageError(f"OpenEvolve ended with status {process.returncode}: {last}")
+        if not search.over.is_set():
+            left = 1 - run.meter.total() / limit
+            log.warning("OpenEvolve ended by itself, with %.0f %% of its budget left", 100 * left)
 
 
 class _Search:
