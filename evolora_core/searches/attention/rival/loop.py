@@ -54,12 +54,12 @@ def evolve(proposer: Proposer, panel: Panel, run: Run, *, limit: int, checkpoint
         return
     with tempfile.TemporaryDirectory(prefix="evolora-rival-") as name:
         folder = Path(name)
-        address, log = folder / "socket", folder / "log"
+        address, said = folder / "socket", folder / "log"
         (folder / "program.py").write_text(run.template, encoding="utf-8")
         asked = {"seed": run.seed, "longest": LONGEST, "parallel": run.budget.parallel}
         asked["iterations"] = TRIES * run.budget.programs * len(run.seeds)
         (folder / "settings.json").write_text(json.dumps(asked), encoding="utf-8")
-        with _Server(str(address), search) as server, log.open("wb") as output:
+        with _Server(str(address), search) as server, said.open("wb") as output:
             listening = Thread(target=server.serve_forever, kwargs={"poll_interval": PATIENCE})
             listening.start()
             command = [sys.executable, "-m", CHILD, name]
@@ -80,7 +80,7 @@ def evolve(proposer: Proposer, panel: Panel, run: Run, *, limit: int, checkpoint
         if search.fault is not None:
             raise search.fault
         if not search.over.is_set() and process.returncode:
-            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             last = lines[-1][:300] if lines else "it said nothing"
             raise StageError(f"OpenEvolve ended with status {process.returncode}: {last}")
         if not search.over.is_set():

@@ -16,7 +16,7 @@ from evolora_core.searches.adapters.ecology.learning.asking import ask
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.organelle import Birth, Group, Organelle, Traits
 from evolora_core.searches.adapters.ecology.pace import affords, contest_flops, learning_flops
-from evolora_core.searches.adapters.ecology.phases.trial import superiority_p
+from evolora_core.searches.adapters.ecology.phases.paired_test import superiority_p
 from evolora_core.searches.adapters.ecology.run import Answers, Run
 
 

@@ -17,7 +17,13 @@ from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.merit import appraise
 from evolora_core.searches.adapters.ecology.organelle import Birth, Organelle, Traits
 from evolora_core.searches.adapters.ecology.pace import affords
-from evolora_core.searches.adapters.ecology.phases import trial
+from evolora_core.searches.adapters.ecology.phases.paired_test import (
+    Design,
+    PairedTest,
+    Verdict,
+    design_test,
+    worst_drop,
+)
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.settings.ecology import AssimilationConfig
 
@@ -138,7 +144,7 @@ def _bear(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) ->
     return state.succeed(child, parents)
 
 
-def _superiority(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) -> tuple[trial.Verdict, int, int]:
+def _superiority(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) -> tuple[Verdict, int, int]:
     """Is the child better than both parents and the host, on the parents' two families in equal parts?
 
     Returns (verdict, looks, items answered).
@@ -146,7 +152,7 @@ def _superiority(run: Run, proposal: Proposal, slot: int, draw: np.random.Genera
     design = _design(run.config.assimilation)
     pools = [draw.permutation(run.task.members_of(family)) for family in dict.fromkeys(proposal.families)]
     sample = np.stack([pool[: min(map(len, pools))] for pool in pools], axis=1).ravel()[: design.sizes[-1]]
-    test = trial.PairedTest(design)
+    test = PairedTest(design)
     outcomes = {arm: np.zeros(0, dtype=bool) for arm in (slot, proposal.first.slot, proposal.second.slot, HOST)}
     for index, size in enumerate(design.sizes):
         fresh = sample[len(outcomes[slot]) : size]
@@ -175,11 +181,11 @@ def _worst_drop(run: Run, proposal: Proposal, slot: int, draw: np.random.Generat
         answers = answers_of(run, proposal, sample, [slot, keeper.slot])
         child.append(answers[0])
         reference.append(answers[1])
-    return trial.worst_drop(np.concatenate(child), np.concatenate(reference), config.alpha)
+    return worst_drop(np.concatenate(child), np.concatenate(reference), config.alpha)
 
 
-def _design(config: AssimilationConfig) -> trial.Design:
-    return trial.design_test(config.alpha, config.power, config.uplift, config.looks, config.discordance)
+def _design(config: AssimilationConfig) -> Design:
+    return design_test(config.alpha, config.power, config.uplift, config.looks, config.discordance)
 
 
 def answers_of(run: Run, proposal: Proposal, sample: np.ndarray, arms: Sequence[int]) -> np.ndarray:

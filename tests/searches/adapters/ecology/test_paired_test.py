@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evolora_core.searches.adapters.ecology.phases.trial import PairedTest, design_test, superiority_p, worst_drop
+from evolora_core.searches.adapters.ecology.phases.paired_test import PairedTest, design_test, superiority_p, worst_drop
 
 
 def verdict_of(design: Any, child: Any, references: Any) -> Any:
