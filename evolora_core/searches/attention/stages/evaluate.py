@@ -132,7 +132,8 @@ def _predict(work: Work[Evaluation], chosen: "Chosen", vocab: int) -> list[dict[
     if law is None or not own.predicted or len(chosen.curve.n) < 2:
         return []  # one size has no slope: what was chosen was refused at the others
     plain = read_chosen(work.inputs["baseline"]).curve
-    losses = losses_of({BASELINE: plain, "own": chosen.curve}, own.measured, own.selection_seeds)
+    curves = {BASELINE: plain, "own": chosen.curve}
+    losses = losses_of(curves, own.measured, own.selection_seeds, with_texts=True)  # the test has others
     attention = load_program(KNOWN[BASELINE].source)
     rows = []
     for size in own.predicted:
