@@ -293,7 +293,12 @@ def _evaluate(
                     {"split": split, "task_id": f"{split}-{seed}-{i}", "family": families[i % len(families)]}
                     | {"depth": DEPTHS[i // len(families) % 3], "arm": arm}
                     | {"organelle": -1 if arm == "ecology:single" and seed == 0 else i % 4 - 1}
-                    | {"prompt": f"prompt {i}", "answer": "42", "score": float(correct[i]), "correct": bool(correct[i])}
+                    | {
+                        "prompt": f"prompt {i} of seed {seed}",
+                        "answer": "42",
+                        "score": float(correct[i]),
+                        "correct": bool(correct[i]),
+                    }
                     | {"reason": "correct" if correct[i] else "wrong", "prompt_tokens": 20, "answer_tokens": 4}
                     | {"flops": 2 * 10**7 + i}
                 )

@@ -74,11 +74,12 @@ def compute_comparisons(
     """Rows of the table `comparisons`: the declared pairs {a, b, split}, all at once, since Holm needs the whole
     family.
 
-    `items` has the columns condition, seed, split, task_id, arm, correct and, of a search whose items have one, prompt.
-    A pair may name a routing; without one, or where an arm has no other, the headline arms (arm = condition) are
-    compared. Where `facts` say that a condition was not run with a seed, its comparisons are of the others; one without
-    any seed is left out. Raises StageError for unlike conditions and items without a partner.
+    `items` has the columns condition, seed, split, task_id, arm, correct and prompt (optional: without one the task_id
+    says which item it is). A pair may name a routing; without one, or where an arm has no other, the headline arms
+    (arm = condition) are compared. Where `facts` say that a condition was not run with a seed, its comparisons are of
+    the others; one without any seed is left out. Raises StageError for unlike conditions and items without a partner.
     """
+    items = _named(items)
     arms, shared = set(items["arm"]), _shared(items)
     kept = list(_possible(declared, facts))
     margins = sum(pair.get("margin") is not None for pair, _ in kept)
@@ -125,6 +126,7 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
     """Rows of the table `accuracies`: mean over seeds with its interval, per arm (CONDITION or CONDITION:ROUTING),
     split and family; family `*` is the whole split.
     """
+    items = _named(items)
     whole, shared = items.assign(family=ALL), _shared(items)
     rows = []
     for key, group in pd.concat([whole, items]).groupby(["arm", "split", "family"], sort=True):
@@ -202,8 +204,7 @@ def _read_items(folder: Path, condition: str, seed: int) -> pd.DataFrame:
 def _by_item(items: pd.DataFrame, arm: str, split: str) -> pd.DataFrame:
     """One row per item of an arm and split, in the order by which arms are paired."""
     mine = items[(items["arm"] == arm) & (items["split"] == split)]
-    columns = [name for name in ("seed", "task_id", "correct", "prompt") if name in mine]
-    return mine[columns].sort_values(["seed", "task_id"], ignore_index=True)
+    return mine[["seed", "task_id", "correct", "prompt"]].sort_values(["seed", "task_id"], ignore_index=True)
 
 
 def _by_seed(items: pd.DataFrame, column: str = "correct") -> dict[int, np.ndarray]:
@@ -213,11 +214,15 @@ def _by_seed(items: pd.DataFrame, column: str = "correct") -> dict[int, np.ndarr
     return {int(seed): values[seeds == seed] for seed in np.unique(seeds)}
 
 
+def _named(items: pd.DataFrame) -> pd.DataFrame:
+    """The items with a prompt each, or what stands for it."""
+    prompt = items["prompt"].fillna(items["task_id"]) if "prompt" in items else items["task_id"]
+    return items.assign(prompt=prompt)
+
+
 def _shared(items: pd.DataFrame) -> set[str]:
     """The splits whose prompts stand with several seeds for the most part, as those of a file do."""
-    if "prompt" not in items:
-        return set()
-    asked = items[["split", "seed", "prompt"]].dropna().drop_duplicates()
+    asked = items[["split", "seed", "prompt"]].drop_duplicates()
     seeds = asked.groupby(["split", "prompt"])["seed"].transform("size")
     return set((seeds > 1).groupby(asked["split"]).mean().loc[lambda share: share >= SHARED].index)
 

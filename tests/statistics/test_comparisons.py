@@ -31,7 +31,7 @@ def _items(share: dict[str, float], seeds: int = 3, n: int = 300) -> pd.DataFram
             for arm in (condition, f"{condition}:single"):
                 rows += [
                     {"condition": condition, "seed": seed, "arm": arm, "split": "holdout_id", "task_id": f"t{i}"}
-                    | {"family": ("math", "string.sort")[i % 2], "correct": bool(c)}
+                    | {"prompt": f"{i} of {seed}", "family": ("math", "string.sort")[i % 2], "correct": bool(c)}
                     for i, c in enumerate(correct)
                 ]
     return pd.DataFrame(rows)

@@ -216,7 +216,10 @@ def test_foreign_programs_are_refused_where_nothing_confines_them(
 
 
 @pytest.mark.parametrize("shares", [{"recall": 1.0}, {"text": 0.5, "markov": 0.5}])
-def test_foreign_programs_get_no_corpus_that_follows_from_its_seed(shares: dict[str, float]) -> None:
+def test_foreign_programs_get_no_corpus_that_follows_from_its_seed(
+    shares: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVOLORA_LLM_URL", "http://127.0.0.1:1/v1")
     corpus = TINY["corpus"] | {"shares": shares}
     check(suite("evolution", corpus=corpus))
     arms = {"asked": {"like": "evolution", "proposer": {"kind": "endpoint", "model": "tiny"}}}

@@ -248,25 +248,20 @@ def test_founders_of_all_regimes_draw_the_same_traits(small: Any) -> None:
 
 
 def test_a_contest_leaves_the_learning_after_it_and_the_cooldown_their_part(small: Any, tmp_path: Path) -> None:
-    """With each of these budgets a contest was once held in the last generation, at the cost of the cooldown."""
+    """With this budget a contest was once held in the last generation, at the cost of the cooldown."""
     config = contending(small, every=2, items=120, alpha=1e-9)  # nobody is beaten before the last contest
     config = config.model_copy(update={"prior": PriorConfig()})
-    lead = evolve(small, tmp_path / "lead", config=config).meter.total()
-    for number, times in enumerate((1.27, 1.66)):
-        updates: list[int] = []  # rows of each generation; those of the cooldown are in the last
+    budget = int(1.27 * evolve(small, tmp_path / "lead", config=config).meter.total())
+    updates: list[int] = []  # rows of each generation; those of the cooldown are in the last
 
-        def step(population: Any, batch: Any, updates: list[int] = updates) -> None:
-            updates[-1] += len(batch.slots)
+    def step(population: Any, batch: Any) -> None:
+        updates[-1] += len(batch.slots)
 
-        def begin(number: int, updates: list[int] = updates) -> None:
-            updates.append(0)
-
-        folder = tmp_path / str(number)
-        with probe("generation", begin), probe("update", step):
-            done = evolve(small, folder, config=config, mode="single", budget=int(times * lead))
-        assert done.meter.total() - done.meter.flops("routing") <= times * lead
-        *before, last = updates
-        assert last - before[-1] >= LEFT / LONGER * config.plasticity.cooldown * (sum(before) + before[-1])
+    with probe("generation", lambda number: updates.append(0)), probe("update", step):
+        done = evolve(small, tmp_path / "paid", config=config, mode="single", budget=budget)
+    assert done.meter.total() - done.meter.flops("routing") <= budget
+    *before, last = updates
+    assert last - before[-1] >= LEFT / LONGER * config.plasticity.cooldown * (sum(before) + before[-1])
 
 
 ONE_RUN = """
