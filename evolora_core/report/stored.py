@@ -13,7 +13,7 @@ import pandas as pd
 
 from evolora_core.errors import PackError
 from evolora_core.language.splits import in_order
-from evolora_core.statistics.comparisons import compute_accuracies, compute_comparisons, facts_of
+from evolora_core.statistics.comparisons import compute_accuracies, compute_comparisons, facts_of, shared_prompts
 from evolora_core.statistics.inference import RESAMPLES
 from evolora_core.store import frame, query
 
@@ -92,15 +92,11 @@ class StoredSuite:
     @cached_property
     def prompts_of_other_seeds(self) -> dict[str, float]:
         """Split -> the share of its prompts that another seed has too: items of small families are drawn again."""
-        sql = """
-            WITH asked AS (
-                SELECT DISTINCT split, seed, coalesce(prompt, task_id) AS prompt
-                FROM evaluations JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
-            ), counted AS (SELECT split, prompt, count(*) AS seeds FROM asked GROUP BY ALL)
-            SELECT split, coalesce(sum(seeds) FILTER (WHERE seeds > 1), 0) / sum(seeds) AS share
-            FROM counted GROUP BY split
-        """
-        shares = {row["split"]: row["share"] for row in query(self.home, sql, {"suite": self.suite}).records()}
+        asked = self.frame(
+            "SELECT DISTINCT split, seed, coalesce(prompt, task_id) AS prompt FROM evaluations "
+            "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite"
+        )
+        shares = shared_prompts(asked)
         return {split: shares[split] for split in in_order(set(shares))}
 
     def counted(self) -> dict[str, list[dict[str, Any]]]:

@@ -220,11 +220,16 @@ def _named(items: pd.DataFrame) -> pd.DataFrame:
     return items.assign(prompt=prompt)
 
 
-def _shared(items: pd.DataFrame) -> set[str]:
-    """The splits whose prompts stand with several seeds for the most part, as those of a file do."""
+def shared_prompts(items: pd.DataFrame) -> dict[str, float]:
+    """Split -> the share of its prompts that another seed has too; `items` has the columns split, seed, prompt."""
     asked = items[["split", "seed", "prompt"]].drop_duplicates()
     seeds = asked.groupby(["split", "prompt"])["seed"].transform("size")
-    return set((seeds > 1).groupby(asked["split"]).mean().loc[lambda share: share >= SHARED].index)
+    return {str(split): float(share) for split, share in (seeds > 1).groupby(asked["split"]).mean().items()}
+
+
+def _shared(items: pd.DataFrame) -> set[str]:
+    """The splits whose prompts stand with several seeds for the most part, as those of a file do."""
+    return {split for split, share in shared_prompts(items).items() if share >= SHARED}
 
 
 def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, split: str) -> None:
