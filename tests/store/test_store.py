@@ -59,7 +59,7 @@ def test_recording_again_changes_nothing(recorded: Path) -> None:
     for stage in write_suite(recorded, SUITE, items=48):
         record(recorded, stage)
     assert _dump(recorded) == before
-    others = {"tuning", "contests", "shots", "expert_rounds", "es_steps", "grpo_steps", "variants"}
+    others = {"tuning", "contests", "inheritance", "shots", "expert_rounds", "es_steps", "grpo_steps", "variants"}
     others |= {t for t in before if re.match(OTHERS, t)}
     assert {t for t, rows in before.items() if not rows} == others
 
@@ -165,7 +165,7 @@ def test_a_newer_store_is_refused_in_one_line_and_can_be_rebuilt(home: Path) -> 
     assert query(home, "SELECT count(*) FROM sft_steps").rows == [(3,)]
     with duckdb.connect(str(store_path(home))) as raw:
         raw.execute("UPDATE schema_version SET version = 99 WHERE owner = 'adapters'")
-    with pytest.raises(StoreError, match="its schema 99 of adapters is newer than this Evolora's 5; use that newer"):
+    with pytest.raises(StoreError, match="its schema 99 of adapters is newer than this Evolora's 6; use that newer"):
         query(home, "SELECT 1")
 
 
@@ -233,7 +233,7 @@ def test_a_store_of_one_version_for_all_is_taken_over_and_an_older_one_is_not(re
     shutil.copytree(recorded, home)
     _as_before(home, 7)
     assert _dump(home) == _dump(recorded)
-    assert dict(query(home, "SELECT owner, version FROM schema_version").rows).items() >= {("core", 3), ("adapters", 5)}
+    assert dict(query(home, "SELECT owner, version FROM schema_version").rows).items() >= {("core", 3), ("adapters", 6)}
     _as_before(home, 6)
     with pytest.raises(StoreError, match="its schema 6 is too old; `evolora store rebuild` makes it anew"):
         query(home, "SELECT 1")

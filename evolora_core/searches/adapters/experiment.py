@@ -129,6 +129,7 @@ class SuiteConfig(Experiment):
         if idle := [name for name in self.arms if name not in self.conditions]:
             raise ValueError(f"arms.{idle[0]}: not among the conditions; add it there or take it out here")
         self._check_budget()
+        self._check_arrivals()
         for name in self.tuned:
             count = len(self.tuned_settings(name).trials)
             if count != self.trials:
@@ -184,17 +185,29 @@ class SuiteConfig(Experiment):
             raise ValueError(f"budget_of: {self.budget_of!r} ends with its budget; name a condition like {leaders}")
         if self.budget(self.budget_of) != 1:
             raise ValueError(f"arms.{self.budget_of}.budget: all budgets are shares of its compute; leave it out")
+
+    def _check_arrivals(self) -> None:
+        """Who cannot follow families that come one after another, and what has no effect where they do not."""
+        arms = {name: self.settings(name) for name in self.conditions if self.kind(name).section}
         if not self.data.arrivals:
+            for name, settings in arms.items():
+                inherits = isinstance(settings, EcologyConfig) and settings.inheritance.donor != "host"
+                lent = isinstance(settings, SftConfig) and settings.donor_items > 0
+                if inherits or lent:
+                    key = "inheritance.donor" if inherits else "donor_items"
+                    raise ValueError(
+                        f"{name}: {key}: only where families come one after another is anything inherited; set "
+                        "data.arrivals, or take it out"
+                    )
             return
         if self.lead.generations < len(self.data.train_families):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
-        for condition in self.conditions:
-            settings = self.settings(condition) if self.kind(condition).section else None
+        for name, settings in arms.items():
             tried = isinstance(settings, SftConfig) and settings.contenders > 1
             told = isinstance(settings, EcologyConfig) and settings.memory.labels > 0  # forgotten at the first arrival
             met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
-            if not self.kind(condition).follows_arrivals or tried or told or met:
-                raise ValueError(f"conditions: {condition!r} cannot follow data.arrivals; take one of them out")
+            if not self.kind(name).follows_arrivals or tried or told or met:
+                raise ValueError(f"conditions: {name!r} cannot follow data.arrivals; take one of them out")
 
     def _check_asked_alike(self, name: str, trial: int) -> None:
         """All trials of an arm must ask at one temperature, since the bare host's accuracy is measured once for the

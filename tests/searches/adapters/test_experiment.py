@@ -76,6 +76,21 @@ SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
             r"arms.quick.changes: unknown key 'rnak'",
         ),
         ("sft]", "sft]\narms:\n  quick: {like: sft}", r"arms.quick: not among the conditions"),
+        (
+            "sft]",
+            "sft, heirs]\narms:\n  heirs: {like: ecology, changes: {inheritance: {donor: best}}}",
+            r"heirs: inheritance.donor: only where families come one after another",
+        ),
+        (
+            "sft]",
+            "sft, warm]\narms:\n  warm: {like: sft, changes: {specialists: true, donor_items: 64}}",
+            r"warm: donor_items: only where families come one after another",
+        ),
+        (
+            "sft]",
+            "sft, warm]\narms:\n  warm: {like: sft, changes: {donor_items: 64}}",
+            r"donor_items: one adapter goes on with its own weights; set specialists",
+        ),
         ("sft]", "sft, sft]", r"conditions: 'sft' stands twice"),
         (
             "sft]",

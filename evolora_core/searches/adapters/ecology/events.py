@@ -41,6 +41,7 @@ TABLES: dict[str, pa.Schema] = {
         generation=_INT, niche=_TEXT, organelle=_INT, learning_rate=_FLOAT, items=_INT, correct=_INT, p=_FLOAT,
         fate=_TEXT,
     ),
+    "inheritance": _schema(generation=_INT, niche=_TEXT, donor=_TEXT, items=_INT, correct=_INT, chosen=_BOOL),
     "archive": _schema(
         generation=_INT, family=_TEXT, depth=_TEXT, cost_bin=_INT, organelle=_INT, objective=_FLOAT
     ),

@@ -30,6 +30,7 @@ from evolora_core.searches.adapters.ecology.pace import cooldown_steps, phase_ov
 from evolora_core.searches.adapters.ecology.phases.choosing import choose
 from evolora_core.searches.adapters.ecology.phases.contest import contest, last_contest
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle, trade
+from evolora_core.searches.adapters.ecology.phases.inheriting import inherit
 from evolora_core.searches.adapters.ecology.phases.merging import assimilate
 from evolora_core.searches.adapters.ecology.phases.selection import archive, cull, reproduce
 from evolora_core.searches.adapters.ecology.regime import Regime
@@ -92,6 +93,7 @@ def advance(run: Run, progress: Progress | None = None, *, generations: int | No
                 break
             cool(run)
             state.arrive()
+            inherit(run)
             continue
         generation(run)
         _report(run, progress, generations)

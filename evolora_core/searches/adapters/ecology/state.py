@@ -15,6 +15,7 @@ from evolora_core.engine.archive import Archive, Elite
 from evolora_core.engine.meter import Meter
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.population.adapter import Adapter
+from evolora_core.lora.population.merge import resize
 from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.train import StackedAdamW
 from evolora_core.searches.adapters.ecology.events import Events, Row
@@ -127,6 +128,16 @@ class State:
         self.organelles.append(child)
         self._descend(child, [("parent", parent, weight) for parent in parents])
         return child
+
+    def adopt(
+        self, heir: Organelle, adapter: Adapter, parents: Sequence[tuple[Organelle, float]], *, seed: int
+    ) -> None:
+        """Give an organelle that has learned nothing yet the weights of an adapter, in its own rank. `parents` are
+        (organelle, weight in the adapter's ΔW); `seed` is of rows that a larger rank brings.
+        """
+        self.population.put(heir.slot, resize(adapter, heir.rank, seed=seed))
+        self.optimizer.reset(heir.slot)
+        self._descend(heir, [("donor", parent, weight) for parent, weight in parents])
 
     def retire(self, organelle: Organelle, cause: str) -> None:
         """End an organelle. The sink takes what is left on its account, or pays what is missing."""

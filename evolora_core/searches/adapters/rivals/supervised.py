@@ -16,6 +16,7 @@ from evolora_core.lora.population.merge import summed_rank
 from evolora_core.searches.adapters.labels import labelled, parts, solved
 from evolora_core.searches.adapters.rivals.checkpoints import interleave
 from evolora_core.searches.adapters.rivals.contenders import choose_rate, with_drawn_rate
+from evolora_core.searches.adapters.rivals.donors import best_start
 from evolora_core.searches.adapters.rivals.sft import SftResult, plan_sft, train_sft
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
@@ -79,11 +80,16 @@ def fine_tune_and_route(
     results: dict[str, SftResult] = {}
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):
+        choosing = Meter()
+        if config.donor_items:
+            earlier = [result.adapter_folder for result in results.values()]
+            start = best_start(host, earlier, own[: config.donor_items], terms.decoding, choosing)
+            meter.merge(choosing)
         results[name] = train_sft(
             host,
             solved(own),
             config,
-            budget_flops=each[name],
+            budget_flops=each[name] - choosing.total(),
             seed=seeds[name],
             folder=folder / name,
             selection_items=selection[name],

@@ -8,6 +8,7 @@ from evolora_core.engine.strict import LATER, Changes, Strict
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.searches.adapters.ecology.rules.names import RULES
 from evolora_core.searches.adapters.settings.contest import ContestConfig
+from evolora_core.searches.adapters.settings.inheritance import InheritanceConfig
 from evolora_core.searches.adapters.settings.memory import MemoryConfig
 from evolora_core.searches.adapters.settings.prior import PriorConfig
 
@@ -313,6 +314,11 @@ class EcologySettings(Strict):
         ContestConfig(), json_schema_extra=LATER, description="selection among those that learn"
     )
     prior: PriorConfig = Field(PriorConfig(), json_schema_extra=LATER, description="traits that founders draw")
+    inheritance: InheritanceConfig = Field(
+        InheritanceConfig(),
+        json_schema_extra=LATER,
+        description="what founders begin with, where families come one after another",
+    )
     memory: MemoryConfig = Field(
         MemoryConfig(), json_schema_extra=LATER, description="memories that organelles are shown in practice"
     )

@@ -42,6 +42,15 @@ class SftSettings(Strict):
         description="with `specialists`: factor of each proven specialist's ΔW in the sum, as the candidate that "
         "answers everything; 0: no sum",
     )
+    donor_items: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        json_schema_extra=LATER,
+        description="with `specialists`, where families come one after another: labelled items of a new family that "
+        "the host and every earlier specialist answer, and whoever answers most lends the new one its weights; "
+        "charged. 0: each begins with the host's",
+    )
     labels: int | None = Field(
         None, ge=1, le=10_000_000, description="gold answers of each family that training sees; null: all"
     )
@@ -79,6 +88,8 @@ class SftSettings(Strict):
             raise ValueError("contenders: their learning rates are drawn from prior.learning_rate; set it")
         if self.contenders > 1 and self.specialists:
             raise ValueError("contenders: tries are of one adapter for everything; leave out specialists")
+        if self.donor_items and not self.specialists:
+            raise ValueError("donor_items: one adapter goes on with its own weights; set specialists, or leave it out")
         return self
 
 

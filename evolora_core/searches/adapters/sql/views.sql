@@ -197,6 +197,7 @@ SELECT o.*, coalesce(t.lessons, 0) AS lessons FROM data.organelles AS o LEFT JOI
 CREATE OR REPLACE VIEW ledger AS FROM data.ledger;
 CREATE OR REPLACE VIEW assimilations AS FROM data.assimilations;
 CREATE OR REPLACE VIEW contests AS FROM data.contests;
+CREATE OR REPLACE VIEW inheritance AS FROM data.inheritance;
 CREATE OR REPLACE VIEW shots AS FROM data.shots;
 CREATE OR REPLACE VIEW expert_rounds AS FROM data.expert_rounds;
 CREATE OR REPLACE VIEW archive AS FROM data.archive;

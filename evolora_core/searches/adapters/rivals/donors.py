@@ -1,0 +1,38 @@
+"""Where families come one after another, a specialist may begin with the weights of an earlier one."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evolora_core.engine.meter import Meter
+from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.grading import answer_items, charge
+from evolora_core.lora.answering.outcome import Decoding
+from evolora_core.lora.population.peft_io import import_peft
+from evolora_core.lora.population.slots import HOST
+from evolora_core.lora.population.stack import Population
+
+
+def best_start(
+    host: Host, earlier: Sequence[Path], items: Sequence[Item], decoding: Decoding, meter: Meter
+) -> Path | None:
+    """The adapter folder, of those in `earlier`, that answers most of the items rightly; None where the host answers as
+    many. The answers are charged to `meter` as selection.
+    """
+    if not earlier or not items:
+        return None
+    started = time.perf_counter()
+    adapters = [import_peft(folder, host) for folder in earlier]
+    rank = max(adapter.rank for adapter in adapters)
+    population = Population.empty(host, len(adapters), rank, scale=adapters[0].scale)
+    for slot, adapter in enumerate(adapters):
+        population.put(slot, adapter)
+    slots = np.repeat([HOST, *range(len(adapters))], len(items))
+    outcomes = answer_items(host, population, [*items] * (1 + len(adapters)), slots, decoding=decoding)
+    charge(meter, "selection", outcomes, time.perf_counter() - started)
+    right = np.array([outcome.grade.correct for outcome in outcomes]).reshape(1 + len(adapters), -1).sum(axis=1)
+    best = int(right.argmax())  # of equals the first: the host, then the eldest
+    return earlier[best - 1] if best else None
