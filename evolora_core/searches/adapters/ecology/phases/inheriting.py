@@ -31,8 +31,8 @@ def inherit(run: Run) -> None:
     """
     config, niche = run.config.inheritance, run.horizon.arrivals[run.state.phase]
     heirs = [own for own in run.awake() if own.niche == niche and not own.lessons]
-    donors = _donors(run)
-    if config.donor == "host" or not heirs or not donors:
+    donors = _donors(run) if heirs and config.donor != "host" else []
+    if not donors:
         return
     draw = run.stream(run.state.phase, "inherit")
     if config.donor == "random":
@@ -56,8 +56,7 @@ def _donors(run: Run) -> list[Donor]:
     able = [own for own in state.living if own.niche and own.id not in awake and moved[own.slot]]
     learners = sorted(incumbents(able).values(), key=lambda own: own.id)
     donors = [Donor(str(own.id), state.population.get(own.slot), ((own, 1.0),)) for own in learners]
-    if len(learners) > 1:
-        weight = run.config.assimilation.sum_weight
+    if len(learners) > 1 and (weight := run.config.assimilation.sum_weight):
         together = merge([own.adapter for own in donors], [weight] * len(donors), max(run.config.ranks))
         donors.append(Donor("sum", together, tuple((own, weight) for own in learners)))
     return donors
