@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evolora_core.engine.strict import LATER, Strict
 
@@ -51,14 +51,6 @@ class ContestConfig(Strict):
         description="`evidence`: answers to the common items decide; `chance`: the order of contenders is drawn, and "
         "as many lose as by evidence would",
     )
-    agreed: int = Field(
-        1,
-        ge=1,
-        le=256,
-        json_schema_extra=LATER,
-        description="contenders of a niche that must have found an answer to an item before it is remembered; more "
-        "than 1 where the verifier errs, with `practice: common` and no trade between contenders that learn apart",
-    )
     alpha: float = Field(
         0.05,
         gt=0,
@@ -68,12 +60,3 @@ class ContestConfig(Strict):
     spread: float = Field(
         0.5, ge=0, le=10, description="standard deviation of the log traits of a successor around the winner's"
     )
-
-    @model_validator(mode="after")
-    def _can_agree(self) -> "ContestConfig":
-        if self.agreed > 1 and (self.agreed > self.contenders or self.practice == "own" or self.ends is not None):
-            raise ValueError(
-                f"agreed: {self.agreed} must find the same answers, which takes as many contenders, `practice: "
-                "common`, and none of them to end before the run (`ends`)"
-            )
-        return self

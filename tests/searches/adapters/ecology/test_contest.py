@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
-from small_ecologies import evolve, founded, rows, start, without_clock
+from small_ecologies import evolve, founded, rows, without_clock
 
 from evolora_core.engine.probes import probe
-from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of
 from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.memories import Memory
@@ -293,30 +291,3 @@ def test_a_run_is_the_same_in_every_process(small: Any, tmp_path: Path) -> None:
         for order in ("0", "1")
     ]
     assert made[0] == made[1] and made[0]
-
-
-def test_an_answer_that_one_contender_found_alone_is_not_remembered(small: Any, tmp_path: Path) -> None:
-    """Memories are what two contenders of a niche answered alike, of all that they answered rightly."""
-    apart = {"economy": {"ticket": 0, "answer_price": 1e6}}  # who buys an answer has not found it
-    run, alone = (
-        start(small, tmp_path / str(count), EcologyConfig.model_validate(config.model_dump() | apart))
-        for count in (2, 1)
-        for config in [contending(small, every=1000, agreed=count)]
-    )
-    advance(run, generations=2)
-    advance(alone, generations=2)
-    niches = {own.id: own.niche for own in run.state.living}
-    remembered = [
-        (niches[number], memory.item, memory.tokens)
-        for number, buffer in run.state.buffers.items()
-        for memory in buffer.memories.values()
-    ]
-    assert remembered and min(Counter(remembered).values()) > 1
-    kept, all_found = (sum(map(len, own.state.buffers.values())) for own in (run, alone))
-    assert 0 < kept < all_found
-
-
-@pytest.mark.parametrize("contest", [{"agreed": 4}, {"agreed": 2, "practice": "own"}, {"agreed": 2, "ends": 3}])
-def test_who_can_never_agree_is_refused(small: Any, contest: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match="must find the same answers"):
-        contending(small, **contest)

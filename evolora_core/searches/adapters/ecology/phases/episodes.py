@@ -78,7 +78,7 @@ def act(run: Run, groups: Sequence[Group]) -> Answers:
 
 def settle(run: Run, groups: Sequence[Group], answers: Answers) -> list[tuple[Organelle, Memory]]:
     """Pay for each right answer, charge the FLOPs of every answer, and update the averages. Returns the memories that
-    the rule made and the contest lets pass, each with its finder.
+    the rule made, each with its finder.
     """
     state, smoothing = run.state, run.config.curriculum.smoothing
     state.fade(run.present_cells, smoothing)
@@ -93,23 +93,12 @@ def settle(run: Run, groups: Sequence[Group], answers: Answers) -> list[tuple[Or
         evidence = run.rule.evidence([outcome.grade.correct for outcome in own])
         state.observe(organelle, cell, evidence)
         success.setdefault(cell, []).extend(evidence)
-        found += [(organelle, memory) for memory in run.rule.memories(run.task, group.item, own)]
+        for memory in run.rule.memories(run.task, group.item, own):
+            state.remember(organelle, memory, run.config.plasticity.buffer)
+            found.append((organelle, memory))
     state.events.add("episodes", episodes)
     state.follow(success, smoothing)
-    kept = agreed(found, run.config.contest.agreed)
-    for organelle, memory in kept:
-        state.remember(organelle, memory, run.config.plasticity.buffer)
-    return kept
-
-
-def agreed(found: Sequence[tuple[Organelle, Memory]], least: int) -> list[tuple[Organelle, Memory]]:
-    """Of memories with their finders those that at least so many organelles of one niche found: the same answer to the
-    same item.
-    """
-    finders: dict[tuple[str, int, tuple[int, ...]], set[int]] = {}
-    for organelle, memory in found:
-        finders.setdefault((organelle.niche, memory.item, memory.tokens), set()).add(organelle.id)
-    return [(own, memory) for own, memory in found if len(finders[own.niche, memory.item, memory.tokens]) >= least]
+    return found
 
 
 def _pay(run: Run, organelle: Organelle, outcome: Outcome, reward: int) -> dict[str, int]:
