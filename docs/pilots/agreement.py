@@ -53,7 +53,7 @@ for first, second, asked in PAIRS:
     items = [items[number] for number in np.random.default_rng(asked).permutation(len(items))[:ITEMS]]
     population = Population.empty(host, 2, 8)
     for slot, seed in enumerate((first, second)):
-        entry = finished.find(HOME, f"agreement-pilot.single.s{seed}")[0]
+        entry = finished.find(HOME, f"agreement.single.s{seed}")[0]
         alone = load_trained(host, HOME / entry.folder)[0]
         assert alone is not None
         population.put(slot, alone.get(0))

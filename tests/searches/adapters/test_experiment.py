@@ -16,6 +16,13 @@ from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 
 SUITES = Path(__file__).parents[3] / "configs" / "suites"
 SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
+PILOTS = SUITES.parents[1] / "docs" / "pilots"
+SHIPPED = [path for path in SUITES.glob("*.yaml") if not path.name.startswith(("attention-", "merge-"))]
+
+
+@pytest.mark.parametrize("file", sorted([*SHIPPED, *PILOTS.glob("*.yaml")]), ids=lambda path: path.stem)
+def test_every_kept_suite_can_be_read(file: Path) -> None:
+    assert load_suite(file).name == file.stem
 
 
 @pytest.mark.parametrize(
