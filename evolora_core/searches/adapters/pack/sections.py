@@ -8,6 +8,7 @@ from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.searches.adapters.pack import breakdowns, facts, paper, plots, plotted, tradeoffs
 from evolora_core.searches.adapters.pack.attribution import found_frame, found_table, origin_frame, origin_table
 from evolora_core.searches.adapters.pack.curves import curve_frame, curve_table
+from evolora_core.searches.adapters.pack.donors import donor_frame, donor_table
 from evolora_core.searches.adapters.pack.earnings import earning_lines, earnings
 from evolora_core.searches.adapters.pack.holdout_files import holdout_frame, holdout_table
 from evolora_core.searches.adapters.pack.paid import paid_frame, paid_table
@@ -37,6 +38,7 @@ SECTIONS = Sections(
         "prices": PackTable(price_frame, (price_table,), optional=True),
         "origins": PackTable(origin_frame, (origin_table,), optional=True),
         "found": PackTable(found_frame, (found_table,), optional=True),
+        "donors": PackTable(donor_frame, (donor_table,), texts=("donor",), optional=True),
         "tuning": PackTable(tuning_frame, (tuning_table,), texts=("changes", "edge"), optional=True),
         "tuning_paid": PackTable(paid_frame, (paid_table,), texts=("ahead", "ahead_paid"), optional=True),
         "curve": PackTable(curve_frame, (curve_table,), optional=True),
