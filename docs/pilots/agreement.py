@@ -7,6 +7,7 @@ neither has practised. The verifier is wrong about one answer in five, for both 
     python docs/pilots/agreement.py          # three minutes of one core
 """
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,20 +25,13 @@ from evolora_core.searches.adapters import finished
 from evolora_core.searches.adapters.ecology.organelle import Group
 from evolora_core.searches.adapters.ecology.rules.search import search
 from evolora_core.searches.adapters.ecology.task import Task
+from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologySettings
+from evolora_core.searches.registry import load_experiment
 
 PAIRS = ((1400, 1401, 1402), (1402, 1403, 1404), (1404, 1405, 1400))  # two organelles, and whose items they search
 ITEMS, CALLS, ERROR = 1024, (1, 2, 4, 8), 0.2
-DATA = SimpleNamespace(
-    train_families=["json_repair", "string.sort", "logic.bool", "math.sequence"],
-    ood_families=["math"],
-    retention_families=["string.reverse"],
-    depths=["short", "medium", "long"],
-    train_items=8192,
-    selection_items=256,
-    reselection_items=0,
-    holdout_items=512,
-)
+DATA = cast(SuiteConfig, load_experiment(Path(__file__).with_suffix(".yaml"))).data  # what they learned from
 SETTINGS = EcologySettings(verifier_error=ERROR, episodes=10**6, population=2)
 
 
