@@ -1,8 +1,8 @@
 """One adapter for everything, out of a few that learned apart: do weights that are searched for beat the plain sum?
 
-After `evolora run docs/pilots/one_adapter.yaml`, for each of its seeds:
+After `evolora run docs/pilots/summed.yaml`, for each of its seeds:
 
-    python docs/pilots/one_adapter.py RUN SHARE ...    # RUN: one-adapter.founders; SHARE: of the run's FLOPs, as 0.1
+    python docs/pilots/summed.py RUN SHARE ...    # RUN: summed.founders; SHARE: of the run's FLOPs, as 0.1
 
 Every way may spend that share of what the run spent. It chooses on the selection items or learns from what the founders
 found; the holdout's answers are printed. A weight belongs to a founder, a layer, and its attention or its MLP.
