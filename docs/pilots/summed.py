@@ -13,8 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, partial
 
 import cma
 import numpy as np
@@ -24,11 +23,11 @@ import torch
 from evolora_core.engine.home import home_path
 from evolora_core.engine.rng import stream
 from evolora_core.language.datasets import read_items
+from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.grading import answer_items
-from evolora_core.language.decoding import DecodingConfig
 from evolora_core.lora.population.adapter import Adapter
 from evolora_core.lora.population.merge import add_up
 from evolora_core.lora.population.slots import HOST
@@ -80,14 +79,14 @@ def read(run: str, seed: int) -> Founders:
     last = max((folder / "checkpoints").glob("g*"))
     buffers = json.loads((last / "state.json").read_text(encoding="utf-8"))["buffers"]
     found = {(item, tuple(tokens)) for own in buffers.values() for item, tokens, _ in own}
-    splits = [read_items(data / f"{name}.jsonl") for name in ("train", "selection", "holdout_id")]
+    train, selection, holdout = (read_items(data / f"{name}.jsonl") for name in ("train", "selection", "holdout_id"))
     used = pd.read_parquet(folder / "compute.parquet")["flops"].sum()
     live = (population.ranks > 0).nonzero().flatten().tolist()
     routes = read_routes(folder / "routes-family.json").table
     adapters = [population.get(slot) for slot in live if slot in routes.values()]
     order = [slot for slot in live if slot in routes.values()]
     own = {family: order.index(slot) if slot != HOST else HOST for family, slot in routes.items()}
-    return Founders(adapters, own, sorted(found), *splits, int(used))
+    return Founders(adapters, own, sorted(found), train, selection, holdout, int(used))
 
 
 def held(adapters: Sequence[Adapter]) -> Population:
@@ -208,40 +207,49 @@ def fresh(rank: int, rng: np.random.Generator) -> Adapter:
     return population.get(0)
 
 
+def rehearse_from_sum(founders: Founders, budget: float, rng: np.random.Generator, rate: float) -> Adapter:
+    """One adapter goes on from the plain sum."""
+    return rehearse(founders, budget, rng, add_up(founders.adapters, SUM), rate)
+
+
+def rehearse_from_host(founders: Founders, budget: float, rng: np.random.Generator, rate: float) -> Adapter:
+    """One adapter begins anew, with the rank of the plain sum."""
+    return rehearse(founders, budget, rng, fresh(add_up(founders.adapters, SUM).rank, rng), rate)
+
+
+WAYS: dict[str, Callable[[Founders, float, np.random.Generator], Adapter]] = {
+    "one weight": line,
+    "random": by_chance,
+    "cma": by_cma,
+    "gradient": by_gradient,
+}
+for learned in (0.0005, 0.001, 0.002):
+    WAYS[f"rehearse from the sum, {learned}"] = partial(rehearse_from_sum, rate=learned)
+    WAYS[f"rehearse from the host, {learned}"] = partial(rehearse_from_host, rate=learned)
+
+
+def answers_by_family(founders: Founders, own: np.ndarray) -> np.ndarray:
+    """Whether the founder of each item's family, or the host, answers it rightly; `own` `[founders, items]`."""
+    asked = founders.holdout
+    host_right = [o.grade.correct for o in answer_items(host, None, asked, [HOST] * len(asked), decoding=decoding)]
+    slots = [founders.routes[item.family] for item in asked]
+    return np.array([host_right[i] if slot == HOST else own[slot, i] for i, slot in enumerate(slots)])
+
+
 def main(run: str, *shares: str) -> None:
     """Print a table."""
     rows = []
     for seed in SEEDS:
         founders = read(run, seed)
-        plain = add_up(founders.adapters, SUM)
-        ways: dict[str, Callable[[float, np.random.Generator], Adapter]] = {
-            "one weight": lambda budget, rng: line(founders, budget, rng),  # noqa: B023
-            "random": lambda budget, rng: by_chance(founders, budget, rng),  # noqa: B023
-            "cma": lambda budget, rng: by_cma(founders, budget, rng),  # noqa: B023
-            "gradient": lambda budget, rng: by_gradient(founders, budget, rng),  # noqa: B023
-        }
-        for rate in (0.0005, 0.001, 0.002):
-            ways[f"rehearse from the sum, {rate}"] = lambda budget, rng, rate=rate: rehearse(  # type: ignore[misc]
-                founders, budget, rng, plain, rate  # noqa: B023
-            )
-            ways[f"rehearse from the host, {rate}"] = lambda budget, rng, rate=rate: rehearse(  # type: ignore[misc]
-                founders, budget, rng, fresh(plain.rank, rng), rate  # noqa: B023
-            )
-        made = {("sum", "0"): plain}
+        made = {("sum", ""): add_up(founders.adapters, SUM)}
         for share in shares:
-            for name, way in ways.items():
-                made[name, share] = way(float(share) * founders.spent, stream(seed, 0, 0, name))
-                print(seed, name, share, flush=True)
+            for name, way in WAYS.items():
+                made[name, share] = way(founders, float(share) * founders.spent, stream(seed, 0, 0, name))
         right = ask([*made.values(), *founders.adapters], founders.holdout)[0]
-        own = right[len(made) :]
-        host_right = [o.grade.correct for o in answer_items(host, None, founders.holdout, [HOST] * len(founders.holdout), decoding=decoding)]
-        told = [
-            own[founders.routes[item.family], i] if founders.routes[item.family] != HOST else host_right[i]
-            for i, item in enumerate(founders.holdout)
-        ]
-        rows += [(seed, "host", "", np.mean(host_right)), (seed, "a founder a family", "", np.mean(told))]
+        rows.append((seed, "a founder a family", "", answers_by_family(founders, right[len(made) :]).mean()))
         rows += [(seed, name, share, row.mean()) for (name, share), row in zip(made, right, strict=False)]
-        print(pd.DataFrame(rows, columns=["seed", "way", "share", "right"]).pivot(index=["way", "share"], columns="seed", values="right").mul(100).round(1).to_string(), flush=True)
+    table = pd.DataFrame(rows, columns=["seed", "way", "share", "right"])
+    print(table.pivot(index=["way", "share"], columns="seed", values="right").mul(100).round(1).to_string())
 
 
 if __name__ == "__main__":
