@@ -22,12 +22,12 @@ VIEWS = ("paper_table", "accuracy", "comparison", "run_summary", "generation_sum
 
 
 def load_run(run: str, *, routing: str = "", organelle: int | None = None) -> "Evolved":
-    """A finished run, such as quickstart.ecology.s0, with its host. `routing` is `learned` (by the prompt), `family`,
-    `single` or another that the suite evaluated; "": by the prompt, where there are several adapters.
+    """A finished run, such as quickstart.ecology.s0, with its host. `routing` is `learned` (by the prompt), `single` or
+    `family`, for which each prompt's family is given; "": by the prompt, where there are several adapters.
     """
     from evolora_core.searches.adapters.evolved import open_run
 
-    return open_run(prepare_home(), run, routing=routing, organelle=organelle)
+    return open_run(prepare_home(), run, routing=routing, organelle=organelle, families=True)
 
 
 def answer(run: "str | Evolved", prompts: Sequence[str], **asked: Any) -> "list[Reply]":

@@ -25,6 +25,10 @@ from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
 MOST_PROMPTS = 256
 
 
+class HungUp(Exception):
+    """Nobody listens to a stream any more."""
+
+
 class Message(BaseModel):
     """One message of a conversation."""
 
@@ -146,30 +150,37 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
 
 
 def _events(asked: Asked, prompt: str, head: dict[str, Any], reply: Any) -> Iterator[str]:
-    """The events of a stream: pieces as they come from another thread, then why it ended."""
+    """The events of a stream: pieces as they come from another thread, then why it ended. Closed before, by a client
+    that hangs up, it ends that thread's work at the next piece, so that others have their turn.
+    """
     pieces: SimpleQueue[str | Reply | BaseException] = SimpleQueue()
+    closed = threading.Event()
+
+    def told(text: str) -> None:
+        if closed.is_set():
+            raise HungUp
+        pieces.put(text)
 
     def work() -> None:
         try:
-            (own,) = reply(asked, [prompt], pieces.put)
+            (own,) = reply(asked, [prompt], told)
             pieces.put(own)
         except BaseException as error:
             pieces.put(error)
 
     threading.Thread(target=work, daemon=True).start()
     first: dict[str, Any] = {"role": "assistant"}
-    while True:
-        piece = pieces.get()
-        if isinstance(piece, str):
+    try:
+        while isinstance(piece := pieces.get(), str):
             yield _event(head, first | {"content": piece}, None)
             first = {}
-            continue
         if isinstance(piece, Reply):
             yield _event(head, first, _why(piece), evolora=_facts(piece))
         else:
             yield f"data: {json.dumps({'error': {'message': str(getattr(piece, 'detail', piece))}})}\n\n"
         yield "data: [DONE]\n\n"
-        return
+    finally:
+        closed.set()
 
 
 def _event(head: dict[str, Any], delta: dict[str, Any], why: str | None, **more: Any) -> str:
@@ -192,6 +203,11 @@ def _facts(own: Reply) -> dict[str, Any]:
     return {"who": own.who, "family": own.family, "flops": own.flops}
 
 
+def _url(address: str, port: int) -> str:
+    """What a client is given: an address of IPv6 stands in brackets there."""
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}/v1"
+
+
 def listen(evolved: Evolved, word: str, address: str, port: int, token: str, most: int) -> None:
     """Answer until interrupted. ConfigError where the address cannot be had."""
     from evolora_core.errors import ConfigError
@@ -204,6 +220,6 @@ def listen(evolved: Evolved, word: str, address: str, port: int, token: str, mos
         held.listen(128)  # who asks from here on waits until the server takes questions
     except OSError as error:
         raise ConfigError(f"--address {address} --port {port}: cannot listen there ({error.strerror})") from None
-    print(f"{evolved.name}: http://{address}:{held.getsockname()[1]}/v1", flush=True)
+    print(f"{evolved.name}: {_url(address, held.getsockname()[1])}", flush=True)
     config = uvicorn.Config(make_app(evolved, word, token, most), log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[held])

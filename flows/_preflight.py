@@ -32,10 +32,8 @@ OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
 def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds: Sequence[int] = ()) -> Experiment:
     """The suite that the parameters of a run name: a file, or one that EVOLORA_HOME knows by its id. Raises
     ConfigError."""
-    path = Path(suite)
-    if not path.exists():
-        known = [own for own in suites(home_path()) if str(own) == suite]
-        path = known[0].index(home_path()) / "suite.json" if known else path
+    known = [own for own in suites(home_path()) if str(own) == suite]  # first: a pack may stand here under that name
+    path = known[0].index(home_path()) / "suite.json" if known else Path(suite)
     changes = [*overrides, *([f"host={host}"] if host else []), *([f"seeds={list(seeds)}"] if seeds else [])]
     return load_experiment(path, changes)
 

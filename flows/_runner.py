@@ -8,6 +8,8 @@ started, and their ends noticed, while the flow waits for any of them.
 """
 
 import logging
+import multiprocessing
+import platform
 import queue
 from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -25,7 +27,7 @@ from prefect.utilities.collections import visit_collection
 from prefect.utilities.engine import collect_task_run_inputs_sync, resolve_inputs_sync
 
 from evolora_core.engine.home import home_path
-from evolora_core.engine.run_index import now, read_entry, write_entry
+from evolora_core.engine.run_index import Entry, alive, now, read_entry, write_entry
 from evolora_core.engine.stage import StageRequest, StageResult
 from flows._workers import Worker, Workers, lost
 from tasks.stage import StageTask, reason, request_of, reuse, stands
@@ -236,9 +238,19 @@ def _futures(found: Any) -> list[StageFuture]:
     return futures
 
 
+def _of_another(entry: Entry) -> bool:
+    """Whether a process of this machine that is no worker of ours is at it."""
+    if entry.pid is None or entry.node != platform.node():
+        return False
+    ours = {process.pid for process in multiprocessing.active_children()}
+    return entry.pid not in ours and alive(entry.pid, entry.started)
+
+
 def _mark_failed(request: StageRequest, why: str) -> None:
-    """A worker that was killed could not say so in the index itself."""
+    """A worker that was killed could not say so in the index itself. Where another process makes the stage, for which
+    ours only waited, its entry is left alone.
+    """
     home = home_path()
     entry = read_entry(home, request.suite, request.condition, request.seed, request.stage)
-    if entry and entry.state == "running":
+    if entry and entry.state == "running" and not _of_another(entry):
         write_entry(home, request.suite, replace(entry, state="failed", reason=why, finished=now()))

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from evolora_core.engine.artifacts import write_json
+from evolora_core.engine.run_index import alive, now
 from evolora_core.errors import StageError
 
 log = logging.getLogger("evolora_core.stages")
@@ -27,20 +28,21 @@ log = logging.getLogger("evolora_core.stages")
 START_SECONDS = 120.0
 REVIVALS = 5  # times that a server is started again
 USUAL_PORT = 4200
-ADDRESS = "prefect/server.json"  # in EVOLORA_HOME: where the server of `evolora serve` is
+ADDRESS = "prefect/server.json"  # in EVOLORA_HOME: where the server of `evolora serve` is, and its process
 
 
 @contextmanager
 def embedded_prefect(home: Path) -> Iterator[None]:
     """Serve Prefect's API to the flows run inside: by the server that is known, or by a private one without UI.
 
-    Prefect's own lines stay off the console; the server's go to EVOLORA_HOME/prefect/server.log. Raises StageError if
-    it does not start.
+    Prefect's own lines stay off the console; the server's go to a file in EVOLORA_HOME/prefect. Raises StageError if it
+    does not start.
     """
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL", "CRITICAL")  # of events that find no server
     url = known_server(home)
-    with _connected(url) if url else _started(home, _free_port(), private=True):
+    port = _free_port()
+    with _connected(url) if url else _started(home, port, private=True):
         try:
             yield
         except Exception as error:
@@ -50,7 +52,8 @@ def embedded_prefect(home: Path) -> Iterator[None]:
                 kept = "what is made is kept, so run the same again"
                 raise StageError(f"Prefect: the server at {url} answers no more; {kept}") from error
             reason = str(error).split("\n")[0]
-            raise StageError(f"Prefect: {reason}; {home / 'prefect' / 'server.log'} may say why") from error
+            log_file = f"the log of {url}" if url else _log_file(home, port)
+            raise StageError(f"Prefect: {reason}; {log_file} may say why") from error
 
 
 @contextmanager
@@ -69,7 +72,7 @@ def shared_prefect(home: Path) -> Iterator[str]:
                 raise StageError(f"Prefect: {again}") from error
         return
     with _started(home, _free_port(USUAL_PORT), private=False) as url:
-        write_json(home / ADDRESS, {"url": url})
+        write_json(home / ADDRESS, {"url": url, "pid": os.getpid(), "started": now()})
         try:
             yield url
         finally:
@@ -77,14 +80,17 @@ def shared_prefect(home: Path) -> Iterator[str]:
 
 
 def known_server(home: Path) -> str | None:
-    """The address of the server to use: PREFECT_API_URL, else that of `evolora serve` if it answers."""
+    """The address of the server to use: PREFECT_API_URL, else that of `evolora serve` if it runs and answers. One that
+    was killed leaves its address behind, where another home's server may answer by now.
+    """
     if url := os.environ.get("PREFECT_API_URL"):
         return url
     try:
-        url = str(json.loads((home / ADDRESS).read_text(encoding="utf-8"))["url"])
-    except (OSError, ValueError, KeyError):
+        known = json.loads((home / ADDRESS).read_text(encoding="utf-8"))
+        url, runs = str(known["url"]), alive(known["pid"], known["started"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return url if _healthy(url) else None
+    return url if runs and _healthy(url) else None
 
 
 @contextmanager
@@ -109,7 +115,7 @@ def _connected(url: str) -> Iterator[None]:
 def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
     """A server of our own, to which flows run inside report. One that is killed is started again: what it knows is in
     its database."""
-    url, log_file = f"http://127.0.0.1:{port}/api", home / "prefect" / "server.log"
+    url, log_file = f"http://127.0.0.1:{port}/api", _log_file(home, port)
     log_file.write_text("")
     servers = [_spawn(port, log_file, private)]
     closing = Event()
@@ -133,6 +139,13 @@ def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
             _end(servers[-1])
             keeper.join()
         _end(servers[-1])
+        if not log_file.stat().st_size:
+            log_file.unlink()
+
+
+def _log_file(home: Path, port: int) -> Path:
+    """Where a server of ours writes; several commands may have one each in the same home."""
+    return home / "prefect" / f"server-{port}.log"
 
 
 def _spawn(port: int, log_file: Path, private: bool) -> subprocess.Popen[bytes]:

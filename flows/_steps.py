@@ -67,6 +67,15 @@ def follow(
             log.info("%s done in %.1f s (%d of %d)", own, result.seconds, len(outcome.results), outcome.planned)
 
 
+def later(steps: Sequence[Step], name: str) -> list[str]:
+    """Names of all the steps of a plan that need a step, directly or by others."""
+    found = {name}
+    for step in steps:  # what is needed stands first
+        if any(need.name in found for need in step.needed):
+            found.add(step.name)
+    return sorted(found - {name})
+
+
 def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[Step]:
     """The steps of the named runs and stages and all that they need, in the order of the plan; all if none is named, or
     one of the stages that close the suite.

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from evolora_core.engine.home import home_path
 from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, read_entry, write_plan
-from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
+from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, step_name
 from evolora_core.engine.strict import stated
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.searches.base import Experiment
@@ -26,7 +26,7 @@ from flows._crashed import name_process, report_killed
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, use_host
 from flows._publish import publish
 from flows._runner import StageFuture, StageRunner, stage_runner
-from flows._steps import Outcome, follow, submit, wanted
+from flows._steps import Outcome, follow, later, submit, wanted
 from flows._workers import workers_of
 from tasks.record import record
 
@@ -98,7 +98,7 @@ def make_suite(
     steps = search.plan(made)
     chosen = wanted(steps, only, own)
     write_plan(home_path(), own, [*(step.name for step in steps), COMPARISON, PACK])
-    records = Records(own)
+    records = Records(own, steps)
     made_before = {
         step_name(entry.condition, entry.seed, entry.stage)
         for entry in entries(home_path(), own)
@@ -133,24 +133,34 @@ def make_suite(
 class Records:
     """What a flow run tells the store: the slice of every stage as it ends, and that of none that is of other code."""
 
-    def __init__(self, suite: SuiteId) -> None:
-        self.suite = suite
+    def __init__(self, suite: SuiteId, steps: Sequence[Step]) -> None:
+        self.suite, self.steps = suite, steps
         self.states: list[State[Any]] = []  # of the task runs `record`
         self._before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), suite)]
-        self._compared = recorded(suite)  # answers of which the store's comparisons may be
+        self._recorded = recorded(suite)  # identities in the store
 
     def keep(self, future: StageFuture) -> None:
         """Load what a stage left, which another suite may have made before. Raises what the store raises."""
         result = future.result()
         entry = read_entry(home_path(), self.suite, result.condition, result.seed, result.stage)
         future.reused |= entry is not None and entry.state == "cached"
-        own = step_name(result.condition, result.seed, result.stage)
-        if result.stage == JUDGED and self._compared and self._compared.get(own) != result.identity:
-            forget(self.suite, [COMPARISON, PACK])  # they are of other answers
-            self._compared.clear()
+        self._forget_later(result)
         state = record(str(self.suite), result, wait_for=[future], return_state=True)
         state.result()
         self.states.append(state)
+
+    def _forget_later(self, result: StageResult) -> None:
+        """Where the store has another one than `result`, forget what was made of that: it may not be made anew now, as
+        after Ctrl-C. Answers that the store has not are in none of its comparisons.
+        """
+        own = step_name(result.condition, result.seed, result.stage)
+        before = self._recorded.get(own)
+        if own in (COMPARISON, PACK) or before == result.identity or (before is None and result.stage != JUDGED):
+            return
+        stale = [name for name in [*later(self.steps, own), COMPARISON, PACK] if name in self._recorded]
+        forget(self.suite, stale)
+        for name in stale:
+            del self._recorded[name]
 
     def forget_others(self, planned: set[str], results: Mapping[str, StageResult]) -> None:
         """Forget what stands from an earlier run and was not made or reused now: it may be of other code, and must not

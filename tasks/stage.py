@@ -112,52 +112,57 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
     with (
         FileLock(folder.with_name(f".{folder.name}.lock")),
         run_log(run, request.stage, request.label) as warnings,
-        accelerator(device),
     ):
         alike = sorted(home.glob(f"runs/*/{folder.relative_to(folder.parents[2]).as_posix()}"))
         if artifacts.damage(folder) is None or artifacts.adopt(folder, alike):
             return reuse(request)
-        started, clock = now(), time.perf_counter()
-        running = request.entry("running", started=started, pid=os.getpid(), node=platform.node())
-        write_entry(home, request.suite, running)
-        try:
-            if request.refusal:
-                raise StageError(request.refusal)
-            partial = artifacts.partial_folder(folder)
-            with progress(request.label) as report:
-                log.info("started")
-                made: Made[Any] = stage.body(_work(request, partial, report))
-            scratch = [path for name in SCRATCH for path in partial.rglob(name) if path.is_dir()]
-            for path in sorted(scratch, reverse=True):  # those within others first
-                shutil.rmtree(path)
-            manifest = artifacts.commit(
-                folder,
-                {
-                    "stage": request.stage,
-                    "condition": request.condition,
-                    "seed": request.seed,
-                    "identity": request.identity,
-                    "lineage": request.lineage,
-                    "identity_document": request.identity_document,
-                    "started": started,
-                    "finished": now(),
-                    "seconds": round(time.perf_counter() - clock, 3),
-                    "flops": made.flops,
-                    "summary": made.facts.model_dump(mode="json"),
-                    "warnings": warnings,
-                },
-            )
-        except BaseException as error:
-            write_entry(
-                home, request.suite, request.entry("failed", started=started, finished=now(), reason=reason(error))
-            )
-            if isinstance(error, OSError):
-                log.error("failed: %s", reason(error))
-            elif not isinstance(error, EvoloraError):
-                log.exception("failed")
-            raise
+        with accelerator(device):
+            manifest = _made(request, stage, warnings)
     write_entry(home, request.suite, _finished(request, manifest, "done"))
     return _result(request, manifest)
+
+
+def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str, Any]:
+    """Compute a stage; its manifest. The index says that it runs, and whether it failed."""
+    home = home_path()
+    folder = home / request.folder
+    started, clock = now(), time.perf_counter()
+    running = request.entry("running", started=started, pid=os.getpid(), node=platform.node())
+    write_entry(home, request.suite, running)
+    try:
+        if request.refusal:
+            raise StageError(request.refusal)
+        partial = artifacts.partial_folder(folder)
+        with progress(request.label) as report:
+            log.info("started")
+            made: Made[Any] = stage.body(_work(request, partial, report))
+        scratch = [path for name in SCRATCH for path in partial.rglob(name) if path.is_dir()]
+        for path in sorted(scratch, reverse=True):  # those within others first
+            shutil.rmtree(path)
+        return artifacts.commit(
+            folder,
+            {
+                "stage": request.stage,
+                "condition": request.condition,
+                "seed": request.seed,
+                "identity": request.identity,
+                "lineage": request.lineage,
+                "identity_document": request.identity_document,
+                "started": started,
+                "finished": now(),
+                "seconds": round(time.perf_counter() - clock, 3),
+                "flops": made.flops,
+                "summary": made.facts.model_dump(mode="json"),
+                "warnings": warnings,
+            },
+        )
+    except BaseException as error:
+        write_entry(home, request.suite, request.entry("failed", started=started, finished=now(), reason=reason(error)))
+        if isinstance(error, OSError):
+            log.error("failed: %s", reason(error))
+        elif not isinstance(error, EvoloraError):
+            log.exception("failed")
+        raise
 
 
 def reuse(request: StageRequest) -> StageResult:

@@ -10,6 +10,9 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
+from evolora_core.language.hosts.host import Host, load_host
+from evolora_core.language.hosts.tokenizer import VOCABULARY as VOCABULARY_OF_HOSTS
+from evolora_core.language.hosts.tokenizer import build_tokenizer
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.weights import Loaded, Weights
 
@@ -64,6 +67,14 @@ def saved(model: PreTrainedModel, folder: Path, words: int = VOCABULARY, **how: 
         tokenizer_object=tokens(words), pad_token="<pad>", bos_token="<s>", eos_token="</s>"
     ).save_pretrained(folder)
     return folder
+
+
+def character_host(folder: Path, architecture: str, **changes: Any) -> Host:
+    """A random base with the tokenizer of our own hosts, which items can be asked of; `changes` are of its config."""
+    ends = {"pad_token_id": VOCABULARY_OF_HOSTS.index("<|pad|>"), "eos_token_id": VOCABULARY_OF_HOSTS.index("<|end|>")}
+    tiny(architecture, vocab_size=len(VOCABULARY_OF_HOSTS), **ends, **changes).save_pretrained(folder)
+    build_tokenizer(256).save_pretrained(folder)
+    return load_host(str(folder))
 
 
 def family_folders(folder: Path, architecture: str = "qwen3", **changes: Any) -> dict[str, str]:

@@ -42,6 +42,12 @@ def set_environment(home: Path) -> None:
         os.environ.setdefault(name, value)
 
 
+def elsewhere() -> dict[str, str]:
+    """The environment for a child with another home: this process's without what `set_environment` set."""
+    own = environment(home_path())
+    return {name: value for name, value in os.environ.items() if own.get(name) != value}
+
+
 def environment(home: Path) -> dict[str, str]:
     """What `set_environment` sets."""
     return {

@@ -131,11 +131,13 @@ def build_model(shape: Architecture, seed: int) -> "Qwen3ForCausalLM":
 
 
 def pace_at(step: int, schedule: Schedule) -> float:
-    """Learning rates at a step (from 0), as a fraction of their peaks: linear warm-up, then cosine decay."""
+    """Learning rates at a step (from 0), as a fraction of their peaks: linear warm-up, then cosine decay, and from its
+    end on the last rate.
+    """
     if step < schedule.warmup_steps:
         return (step + 1) / schedule.warmup_steps
     end = schedule.decay_steps or schedule.steps
-    done = (step - schedule.warmup_steps) / max(1, end - schedule.warmup_steps)
+    done = min(1.0, (step - schedule.warmup_steps) / max(1, end - schedule.warmup_steps))
     return schedule.final_fraction + (1 - schedule.final_fraction) * 0.5 * (1 + math.cos(math.pi * done))
 
 

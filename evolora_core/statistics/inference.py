@@ -88,10 +88,10 @@ def hierarchical_bootstrap(
     resampled crossed: an item is drawn once, for all seeds (the pigeonhole bootstrap; rather too wide than too narrow:
     Owen 2007, Ann. Appl. Stat. 1:386).
     """
-    tail, resamples = _tail(len(values), resamples, alpha)
+    tail, resamples = tail_and_resamples(len(values), resamples, alpha)
     drawn = _draw_seeds(values, rng, resamples)
     means = _resampled_means(values, drawn, rng) if items is None else _crossed_means(values, items, drawn, rng)
-    return _bounds(means, tail)
+    return bounds(means, tail)
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,11 @@ def contrast(
     """
     if len(first) != len(second):
         raise ValueError(f"contrast: {len(first)} and {len(second)} seeds do not pair")
-    tail, resamples = _tail(len(first), resamples, alpha)
+    tail, resamples = tail_and_resamples(len(first), resamples, alpha)
     drawn = _draw_seeds(first, rng, resamples)
     one, other = (_resampled_means(values, drawn, rng) for values in (first, second))
-    difference = _bounds(one - other, tail)
-    if _bounds(one, tail)[0] <= 0:
+    difference = bounds(one - other, tail)
+    if bounds(one, tail)[0] <= 0:
         return Contrast(difference, None)
     # A resample whose first mean is not positive has no ratio: it counts against both bounds.
     none, ratios = one <= 0, other / np.where(one > 0, one, 1.0)
@@ -132,8 +132,10 @@ def contrast(
     return Contrast(difference, (lo, hi) if np.isfinite([lo, hi]).all() else None)
 
 
-def _tail(seeds: int, resamples: int, alpha: float) -> tuple[float, int]:
-    """The share of resamples beyond each bound, and how many resamples there have to be."""
+def tail_and_resamples(seeds: int, resamples: int, alpha: float) -> tuple[float, int]:
+    """The share of resamples beyond each bound of an interval over so many seeds, widened as `hierarchical_bootstrap`
+    says, and how many resamples there have to be.
+    """
     tail = alpha / 2
     if seeds >= MIN_SEEDS:
         tail = float(special.ndtr(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, alpha / 2)))
@@ -180,7 +182,7 @@ def _crossed_means(
     return result
 
 
-def _bounds(means: np.ndarray, tail: float) -> tuple[float, float]:
+def bounds(means: np.ndarray, tail: float) -> tuple[float, float]:
     """The quantiles beyond which a share `tail` of the resamples lies."""
     lo, hi = np.quantile(means, [tail, 1 - tail])
     return float(lo), float(hi)

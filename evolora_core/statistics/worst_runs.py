@@ -3,9 +3,8 @@ Finance 26:1487), with intervals over runs.
 """
 
 import numpy as np
-from scipy import special
 
-from evolora_core.statistics.inference import ALPHA, RESAMPLES
+from evolora_core.statistics.inference import ALPHA, RESAMPLES, bounds, tail_and_resamples
 
 FEWEST = 16  # runs: below, the worst quarter is one, two or three
 
@@ -24,11 +23,8 @@ def worst_quarter_interval(
 
     `a[s]` and `b[s]` are the accuracies of runs of seed s, which are resampled together; the worst of `a` and of `b`
     need not be of the same seeds. Items are not resampled: their scatter is in the accuracies, and twice of it would
-    make the worst runs worse. The percentiles are widened as in `hierarchical_bootstrap`.
+    make the worst runs worse. The percentiles are widened, and resamples added, as in `hierarchical_bootstrap`.
     """
-    runs = len(a)
-    tail = float(special.ndtr(np.sqrt(runs / (runs - 1)) * special.stdtrit(runs - 1, alpha / 2)))
-    drawn = rng.integers(runs, size=(resamples, runs))
-    found = worst_quarter(a[drawn]) - (0.0 if b is None else worst_quarter(b[drawn]))
-    lo, hi = np.quantile(found, [tail, 1 - tail])
-    return float(lo), float(hi)
+    tail, resamples = tail_and_resamples(len(a), resamples, alpha)
+    drawn = rng.integers(len(a), size=(resamples, len(a)))
+    return bounds(worst_quarter(a[drawn]) - (0.0 if b is None else worst_quarter(b[drawn])), tail)

@@ -44,8 +44,8 @@ def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
             connection.execute("CHECKPOINT")  # nothing of it stays in a log beside the new file
         except Locked:
             raise
-        except StoreError:
-            pass  # not a database: nobody can be using it
+        except (StoreError, duckdb.Error):
+            pass  # damaged: nobody else can open it either
     try:
         yield
     finally:
@@ -55,8 +55,8 @@ def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the store at its current schema. Waits up to `wait` seconds for a lock; raises StoreError, and
-    KeyboardInterrupt where a signal ended a query.
+    """A connection to the store at its current schema. Waits up to `wait` seconds for a lock; raises StoreError, also
+    for damage that a statement comes upon, and KeyboardInterrupt where a signal ended a query.
     """
     try:
         with _opened(path, read_only, wait) as connection:
@@ -65,6 +65,15 @@ def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> I
         if str(error) != "Query interrupted":  # DuckDB raises this in place of what the signal's handler raised
             raise
         raise KeyboardInterrupt from error
+    except duckdb.Error as error:
+        if not is_damage(error):
+            raise
+        raise StoreError(f"{path}: {one_line(error)}; {_mend(path)}") from error
+
+
+def is_damage(error: duckdb.Error) -> bool:
+    """Whether a checksum of the file is wrong. DuckDB has no class of errors for it."""
+    return "Corrupt database file" in str(error)
 
 
 @contextmanager
@@ -103,7 +112,7 @@ def _wait_for(path: Path, read_only: bool, wait: float) -> duckdb.DuckDBPyConnec
     while True:
         try:
             return duckdb.connect(str(path), read_only=read_only, config=_READER if read_only else _WRITER)
-        except (duckdb.IOException, duckdb.ConnectionException) as error:
+        except duckdb.Error as error:
             holder = _holder(str(error))
             if holder is None:
                 raise StoreError(f"{path}: cannot be opened ({one_line(error)}); {_mend(path)}") from error
@@ -118,7 +127,7 @@ def _holder(message: str) -> str | None:
     """Who holds the file, by DuckDB's error message; None if the error is another one."""
     if "different configuration" in message:
         return f"this process (PID {os.getpid()})"
-    if "lock" not in message:
+    if "Could not set lock" not in message:  # a path may have "lock" in it
         return None
     found = re.search(r"held in (.*?)\s*\(PID (\d+)\)", message)
     return f"process {found[2]} ({Path(found[1]).name})" if found else "another process"

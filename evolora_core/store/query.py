@@ -10,11 +10,12 @@ from evolora_core.errors import StoreError
 from evolora_core.foreign.documents import check_text
 from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.guard import Begin, guarded
-from evolora_core.store.connection import opened, store_path
+from evolora_core.store.connection import is_damage, opened, store_path
 from evolora_core.store.owners import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 Parameters = Sequence[Any] | Mapping[str, Any]  # for `?` or `$name` in the SQL
 
@@ -45,13 +46,13 @@ def frame(home: Path, sql: str, parameters: Parameters = ()) -> "pd.DataFrame":
 def bounded(
     home: Path,
     sql: str,
-    tell: "Callable[[Result], str] | Callable[[pd.DataFrame], str]",
+    tell: "Callable[[Result], str] | Callable[[pa.Table], str]",
     *,
     table: bool,
     seconds: float,
     memory: int,
 ) -> str:
-    """What `tell` says of the answer (a pandas table if `table`), within so many seconds and bytes of memory.
+    """What `tell` says of the answer (an Arrow table if `table`), within so many seconds and bytes of memory.
 
     The statement may be anybody's: it runs in a process that is ended when it takes more. StoreError then too.
     """
@@ -61,12 +62,16 @@ def bounded(
             begin()
             connection.execute("SET max_temp_directory_size = '0B'")  # what is killed leaves no files
             connection.execute(f"SET memory_limit = '{memory * 3 // 4}B'")
-            cursor = _execute(connection, sql, ())
             try:
-                said = cursor.df() if table else _taken(cursor)
+                said = _arrow(connection, sql) if table else _taken(_execute(connection, sql, ()))
             except duckdb.Error as error:
                 raise StoreError(f"SQL: {_said(error)}") from error
-            except (ValueError, OverflowError, TypeError) as error:  # a value that Python has none for
+            except (
+                ValueError,
+                OverflowError,
+                TypeError,
+                NotImplementedError,
+            ) as error:  # a value that Python has none for
                 raise StoreError(f"SQL: the answer has no form here ({one_line(error)}); cast it to text") from error
             return tell(said)  # type: ignore[arg-type]
 
@@ -82,12 +87,28 @@ def _taken(cursor: duckdb.DuckDBPyConnection) -> Result:
     return Result(columns, cursor.fetchall() if columns else [])
 
 
+def _arrow(connection: duckdb.DuckDBPyConnection, sql: str) -> "pa.Table":
+    """The answer with DuckDB's own types; wide integers are decimals. Raises StoreError, and what DuckDB raises."""
+    _check(connection, sql)
+    table = connection.sql(sql).to_arrow_table()
+    return table.rename_columns(_distinct(table.column_names))
+
+
 def _distinct(names: list[str]) -> list[str]:
     """The second `acc` of a join is `acc_1`, as in a data frame of DuckDB's."""
     return [f"{name}_{names[:n].count(name)}" if name in names[:n] else name for n, name in enumerate(names)]
 
 
 def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:
+    _check(connection, sql)
+    try:
+        return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
+    except duckdb.Error as error:
+        raise StoreError(f"SQL: {_said(error)}") from error
+
+
+def _check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Raise StoreError unless this is one statement."""
     if not sql.isascii():
         try:
             check_text(sql)
@@ -95,17 +116,18 @@ def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parame
             raise StoreError(f"SQL: is no text in UTF-8 ({error})") from error
     try:
         statements = connection.extract_statements(sql)
-        if not statements:
-            raise StoreError("SQL: no statement; ask something like `FROM paper_table`")
-        if len(statements) > 1:
-            raise StoreError("SQL: give one statement at a time; only the last one's rows would be shown")
-        return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
     except duckdb.Error as error:
         raise StoreError(f"SQL: {_said(error)}") from error
+    if not statements:
+        raise StoreError("SQL: no statement; ask something like `FROM paper_table`")
+    if len(statements) > 1:
+        raise StoreError("SQL: give one statement at a time; only the last one's rows would be shown")
 
 
 def _said(error: duckdb.Error) -> str:
-    """What DuckDB says, and where to find the right name."""
+    """What DuckDB says, and what helps: where the right name is found, or how a damaged store is mended."""
+    if is_damage(error):
+        return f"{one_line(error)}; `evolora store rebuild` makes the store anew"
     mends = {duckdb.CatalogException: "SHOW TABLES", duckdb.BinderException: "DESCRIBE paper_table"}
     look = next((statement for kind, statement in mends.items() if isinstance(error, kind)), "")
     return one_line(error) + (f'; `evolora sql "{look}"` shows the names that there are' if look else "")

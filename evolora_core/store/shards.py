@@ -4,10 +4,12 @@ What merges must have been made alike: by the same code, libraries, host and set
 """
 
 import json
+import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -17,7 +19,7 @@ from evolora_core.engine.artifacts import sha256
 from evolora_core.engine.identity import digest
 from evolora_core.engine.run_index import SuiteId, read_suite, write_suite
 from evolora_core.errors import StoreError
-from evolora_core.store.carried import Run, carry, load, read, suite_in
+from evolora_core.store.carried import Run, carry, files, load, read, suite_in
 from evolora_core.store.connection import opened, store_path
 
 # What evaluations of one run seed share; all else that they say must be alike in all seeds.
@@ -36,15 +38,20 @@ class Merged:
 
 def write_shard(home: Path, suite: str, out: Path, runs: Collection[Run] | None = None) -> list[Run]:
     """Write what the store has of a suite id, or of some of its runs and what they share, into the folder `out`;
-    returns the runs. Raises StoreError if there is nothing, or if `out` holds something else.
+    returns the runs. A shard that is there is replaced, once the new one is whole. Raises StoreError if there is
+    nothing, or if `out` holds something else.
     """
-    if out.exists() and (not out.is_dir() or any(file.suffix != ".parquet" for file in out.iterdir())):
+    if out.exists() and not _may_replace(out):
         raise StoreError(f"{out}: holds something that is not a shard; choose another folder")
     wanted = None if runs is None else {*runs, *_shared(home, suite, runs)}
-    if out.exists():
-        shutil.rmtree(out)
-    carry(home, suite, out, shard=True, runs=wanted)
-    stages = read(out)["stages"].to_pylist()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
+        new = Path(work) / "new"
+        carry(home, suite, new, shard=True, runs=wanted)
+        stages = read(new)["stages"].to_pylist()
+        if out.exists():
+            os.replace(out, Path(work) / "old")
+        os.replace(new, out)
     return sorted({(row["condition"], row["seed"]) for row in stages})
 
 
@@ -61,18 +68,16 @@ def merge(home: Path, folders: Sequence[Path]) -> Merged:
             for folder, tables in found:
                 came, known = insert_shard(connection, folder, tables)
                 merged.stages, merged.known = merged.stages + came, merged.known + known
+            for folder, tables in found:  # before the store has them, or a rebuild could lose what it has
+                _keep(home, folder, suite_in(tables)[0])
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-    for folder, tables in found:
+    for _, tables in found:
         suite, config = suite_in(tables)
         if read_suite(home, SuiteId.of(suite)) is None:
             write_suite(home, SuiteId.of(suite), config)
-        files = {file.name: sha256(file) for file in sorted(folder.glob("*.parquet"))}
-        copy = home / "shards" / suite / digest(files)
-        if not copy.exists():
-            shutil.copytree(folder, copy, ignore=lambda _, names: [n for n in names if not n.endswith(".parquet")])
         if suite not in merged.suites:
             merged.suites.append(suite)
     return merged
@@ -80,7 +85,7 @@ def merge(home: Path, folders: Sequence[Path]) -> Merged:
 
 def kept_shards(home: Path) -> list[Path]:
     """The copies of shards that were merged into a home."""
-    return sorted(path for path in (home / "shards").glob("*/*") if path.is_dir())
+    return sorted(path for path in (home / "shards").glob("*/[!.]*") if path.is_dir())
 
 
 def insert_shard(connection: duckdb.DuckDBPyConnection, folder: Path, tables: dict[str, pa.Table]) -> tuple[int, int]:
@@ -104,6 +109,34 @@ def insert_shard(connection: duckdb.DuckDBPyConnection, folder: Path, tables: di
     known = new.keys() & there.keys()
     load(connection, {name: _without(table, known) for name, table in tables.items()})
     return len(new) - len(known), len(known)
+
+
+def _may_replace(out: Path) -> bool:
+    """Whether a folder is empty or a shard, and nothing of another kind is in it."""
+    if not out.is_dir():
+        return False
+    names = {file.name for file in out.iterdir()}
+    return not names or "suite.parquet" in names <= {f"{name}.parquet" for name in files()}
+
+
+def _keep(home: Path, folder: Path, suite: str) -> None:
+    """Copy a shard to where `rebuild` finds it, whole or not at all. A copy that was damaged since is replaced."""
+    name = _digest(folder)
+    copy = home / "shards" / suite / name
+    if copy.exists() and _digest(copy) == name:
+        return
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=copy.parent, prefix=".") as work:
+        new = Path(work) / name
+        shutil.copytree(folder, new, ignore=lambda _, names: [n for n in names if not n.endswith(".parquet")])
+        if copy.exists():
+            shutil.rmtree(copy)
+        os.replace(new, copy)
+
+
+def _digest(folder: Path) -> str:
+    """The digest of a shard's files: the name of its copy."""
+    return digest({file.name: sha256(file) for file in sorted(folder.glob("*.parquet"))})
 
 
 def _shared(home: Path, suite: str, runs: Collection[Run]) -> list[Run]:

@@ -8,7 +8,6 @@ Also the program that such a process runs: `python -m flows.bench.orchestration 
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from evolora_core.engine.artifacts import write_json
+from evolora_core.engine.home import elsewhere
 from evolora_core.engine.run_index import entries, suites
 from evolora_core.engine.strict import stated
 from evolora_core.errors import StageError
@@ -59,7 +59,7 @@ def _run(way: str, config: Experiment) -> dict[str, float]:
         done = subprocess.run(
             [sys.executable, "-m", "flows.bench.orchestration", way, str(suite)],
             cwd=folder,
-            env=os.environ | {"EVOLORA_HOME": str(Path(folder) / "home")},
+            env=elsewhere() | {"EVOLORA_HOME": str(Path(folder) / "home")},
             stdout=subprocess.PIPE,
             text=True,
         )

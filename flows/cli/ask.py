@@ -20,7 +20,7 @@ Run = Annotated[str, Parameter(help="A finished run, such as quickstart.ecology.
 Organelle = Annotated[int | None, Parameter(help="Let this organelle answer everything."), AnyId]
 Router = Annotated[
     str,
-    Parameter(help="Who answers: `learned` goes by the prompt, `family` by the stated family, `single` asks one."),
+    Parameter(help="Who answers: `learned` goes by the prompt, `single` asks one."),
 ]
 Longest = Annotated[int | None, Parameter(help="Token cap of an answer; by default that of the run."), AtLeastOne]
 Heat = Annotated[
@@ -41,13 +41,13 @@ def ask(
     run: Run,
     /,
     *,
-    prompts: Annotated[
-        Path,
-        Parameter(name="--in", help="JSON Lines with `prompt`, and `family` for that router; or plain text lines."),
-    ],
+    prompts: Annotated[Path, Parameter(name="--in", help="JSON Lines with `prompt`; or plain text lines.")],
     out: Annotated[Path, Parameter(help="JSON Lines to write: what came in, the answer, who gave it, and its cost.")],
     organelle: Organelle = None,
-    routing: Router = "",
+    routing: Annotated[
+        str,
+        Parameter(help="Who answers: as for `chat`, or `family`, which goes by the key `family` that each row has."),
+    ] = "",
     max_new_tokens: Longest = None,
     temperature: Heat = 0.0,
     seed: Seed = 0,
@@ -65,9 +65,9 @@ def ask(
 
     from evolora_core.searches.adapters.evolved import open_run
 
-    evolved = open_run(home, run, routing=routing, organelle=organelle)
     stated = [str(row["family"]) for row in rows if "family" in row]
     families = stated if len(stated) == len(rows) else None
+    evolved = open_run(home, run, routing=routing, organelle=organelle, families=families is not None)
     unfinished = out.with_name(f"{out.name}.unfinished")
     flops, bare = 0, 0
     with progress("ask") as report, unfinished.open("w", encoding="utf-8") as file:

@@ -32,7 +32,7 @@ def doctor(*, json: Json = False) -> int:
 
 
 def row(what: str, state: str, detail: str, mend: str = "") -> Row:
-    """One finding: state is ok, optional (missing, but not needed) or broken."""
+    """One finding: state is ok, optional (missing or unfit, but not needed) or broken."""
     return {"what": what, "state": state, "detail": detail, "mend": mend}
 
 
@@ -54,7 +54,7 @@ def installed() -> Iterator[Row]:
         if wanted.specifier.contains(found, prereleases=True):
             yield row(wanted.name, "ok", found)
         else:
-            yield row(wanted.name, "broken", f"{found}, wanted {bounds}", mend)
+            yield row(wanted.name, "optional" if extra else "broken", f"{found}, wanted {bounds}", mend)
 
 
 def home() -> Row:

@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from flows.cli._app import Json, show
-from flows.cli.run import make
+from flows.cli.run import Made, make
+
+if TYPE_CHECKING:
+    from evolora_core.engine.run_index import SuiteId
 
 
 def register(app: App) -> None:
@@ -29,10 +32,9 @@ def retry(
     went before.
     """
     from evolora_core.engine.home import home_path
-    from evolora_core.engine.run_index import SuiteId, read_packs, suites
-    from evolora_core.errors import ConfigError
-    from evolora_core.searches.registry import find_suite, suite_id
-    from flows._preflight import asked_suite
+    from evolora_core.engine.run_index import SuiteId, suites
+    from evolora_core.errors import ConfigError, EvoloraError
+    from evolora_core.searches.registry import find_suite
 
     home = home_path()
     if not suites(home):
@@ -41,15 +43,33 @@ def retry(
     for name in names or [str(suites(home)[-1])]:
         word, _, rest = name.partition(".")
         wanted.setdefault(find_suite(home, word), []).append(rest)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    failures: list[EvoloraError] = []
     for suite, only in wanted.items():
-        packs = read_packs(home, suite) or Path("packs")
-        config = asked_suite(str(suite))
-        if (now := suite_id(config)) != suite:
-            print(f"{suite}: has other settings in this version of evolora; it is made anew as {now}", file=sys.stderr)
-        done = make(config, packs, only if all(only) else [])
+        try:
+            done = _again(home, suite, only if all(only) else [])
+        except EvoloraError as error:  # the other suites go on
+            failures.append(error)
+            continue
         rows += done.rows() if json else []
         if not json:
             done.tell()
-    if json:
+    if json and (rows or not failures):
         show(rows, True)
+    for failure in failures[1:]:
+        print(f"error: {failure}", file=sys.stderr)
+    if failures:
+        raise failures[0]
+
+
+def _again(home: Path, suite: "SuiteId", only: list[str]) -> Made:
+    """Make what is missing of a suite, or of some of its runs and stages."""
+    from evolora_core.engine.run_index import read_packs
+    from evolora_core.searches.registry import suite_id
+    from flows._preflight import asked_suite
+
+    packs = read_packs(home, suite) or Path("packs")
+    config = asked_suite(str(suite))
+    if (now := suite_id(config)) != suite:
+        print(f"{suite}: has other settings in this version of evolora; it is made anew as {now}", file=sys.stderr)
+    return make(config, packs, only)

@@ -1,8 +1,11 @@
 """`evolora sql`."""
 
+import csv
+import io
 import sys
 from collections.abc import Callable
 from functools import partial
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +16,9 @@ from evolora_core.foreign.text import one_line, printable, printable_lines
 from flows.cli._app import Json, say, shown
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
+
+    from evolora_core.store.query import Result
 
 
 def register(app: App) -> None:
@@ -53,42 +58,67 @@ def sql(
         say(ask(tell=lambda answer: shown(answer.records(), as_json), table=False))
         return
     if out is not None:
-        print(ask(tell=partial(_written, out), table=True))
+        _write(ask, out)
         return
-    print(ask(tell=lambda answer: _table(answer, format), table=True), end="")
+    tell = _csv if format == "csv" else partial(_table, format=format)
+    print(ask(tell=tell, table=False), end="")
 
 
-def _written(out: Path, data: "pd.DataFrame") -> str:
+def _write(ask: Callable[..., str], out: Path) -> None:
+    """Write the answer as Parquet, whole or not at all: a query may be ended while it writes."""
+    unfinished = out.with_name(f"{out.name}.unfinished")
+    try:
+        rows = ask(tell=partial(_parquet, out, unfinished), table=True)
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    print(f"{out}: {rows} rows")
+
+
+def _parquet(out: Path, unfinished: Path, data: "pa.Table") -> str:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     from evolora_core.errors import ConfigError
 
     try:
-        data.to_parquet(out, index=False)
+        pq.write_table(data, unfinished)
     except OSError as error:
         raise ConfigError(f"--out {out}: cannot be written ({one_line(error, 100)})") from None
-    return f"{out}: {len(data)} rows"
+    except pa.ArrowException as error:
+        raise ConfigError(f"SQL: no form in Parquet ({one_line(error, 100)}); cast that column to text") from None
+    return str(data.num_rows)
 
 
-def _table(data: "pd.DataFrame", format: str) -> str:
-    from pandas.api.types import is_numeric_dtype
+def _csv(answer: "Result") -> str:
+    """Data: what reads it gets it as it is. Floats have 12 significant digits, as their sums are not exact beyond."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(answer.columns)
+    rows.writerows([_text(value, 12) for value in row] for row in answer.rows)
+    return _shown(text.getvalue())
+
+
+def _table(answer: "Result", format: str) -> str:
+    """For people: Markdown or LaTeX."""
+    import pandas as pd
 
     from evolora_core.report.tables import Column, Table
 
-    columns = [
-        Column(printable(str(name)), _reader(str(name), format), left=not is_numeric_dtype(data[name]))
-        for name in data.columns
-    ]
-    table = Table("query", "", data, columns)
-    text = {"csv": table.to_csv, "md": table.to_markdown, "latex": table.to_latex}[format]()
+    def column(name: str, values: "pd.Series[Any]") -> Column:
+        left = not all(isinstance(value, Number) for value in values if value is not None)
+        return Column(printable(name), lambda row: printable(_text(row[name], 6)), left)
+
+    data = pd.DataFrame(answer.rows, columns=answer.columns, dtype=object)
+    table = Table("query", "", data, [column(name, data[name]) for name in answer.columns])
+    return _shown({"md": table.to_markdown, "latex": table.to_latex}[format]())
+
+
+def _shown(text: str) -> str:
     return printable_lines(text) if sys.stdout.isatty() else text  # a terminal must not obey it
 
 
-def _reader(name: str, format: str) -> Callable[[dict[str, Any]], str]:
-    if format == "csv":  # data: what reads it gets it as it is
-        return lambda row: _text(row[name])
-    return lambda row: printable(_text(row[name]))
-
-
-def _text(value: object) -> str:
+def _text(value: object, digits: int) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

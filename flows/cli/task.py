@@ -29,7 +29,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Say what the suite's host does with its tasks, before a night is spent on them: accuracy, what a search finds,
-    right and wrong answers, the longest prompt, how many items a seed needs, and what a run will cost here.
+    right and wrong answers, the longest prompt, how many items a seed needs, and what a generation costs here.
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
@@ -67,8 +67,8 @@ def check(
         print(f"\n{cost}")
         return
     print(
-        f"\nA generation takes {lasts(cost.generation_seconds)} and {cost.generation_flops:.3g} FLOPs here. All arms "
-        f"and seeds take about {lasts(3600 * cost.hours)} and {cost.flops:.3g} FLOPs, evaluation apart."
+        f"\nA generation takes {lasts(cost.seconds)} and {cost.flops:.3g} FLOPs here. What the whole suite takes: "
+        f"`evolora run {suite} --estimate`."
     )
     for own in found:
         if own.found == 0:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from flows._preflight import asked_suite, check_machine, check_suite
-from flows.cli import main
+from flows.cli import doctor, main
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD: dict[str, Any] = {
@@ -188,6 +188,13 @@ def test_the_doctor_says_whether_programs_can_be_confined(
     assert found()["state"] == ("optional" if refusal() else "ok")
     monkeypatch.setattr(landlock, "abi", lambda: 0)  # as on an old kernel
     assert found()["state"] == "optional" and "Landlock" in found()["detail"]
+
+
+def test_an_extra_outside_its_bounds_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ["numpy>=99", 'pytest>=99; extra == "dev"', 'absent>=1; extra == "x"']
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: wanted)
+    states = {row["what"]: row["state"] for row in doctor.installed()}
+    assert states == {"python": "ok", "numpy": "broken", "pytest": "optional", "absent": "optional"}
 
 
 def test_the_doctor_finds_a_home_that_cannot_be_written(capsys: pytest.CaptureFixture[str], home: Path) -> None:

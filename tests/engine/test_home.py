@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evolora_core.engine.home import environment, home_path, prepare_home
+from evolora_core.engine.home import elsewhere, environment, home_path, prepare_home
 from evolora_core.errors import StoreError
 
 
@@ -32,6 +32,16 @@ def test_preparing_creates_the_folders_and_keeps_caches_inside(tmp_path: Path) -
     for name in ("PREFECT_HOME", "PREFECT_RESULTS_LOCAL_STORAGE_PATH", "HF_HOME", "MPLCONFIGDIR"):
         assert Path(os.environ[name]).is_relative_to(home)
     assert os.environ["DO_NOT_TRACK"] == "1"
+
+
+def test_a_child_with_another_home_gets_nothing_of_ours() -> None:
+    for name in environment(Path()):
+        os.environ.pop(name, None)
+    os.environ["HF_HOME"] = "/their/cache"
+    prepare_home()
+    child = elsewhere()
+    assert not {"PREFECT_HOME", "PREFECT_RESULTS_LOCAL_STORAGE_PATH", "MPLCONFIGDIR"} & child.keys()
+    assert child["HF_HOME"] == "/their/cache" and child["PATH"] == os.environ["PATH"]
 
 
 def test_what_the_user_set_stays(tmp_path: Path) -> None:

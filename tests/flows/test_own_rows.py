@@ -105,7 +105,7 @@ def test_the_host_is_asked_before_a_run(capsys: pytest.CaptureFixture[str], tmp_
         patch.chdir(ROOT)
         main(["task", "check", "configs/suites/own-tasks.yaml", "--set", "ecology.episodes=32"])
     said = capsys.readouterr().out
-    assert end.value.code == 0 and "rounded: answers of the bare host" in said and "FLOPs, evaluation apart" in said
+    assert end.value.code == 0 and "rounded: answers of the bare host" in said and "own-tasks.yaml --estimate" in said
     table = {line.split()[0]: line.split() for line in said.split("\n\n")[0].splitlines()[1:]}
     assert table["rounded"][1:3] == ["2400", "1344"] and 0 < float(table["rounded"][4]) < 50
     assert float(table["rounded"][8]) > float(table["rounded"][4])  # a search finds more than greedy answers give
@@ -184,11 +184,24 @@ def test_an_organelle_and_a_router_that_are_not_there(
 ) -> None:
     for words, said in (
         (["--organelle", "999"], "not alive at the end"),
-        (["--routing", "cell"], "has no such routes; choose from family, learned, single"),
-        (["--routing", "family"], "goes by the family of each prompt"),
+        (["--routing", "cell"], "has no such routes; choose from learned, single, an organelle"),
+        (["--routing", "family"], "goes by more than the prompt; choose from learned, single, an organelle"),
     ):
         assert told(finished, "chat", RUN, "--prompt", "a", *words) == 1
         assert said in capsys.readouterr().err
+
+
+def test_rows_that_state_their_families_may_be_routed_by_them(
+    finished: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
+    prompts.write_text('{"prompt": "Compute 512 - 7.", "family": "rounded"}\n{"prompt": "a"}\n')
+    words = ["ask", RUN, "--in", str(prompts), "--out", str(out), "--routing", "family"]
+    assert told(finished, *words) == 1
+    assert "goes by more than the prompt" in capsys.readouterr().err and not out.exists()
+    prompts.write_text('{"prompt": "Compute 512 - 7.", "family": "rounded"}\n')
+    assert told(finished, *words) == 0
+    assert json.loads(out.read_text())["routed_as"] == "rounded"
 
 
 def test_a_client_of_openai_talks_to_a_run(finished: SimpleNamespace) -> None:

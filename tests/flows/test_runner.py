@@ -4,7 +4,10 @@ import io
 import json
 import logging
 import os
+import platform
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -20,16 +23,17 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import flow_run
 from prefect.task_runners import TaskRunner
-from toy_stages import count, executions, toy_suite
+from toy_stages import count, executions, toy_request, toy_suite
 
 from evolora_core.engine import artifacts
-from evolora_core.engine.run_index import entries
+from evolora_core.engine.run_index import entries, now, read_entry, write_entry
 from evolora_core.engine.stage import Step
-from flows._runner import StageRunner, stage_runner
+from flows._runner import StageRunner, _mark_failed, stage_runner
 from flows._steps import Outcome, follow, submit
 from flows._workers import Workers
 from tasks import _progress
 from tasks._log import Console
+from tasks.stage import INTERRUPTED
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -74,6 +78,21 @@ def test_stages_wait_for_their_inputs_and_hand_them_on(home: Path) -> None:
     assert outcome.results["sum"].summary["number"] == 13
     assert (home / outcome.results["sum"].folder / "number.txt").read_text() == "13"
     assert states(home) == {1: "done", 2: "done", 10: "done", 3: "done"}
+
+
+@pytest.mark.parametrize(("lives", "state"), [(True, "running"), (False, "failed")])
+def test_an_interrupt_leaves_what_another_process_makes_alone(home: Path, lives: bool, state: str) -> None:
+    request = toy_request(1, {})
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        if not lives:
+            other.communicate(b"\n")
+        running = request.entry("running", started=now(), pid=other.pid, node=platform.node())
+        write_entry(home, request.suite, running)
+        _mark_failed(request, INTERRUPTED)
+        entry = read_entry(home, request.suite, request.condition, request.seed, request.stage)
+        assert entry is not None and entry.state == state
+        if lives:
+            other.communicate(b"\n")
 
 
 def test_a_second_run_reuses_everything(home: Path, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
+from evolora_core.engine.run_index import now
 from evolora_core.errors import StageError
 from evolora_core.store import query
-from flows._server import ADDRESS, embedded_prefect, known_server, shared_prefect
+from flows._server import ADDRESS, _free_port, _started, embedded_prefect, known_server, shared_prefect
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -145,6 +146,33 @@ def test_sigterm_ends_the_server_too(served: Any, monkeypatch: pytest.MonkeyPatc
     assert known_server(home) is None
     with pytest.raises(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
         pass
+
+
+def test_an_address_that_a_killed_server_left_is_not_used(
+    prefect_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    (tmp_path / "prefect").mkdir()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for pid, found in ((ended.pid, None), (os.getpid(), prefect_server)):  # another home's server answers there
+        (tmp_path / ADDRESS).write_text(json.dumps({"url": prefect_server, "pid": pid, "started": now()}))
+        assert known_server(tmp_path) == found
+    (tmp_path / ADDRESS).write_text(json.dumps({"url": prefect_server}))
+    assert known_server(tmp_path) is None
+
+
+def test_two_commands_in_a_home_have_a_log_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
+    (tmp_path / "prefect").mkdir()
+    with embedded_prefect(tmp_path):
+        (first,) = (tmp_path / "prefect").glob("server*.log")
+        first.write_text("a line")
+        with _started(tmp_path, _free_port(), private=True):
+            assert len([*(tmp_path / "prefect").glob("server*.log")]) == 2
+    assert [*(tmp_path / "prefect").glob("server*.log")] == [first]  # one that says nothing is not kept
+    assert first.read_text().startswith("a line")
 
 
 def test_a_server_that_is_another_s_and_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,12 @@ def test_pace_of_a_cosine_cut_short_is_the_longer_one_so_far() -> None:
     assert [pace_at(step, cut) for step in range(60)] == [pace_at(step, longer) for step in range(60)]
 
 
+def test_pace_stays_at_the_end_of_a_decay_that_is_shorter_than_the_training() -> None:
+    schedule = CONFIG.schedule.model_copy(update={"steps": 100, "decay_steps": 60, "final_fraction": 0.1})
+    pace = [pace_at(step, schedule) for step in range(100)]
+    assert pace[60:] == [pytest.approx(0.1)] * 40
+
+
 def test_mixture_faults_are_named() -> None:
     with pytest.raises(ConfigError, match=r"pretrain\.mixture\.math\.shrot: unknown depth \(did you mean 'short'\?\)"):
         read_mixture(CONFIG.model_copy(update={"mixture": {"math": {"shrot": 1.0}}}))

@@ -19,6 +19,15 @@ def test_runs_of_a_seed_are_drawn_together() -> None:
     assert lo < worst_quarter(runs) < hi
 
 
+def test_a_bound_is_never_the_extreme_of_too_few_resamples() -> None:
+    """Two resamples would be all there is to an interval; as many are drawn as a bound needs."""
+    runs = stream(0, 0, 0, "test").random(32)
+    asked = [worst_quarter_interval(runs, None, stream(0, 0, 0, "few"), count) for count in (2, 3)]
+    assert asked[0] == asked[1] and asked[0][0] < worst_quarter(runs) < asked[0][1]
+    narrow = worst_quarter_interval(runs, None, stream(0, 0, 0, "few"), 2, alpha=0.5)
+    assert asked[0][0] < narrow[0] < narrow[1] < asked[0][1]
+
+
 def test_intervals_hold_the_difference_about_as_often_as_they_say() -> None:
     """One arm fails in three of ten runs and the other never, 32 runs each: the worst quarter of many runs is known."""
     rng = stream(0, 0, 0, "coverage")

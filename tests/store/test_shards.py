@@ -163,6 +163,38 @@ def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path
         merge(tmp_path, [settings])
 
 
+def test_a_shard_is_replaced_only_by_a_whole_one(whole: Path, shards: list[Path], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(shards[0], tmp_path / "out"))
+    with pytest.raises(StoreError, match="no such suite"):
+        write_shard(whole, "other-0a1b2c3d", out)
+    assert {file.name for file in out.iterdir()} == {file.name for file in shards[0].iterdir()}
+    assert {("sft", 2)} < {*write_shard(whole, SUITE, out)}
+    assert set(pq.read_table(out / "stages.parquet")["seed"].to_pylist()) == {0, 1, 2}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    measured = tmp_path / "measured"
+    measured.mkdir()
+    (measured / "measured.parquet").write_text("mine")
+    with pytest.raises(StoreError, match="holds something that is not a shard"):
+        write_shard(whole, SUITE, measured)
+
+
+def test_what_the_store_has_of_a_shard_is_kept_whole(shards: list[Path], tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "shards").write_text("in the way")
+    with pytest.raises(OSError):
+        merge(home, [shards[0]])
+    assert query(home, "SELECT count(*) FROM stages").rows == [(0,)]  # none that a rebuild would lose
+    (home / "shards").unlink()
+    merge(home, [shards[0]])
+    (copy,) = (home / "shards" / SUITE).iterdir()
+    (copy / "stages.parquet").unlink()
+    (copy.parent / ".cut").mkdir()  # what a kill leaves
+    merge(home, [shards[0]])
+    assert {file.name for file in copy.iterdir()} == {file.name for file in shards[0].iterdir()}
+    assert rebuild(home).left_out == []
+
+
 def test_what_is_no_shard_is_told(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="has no stages.parquet, so it holds no rows of a suite"):
         merge(tmp_path, [tmp_path])

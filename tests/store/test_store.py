@@ -148,6 +148,30 @@ def test_rebuild_makes_the_same_store_and_reports_what_is_gone(recorded: Path, h
     assert not list(home.glob("*.rebuild*"))
 
 
+@pytest.mark.parametrize("start", [8192, 12288 + 2 * 262144])  # a header; the blocks after those read at opening
+def test_flipped_bytes_are_told_in_one_line_and_can_be_rebuilt(recorded: Path, home: Path, start: int) -> None:
+    shutil.copytree(recorded, home)
+    file = store_path(home)
+    content = bytearray(file.read_bytes())
+    for block in range(start, len(content), 262144):
+        content[block + 100] ^= 0xFF
+    file.write_bytes(content)
+    with pytest.raises(StoreError, match=r"Corrupt database file.*`evolora store rebuild` makes") as error:
+        for table in schema.tables():
+            query(home, f"SELECT * FROM data.{table}")
+    assert "\n" not in str(error.value)
+    assert rebuild(home).left_out == []
+    assert _dump(home) == _dump(recorded)
+
+
+def test_a_path_with_a_word_like_lock_is_not_taken_for_a_lock(tmp_path: Path) -> None:
+    home = tmp_path / "block"
+    rebuild(home)
+    store_path(home).write_bytes(b"this was a database once" * 100)
+    with pytest.raises(StoreError, match="cannot be opened"), opened(store_path(home), wait=0):
+        pass
+
+
 def test_a_newer_store_is_refused_in_one_line_and_can_be_rebuilt(home: Path) -> None:
     stage = _steps(home, 3)
     config = {"name": "example", "host": "nano", "seeds": [0], "conditions": ["sft"]}

@@ -3,13 +3,18 @@
 import select
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from toy_stages import count, toy_request
 
+from evolora_core.engine.stage import StageResult
 from tasks._accelerator import accelerator
+from tasks.stage import perform
 
 HOLD = """
 import sys
@@ -50,6 +55,19 @@ def test_two_processes_take_turns(holder: Any) -> None:
         holder.stdin.flush()
         assert second.stdout.readline() == "mine\n"
         second.communicate("go\n")
+
+
+def test_a_stage_that_stands_waits_for_no_device(holder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path))
+    request = toy_request(1, {})
+    made = perform(request, count)
+    assert request.host is not None
+    again = replace(request, host=replace(request.host, device="cuda"))
+    found: list[StageResult] = []
+    asking = threading.Thread(target=lambda: found.append(perform(again, count)), daemon=True)
+    asking.start()
+    asking.join(30)
+    assert found == [made] and holder.poll() is None
 
 
 def test_a_killed_holder_leaves_the_device_free(holder: Any) -> None:

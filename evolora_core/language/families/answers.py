@@ -160,6 +160,8 @@ def same_json(a: Any, b: Any) -> bool:
         return a is b
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same_json, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same_json(a[key], b[key]) for key in a)
     return bool(a == b)
 
 

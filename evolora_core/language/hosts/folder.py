@@ -4,11 +4,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import HostError
+from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.files import read_text
 from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
 
 if TYPE_CHECKING:
     import torch
+
+WHOLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"  # which tensor is in which file, where they are several
 
 
 def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path]]:
@@ -40,8 +45,15 @@ def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors of a folder that has a configuration and a tokenizer beside them."""
-    weights = sorted(folder.glob("*.safetensors"))
+    """The safetensors that transformers loads of a folder that has a configuration and a tokenizer beside them: where
+    they are named, no others count, such as the same weights in another form. HostError where something is missing.
+    """
+    if (folder / WHOLE).is_file():
+        weights = [folder / WHOLE]
+    elif (folder / INDEX).is_file():
+        weights = _indexed(folder)
+    else:
+        weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         pickles = sorted([*folder.glob("*.bin"), *folder.glob("*.pt")])
         found = f"only {pickles[0].name}, which is never unpickled" if pickles else "none found"
@@ -51,6 +63,19 @@ def weight_files(folder: Path) -> list[Path]:
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise HostError(f"host {folder}: tokenizer.json is missing; save the tokenizer with save_pretrained")
     return weights
+
+
+def _indexed(folder: Path) -> list[Path]:
+    """The files that hold what the index names."""
+    try:
+        names = sorted(set(read_json(read_text(folder / INDEX))["weight_map"].values()))
+        strange = [name for name in names if Path(name).name != name]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise HostError(f"host {folder}: {INDEX}: {_kind(error)}; save the weights anew") from error
+    for name in names:
+        if name in strange or not (folder / name).is_file():
+            raise HostError(f"host {folder}: {INDEX}: {one_line(name, 100)} is missing; fetch or save the weights anew")
+    return [folder / name for name in names]
 
 
 def load_config(folder: Path) -> Any:

@@ -78,12 +78,11 @@ def _try(folder: Path) -> None:
     from safetensors import safe_open
     from transformers import AutoModelForCausalLM
 
-    from evolora_core.language.hosts.folder import load_config, load_tokenizer
+    from evolora_core.language.hosts.folder import load_config, load_tokenizer, weight_files
 
     config = load_config(folder)
-    files = sorted(folder.glob("*.safetensors"))
     held = 0
-    for file in files:
+    for file in weight_files(folder):
         try:
             with safe_open(file, framework="pt") as tensors:
                 for name in tensors.keys():  # noqa: SIM118  # it is no mapping

@@ -190,8 +190,11 @@ class _Telling:
         return self._stop(tokens) if self._stop else tokens.new_zeros((len(tokens),)).bool()
 
 
-def open_run(home: Path, name: str, *, routing: str = "", organelle: int | None = None, host: str = "") -> Evolved:
+def open_run(
+    home: Path, name: str, *, routing: str = "", organelle: int | None = None, host: str = "", families: bool = False
+) -> Evolved:
     """A finished run of the adapter search. `routing` "": by the prompt where the run has specialists, else `single`.
+    `families`: whoever asks states the family of each prompt, which the router `family` goes by.
 
     ConfigError or HostError, in one line, where there is no such run, router, organelle or host.
     """
@@ -206,10 +209,13 @@ def open_run(home: Path, name: str, *, routing: str = "", organelle: int | None 
     loaded = load_host(word, dtype=suite.get("dtype", "float32"))
     folder = home / entry.folder
     own = sorted(path.stem.removeprefix("routes-") for path in folder.glob("routes-*.json"))
-    known = sorted({*own, LEARNED} if FAMILY in own else own)
+    # The others go by what a prompt does not say: its family, or its depth too.
+    answering = {LEARNED, SINGLE, *([FAMILY] if families else [])}
+    known = sorted(answering & {*own, *([LEARNED] if FAMILY in own else [])})
     routing = routing or next((word for word in (LEARNED, SINGLE) if word in known), "")
     if routing and routing not in known and organelle is None:
-        raise ConfigError(f"routing {routing}: {name} has no such routes; choose from {', '.join(known)}")
+        why = "goes by more than the prompt" if routing in own else f"{name} has no such routes"
+        raise ConfigError(f"routing {routing}: {why}; choose from {', '.join([*known, 'an organelle'])}")
     derived = routing == LEARNED and LEARNED not in own
     run = load_run(home, entry, loaded, FAMILY if derived else routing or FAMILY)
     routes = run.routes

@@ -141,7 +141,8 @@ class SuiteConfig(Experiment):
             self._check_peopled(name)
             self._check_heard(name)
         deaf = [condition for condition in self.conditions if not self.kind(condition).verifier_may_err]
-        if self.ecology.verifier_error and deaf:
+        errors = [self.ecology.verifier_error, *(trial.get("verifier_error", 0) for trial in self.ecology.trials)]
+        if any(errors) and deaf:
             raise ValueError(
                 f"ecology.verifier_error: the verifier of {deaf[0]!r} would not err; take it out, or let only "
                 "conditions like ecology err (arms.NAME.changes)"
@@ -188,9 +189,9 @@ class SuiteConfig(Experiment):
 
     def _check_arrivals(self) -> None:
         """Who cannot follow families that come one after another, and what has no effect where they do not."""
-        arms = {name: self.settings(name) for name in self.conditions if self.kind(name).section}
+        arms = [(name, settings) for name in self.trained for settings in self.with_trials(name)]
         if not self.data.arrivals:
-            for name, settings in arms.items():
+            for name, settings in arms:
                 inherits = isinstance(settings, EcologyConfig) and settings.inheritance.donor != "host"
                 lent = isinstance(settings, SftConfig) and settings.donor_items > 0
                 if inherits or lent:
@@ -202,7 +203,7 @@ class SuiteConfig(Experiment):
             return
         if self.lead.generations < len(self.data.train_families):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
-        for name, settings in arms.items():
+        for name, settings in arms:
             tried = isinstance(settings, SftConfig) and settings.contenders > 1
             told = isinstance(settings, EcologyConfig) and settings.memory.labels > 0  # forgotten at the first arrival
             met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
@@ -222,12 +223,23 @@ class SuiteConfig(Experiment):
             )
 
     def _check_peopled(self, name: str) -> None:
-        """A population needs a founder for each training family, or a family would never be practised."""
+        """A population needs a founder for each training family, or a family would never be practised; where they
+        contend, as many in each as contend.
+        """
         if not self.kind(name).peopled:
             return
-        for settings in [self.settings(name), *(self.settings(name, trial) for trial in range(self.trials))]:
-            if isinstance(settings, EcologyConfig) and settings.population < len(self.data.train_families):
+        families = len(self.data.train_families)
+        for settings in self.with_trials(name):
+            if not isinstance(settings, EcologyConfig):
+                continue
+            if settings.population < families:
                 raise ValueError(f"{name}: population {settings.population}: at least one for each training family")
+            rivals = settings.contest.contenders
+            if rivals > 1 and settings.population < rivals * families:
+                raise ValueError(
+                    f"{name}: contest.contenders {rivals}: a population of {settings.population} has fewer in each of "
+                    f"{families} training families; raise population to {rivals * families}, or have fewer contenders"
+                )
 
     def _check_heard(self, name: str) -> None:
         """Refuse settings without effect: what every trial replaces, and the generations of an arm with a budget."""
@@ -275,14 +287,13 @@ class SuiteConfig(Experiment):
         return [name if name in own else full_name(name) for name in names]
 
     def learns_from_gold(self, condition: str) -> bool:
-        """Whether a condition needs the right answers that items come with."""
+        """Whether a condition, or a trial of it, needs the right answers that items come with."""
         if self.kind(condition).sees_gold:
             return True
-        settings = [self.settings(condition)] if self.kind(condition).section else []
         return any(
             (isinstance(own, EcologyConfig) and (own.plasticity.rule == "gold" or own.memory.labels > 0))
             or (isinstance(own, ExpertIterationConfig) and own.labels > 0)
-            for own in settings
+            for own in (self.with_trials(condition) if self.kind(condition).section else [])
         )
 
     @property
@@ -317,6 +328,12 @@ class SuiteConfig(Experiment):
             return section
         assert not isinstance(section, ExamplesConfig)
         return changed(section, section.trials[trial], f"{condition}: trials.{trial}")
+
+    def with_trials(self, condition: str) -> list[Section]:
+        """The section of a condition with its changes, and the same with those of each of its trials."""
+        section = self.settings(condition)
+        trials = [] if isinstance(section, ExamplesConfig) else section.trials
+        return [section, *(self.settings(condition, trial) for trial in range(len(trials)))]
 
     def tuned_settings(self, condition: str) -> Tuned:
         """The section of a condition that has trials, with its changes."""

@@ -1,7 +1,7 @@
 """The four splits of a merge suite: equal numbers of each domain, no prompt twice, nothing reserved in `train`."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from evolora_core.engine.rng import stream
 from evolora_core.language.datasets import draw_cell
@@ -57,8 +57,3 @@ def _shares(domain: Domain, wanted: int) -> dict[Cell, int]:
 def by_name(splits: Splits) -> dict[str, list[Item]]:
     """Split -> all its items, domain after domain."""
     return {split: [item for items in own.values() for item in items] for split, own in splits.items()}
-
-
-def domain_numbers(items: Mapping[str, Sequence[Item]]) -> list[int]:
-    """For items laid domain after domain, the number of each one's domain."""
-    return [number for number, own in enumerate(items.values()) for _ in own]

@@ -7,6 +7,7 @@ just now.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
@@ -22,6 +23,7 @@ from evolora_core.engine.progress import Progress
 from evolora_core.engine.rng import stream
 from evolora_core.engine.stage import JUDGED, Step, Suite, Work
 from evolora_core.engine.tables import write_table
+from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.answering.grading import answer_items
@@ -197,7 +199,8 @@ class Bench:
             trained = self.family().multitask
             judge.measure(Genome(recipe=BASE))
         else:
-            import_module(own.module).choose(self.task(own, judge, budget))
+            with suppress(Unaffordable):  # then it is not run
+                import_module(own.module).choose(self.task(own, judge, budget))
         flops = judge.meter.total()
         seconds = flops * measuring + judge.merged_once * merging
         return Expected(trained.flops + flops, trained.seconds + seconds, trained.bytes)

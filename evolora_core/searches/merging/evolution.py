@@ -28,10 +28,16 @@ SOLVED = "solved.json"
 
 @dataclass
 class Evolution:
-    """A run in the making: its candidates, and the rows of its tables."""
+    """A run in the making: its candidates, and the rows of its tables.
+
+    idle   generations without a new genome, the last ones in a row
+    spent  whether the next candidate would have cost more than was left
+    """
 
     domains: Sequence[str]
     past: list[Candidate] = field(default_factory=list)
+    idle: int = 0
+    spent: bool = False
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in TABLES})
 
     @property
@@ -56,33 +62,30 @@ def evolve(
     run = Evolution(domains)
     number = restore(run, judge.meter, checkpoints)
     known = {candidate.genome.id: candidate for candidate in run.past}
-    idle = 0
-    while number < generations and idle < IDLE:
+    while number < generations and run.idle < IDLE and not run.spent:
         reached("generation", number=number)
         before = {name: len(rows) for name, rows in run.rows.items()}
-        first, fresh, whole = len(run.past), run.measured, True
+        first, fresh = len(run.past), run.measured
         for slot, proposal in enumerate(strategy.propose(number, run.past[:first])):
             if proposal.genome.id not in known and judge.meter.total() + judge.cost(proposal.genome) > budget:
-                whole = False
+                run.spent = True
                 break
             known.setdefault(proposal.genome.id, _measure(run, judge, proposal, number, slot, known))
         if len(run.past) == first:
             break
-        idle = idle + 1 if run.measured == fresh else 0
+        run.idle = run.idle + 1 if run.measured == fresh else 0
         _summarise(run, judge.meter, number, first)
         number += 1
         added = {name: rows[before[name] :] for name, rows in run.rows.items()}
         folder = commit(
             checkpoints,
             number,
-            lambda into: _write_json(into / "meter.json", judge.meter.state()),
+            lambda into: _write_json(into / "meter.json", judge.meter.state() | {"idle": run.idle, "spent": run.spent}),
             lambda into, added=added, first=first: _append(into, added, run.past[first:]),  # type: ignore[misc]
         )
         reached("committed", generation=number, folder=folder)
         best = ranked(run.past)
         report(judge.meter.total(), budget, f"best {best[0].score:.4f}" if best else "none lives")
-        if not whole:
-            break
     return run
 
 
@@ -173,7 +176,9 @@ def restore(run: Evolution, meter: Meter, checkpoints: Path) -> int:
     last = latest(checkpoints)
     if last is None:
         return 0
-    meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text())))
+    state = json.loads((last.folder / "meter.json").read_text(encoding="utf-8"))
+    meter.merge(Meter.from_state(state))
+    run.idle, run.spent = state["idle"], state["spent"]
     for segment in last.segments:
         for name in TABLES:
             if (segment / f"{name}.parquet").exists():

@@ -137,6 +137,9 @@ class MergeExperiment(Experiment):
                 raise ValueError(f"arms.{name}: not among the conditions; add it there or take it out here")
             if arm.like == "adam" and arm.space not in (None, "smooth"):
                 raise ValueError(f"arms.{name}.space: only the space `smooth` has gradients")
+            space = self.space(name)
+            if arm.groups and space != "smooth" and not (space == "operators" and arm.like == "cma"):
+                raise ValueError(f"arms.{name}.groups: {arm.like} has no use for it in {space!r}; leave it out")
         for condition in self.conditions:
             if condition in self.arms:
                 continue

@@ -19,10 +19,12 @@ from evolora_core.searches.merging.weights import model_path, open_weights
 
 def export(home: Path, entry: Entry, suite: Mapping[str, Any], candidate: int | None, out: Path) -> str:
     """Write the folder `out`, which must not exist or be empty; returns what it is, in words. ConfigError, one line,
-    for a candidate that there is not, and for an ensemble, which is no model.
+    for a candidate that there is not, for an ensemble, which is no model, and for what was not run.
     """
     folder = home / entry.folder
     artifacts.check(folder)
+    if reason := (artifacts.read_manifest(folder) or {}).get("summary", {}).get("not_run"):
+        raise ConfigError(f"{entry.run_id}: was not run ({reason})")
     choice = read_choice(folder)
     genome = choice.genome if candidate is None else _genome_of(folder, entry, candidate)
     if genome is None and choice.kind == "ensemble":

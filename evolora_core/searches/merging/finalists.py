@@ -28,5 +28,5 @@ def choose(ranked: Sequence[Ranked], judge: Judge, *, finalists: int, budget: in
         if best is None or own > (best.selection_score or 0.0):
             best = Choice("recipe", genome, number, evaluations, score, own)
     if best is None:
-        raise Failed("selection", "no candidate could be measured")
+        raise Failed("selection", "none of its candidates could be measured")
     return best

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import one_line
 from evolora_core.searches.merging.make import make_model
 from evolora_core.searches.merging.mergekit_yaml import mergekit_yaml
 from evolora_core.searches.merging.recipe_file import RecipeFile
+from evolora_core.searches.merging.vocabularies import tokenizers_differ
 from evolora_core.searches.merging.weights import model_path, open_weights
 
 
@@ -14,10 +17,17 @@ def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) ->
 
     mergekit   also write the recipe as a YAML file for mergekit
 
-    HostError or ConfigError, one line, for what is no model, models that do not fit, a full disk, and a recipe that
-    mergekit cannot express.
+    HostError or ConfigError, one line, for what is no model, models that do not fit, models of several tokenizers
+    unless the file names the one to take, a full disk, and a recipe that mergekit cannot express.
     """
     paths = {name: model_path(word) for name, word in file.used.items()}
+    first = file.tokenizer_name
+    for name, path in paths.items():
+        if file.tokenizer is None and (told := tokenizers_differ(paths[first], path)):
+            raise ConfigError(
+                f"models.{name}: {one_line(file.used[name], 100)} has another tokenizer than {first!r}: {told}; "
+                "name the one to take with the key `tokenizer`, or leave the model out"
+            )
     models = {name: open_weights(path, mapped=False) for name, path in paths.items()}
     base = file.base or ""
     if mergekit is not None:

@@ -6,14 +6,15 @@ A landscape or a law, where a suite asks for one, hangs on the same datasets.
 from collections.abc import Sequence
 
 from evolora_core.engine.stage import JUDGED, SHARED, Stage, Step, Suite, step_name
+from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.stages.base import BASE, named
 from evolora_core.searches.merging.stages.choosing import CONTROL, SEARCH
 from evolora_core.searches.merging.stages.datasets import DATASETS
 from evolora_core.searches.merging.stages.evaluate import EVALUATE
-from evolora_core.searches.merging.stages.landmarks import LANDMARKS
-from evolora_core.searches.merging.stages.landscape import LANDSCAPE
+from evolora_core.searches.merging.stages.landmarks import LANDMARKS, space_of
+from evolora_core.searches.merging.stages.landscape import LANDSCAPE, check_size
 from evolora_core.searches.merging.stages.law import LAW
 from evolora_core.searches.merging.stages.law_fit import LAW_FIT
 from evolora_core.searches.merging.stages.parent import PARENT
@@ -63,6 +64,7 @@ def landscape(suite: Suite[MergeExperiment], seed: int, needs: Needs) -> list[St
     """Every layer route, and strategies replayed on them."""
     settings = suite.config.landscape
     assert settings is not None
+    _check_landscape(suite)
     shards = [
         _shared(suite, seed, f"landscape-{shard}", LANDSCAPE, needs, shard=shard) for shard in range(settings.shards)
     ]
@@ -72,6 +74,23 @@ def landscape(suite: Suite[MergeExperiment], seed: int, needs: Needs) -> list[St
         _shared(suite, seed, "landmarks", LANDMARKS, known),
         *(_shared(suite, seed, f"regret-{name}", REGRET, known, strategy=name) for name in settings.strategies),
     ]
+
+
+def _check_landscape(suite: Suite[MergeExperiment]) -> None:
+    """ConfigError for a base of too many layers, before anything is trained. Of a base that is not on this machine, or
+    in a GGUF file, the stage itself says it.
+    """
+    from evolora_core.language.hosts.folder import weight_files
+    from evolora_core.searches.merging.headers import read_headers
+    from evolora_core.searches.merging.weights import layers_in, model_path
+
+    if suite.config.pretrain:
+        layers = pretrain_config(suite.config.host).architecture.layers
+    elif suite.host is None or (path := model_path(suite.host.word)).is_file():
+        return
+    else:
+        layers = layers_in(tuple(read_headers(path, weight_files(path))))
+    check_size(space_of(suite.config.parents, layers))
 
 
 def law(suite: Suite[MergeExperiment], seed: int, data: Step) -> list[Step]:

@@ -10,7 +10,7 @@ from evolora_core.engine.stage import Work
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.language.hosts.kept import stage_host
 from evolora_core.searches.merging.roles import BASE, MODEL, SOURCE, role
-from evolora_core.searches.merging.weights import Loaded, Weights, open_model
+from evolora_core.searches.merging.weights import Loaded, Weights, layers_in, open_model
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Pool:
     @property
     def layers(self) -> int:
         """Layers of each model."""
-        return int(self.models[BASE].config["num_hidden_layers"])
+        return layers_in(self.models[BASE].names)
 
 
 def base_host(work: Work[Any]) -> Host:

@@ -120,11 +120,6 @@ def leaves(node: Node) -> list[str]:
     return list(dict.fromkeys(inner for inner in nodes(node) if isinstance(inner, str)))
 
 
-def needs_base(node: Node) -> bool:
-    """Whether an operator works on differences from the common base."""
-    return any(get_operator(inner.op).base for inner in nodes(node) if isinstance(inner, Merge))
-
-
 def at_group(value: Groups, group: float) -> float:
     """A value at a place in the model: `group` is from 0 (the first layer) to below 1 (behind the last)."""
     if not isinstance(value, list):

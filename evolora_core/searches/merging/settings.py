@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from evolora_core.engine.strict import Strict
+from evolora_core.searches.merging.names import STRATEGIES
 
 SPLITS = ("train", "search", "selection", "test")  # in the order in which they are drawn
 
@@ -82,6 +83,16 @@ class Landscape(Strict):
     read_at: int = Field(250, ge=1, le=100_000, description="evaluations after which the declared hypothesis is read")
     shards: int = Field(4, ge=1, le=1000, description="stages that share the measuring")
 
+    @field_validator("strategies")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in STRATEGIES:
+                raise ValueError(f"{name!r} is none of {', '.join(STRATEGIES)}")
+        if len(set(names)) < len(names):
+            raise ValueError("name each strategy once")
+        return names
+
 
 class Law(Strict):
     """Every subset of the parents is merged by every method, for bases of several widths: how loss falls with both."""
@@ -95,3 +106,11 @@ class Law(Strict):
     fitted: int = Field(5, ge=2, le=64, description="largest subsets that the law is fitted on")
     first_predicted: int = Field(7, ge=3, le=64, description="smallest subsets that it is judged on")
     bootstrap: int = Field(200, ge=10, le=10_000, description="resamples of the subsets, for intervals")
+
+    @model_validator(mode="after")
+    def _predicts(self) -> "Law":
+        if self.first_predicted <= self.fitted:
+            raise ValueError(
+                f"first_predicted: subsets of {self.first_predicted} are fitted too; name more than {self.fitted}"
+            )
+        return self

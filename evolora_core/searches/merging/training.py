@@ -44,14 +44,14 @@ def fine_tune(
     weights: Sequence[float] | None = None,
     after: Callable[[int], None] | None = None,
 ) -> Spent:
-    """Train all weights of `model`, in place, on the answers of `items`. `weights` are those of the items in the loss,
-    all equal by default; `after(step)` is called when a step, counted from 1, is done. DataError for an item that is
-    too long.
+    """Train all weights of `model`, in place and without dropout, on the answers of `items`. `weights` are the items'
+    in the loss, all equal by default; `after(step)` is called when a step, counted from 1, is done. DataError for an
+    item that is too long.
     """
     prompts, answers = encoded(host, items)
     shares = [1.0] * len(items) if weights is None else list(weights)
     cost = FlopModel.from_model(model)
-    model.requires_grad_(True).train()
+    model.eval().requires_grad_(True)  # nothing drops out, which would depend on what was drawn before
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.0)
     flops, tokens, last = 0, 0, float("nan")
     for step in range(steps):
@@ -77,7 +77,7 @@ def fine_tune(
         last = loss
         if after is not None:
             after(step + 1)
-    model.requires_grad_(False).eval()
+    model.requires_grad_(False)
     return Spent(flops, tokens, last)
 
 
@@ -86,6 +86,11 @@ def save_model(model: Any, host: Host, folder: Path) -> None:
     with bars_on_terminals_only():
         model.save_pretrained(folder)
     host.tokenizer.save_pretrained(folder)
+
+
+def looks(steps: int, times: int) -> set[int]:
+    """After which steps, counted from 1, a training is looked at so many times, the last step among them."""
+    return {round(number * steps / times) for number in range(1, times + 1)}
 
 
 def pace(step: int, steps: int) -> float:

@@ -34,6 +34,13 @@ def find_vocabulary(model: Path) -> Vocabulary | None:
         raise _unreadable(path, error) from error
 
 
+def tokenizers_differ(one: Path, other: Path) -> str:
+    """In what the tokenizers of two models differ, in words; nothing where they mean the same, or where one model is a
+    GGUF file. HostError for a file that cannot be read."""
+    first, second = find_vocabulary(one), find_vocabulary(other)
+    return difference(first, second) if first and second else ""
+
+
 def difference(one: Vocabulary, other: Vocabulary) -> str:
     """In what two vocabularies differ, in words; nothing where they mean the same. Files may differ in what decides
     nothing here, such as padding."""

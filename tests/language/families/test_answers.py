@@ -136,6 +136,8 @@ def test_patterns(answer: str, pattern: str | None) -> None:
 
 def test_json_booleans_are_no_numbers() -> None:
     assert not same_json([1, 0], [True, False])
+    assert not same_json({"ok": 1}, {"ok": True}) and not same_json([{"a": {"b": [0]}}], [{"a": {"b": [False]}}])
+    assert not same_json({"a": 1}, {"b": 1}) and same_json({"a": [1], "b": True}, {"b": True, "a": [1.0]})
     assert same_json([1, 2.0], [1.0, 2])
 
 

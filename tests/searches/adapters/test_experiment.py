@@ -151,6 +151,60 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
         load_suite(path, ["ecology.verifier_error=0.1"])
 
 
+@pytest.mark.parametrize(
+    ("suite", "override", "said"),
+    [
+        (
+            "tiny",
+            "ecology.trials=[{}, {inheritance: {donor: best}}]",
+            "single: inheritance.donor: only where families come one after another",
+        ),
+        (
+            "tiny",
+            "sft.trials=[{}, {specialists: true, donor_items: 8}]",
+            "sft: donor_items: only where families come one after another",
+        ),
+        (
+            "arrivals",
+            "sft.trials=[{}, {contenders: 2, prior: {learning_rate: [0.001, 0.1]}}, {rank: 2}]",
+            "conditions: 'sft' cannot follow data.arrivals",
+        ),
+        (
+            "rivals",
+            "ecology.trials=[{}, {verifier_error: 0.1}, {population: 8}]",
+            "ecology.verifier_error: the verifier of 'grpo' would not err",
+        ),
+        (
+            "tiny",
+            "ecology.trials=[{}, {contest: {contenders: 3}}]",
+            "ecology: contest.contenders 3: a population of 4 has fewer in each of 2 training families; raise "
+            "population to 6",
+        ),
+    ],
+)
+def test_what_a_suite_may_not_ask_for_no_trial_may(suite: str, override: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load_suite(SUITES / f"{suite}.yaml", [override])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["ecology.contest.contenders=3"], "contest.contenders 3: a population of 4 has fewer"),
+        (["ecology.contest.contenders=17"], "episodes must be at least contest.contenders × samples"),
+        (["ecology.samples=1", "ecology.plasticity.rule=reinforce"], "samples: the rule reinforce learns from how"),
+        (["ecology.samples=1", "ecology.plasticity.rule=grpo"], "samples: the rule grpo learns from how"),
+        (
+            ["ecology.memory.shown=2", "ecology.plasticity.calls=1"],
+            "memory.shown: with plasticity.calls: 1 an item is asked once, which is without examples",
+        ),
+    ],
+)
+def test_settings_that_could_have_no_effect_together_are_refused(overrides: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load_suite(SUITES / "tiny.yaml", overrides)
+
+
 def test_a_rule_without_memories_cannot_merge_by_what_is_remembered() -> None:
     path = SUITES / "tiny.yaml"
     with pytest.raises(ConfigError, match="fisher measures on remembered answers, and the rule es remembers none"):

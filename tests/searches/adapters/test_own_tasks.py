@@ -69,8 +69,12 @@ def test_what_makes_no_sense_is_one_line(changes: dict[str, Any], words: str, tm
 def test_rows_without_answers_serve_arms_that_need_none(tmp_path: Path) -> None:
     tasks = rounded(answer=None, verifier={"kind": "regex", "pattern": "[0-9]+0"})
     asked = {"routings": ["family"], "comparisons": []}
-    suite = load(tmp_path, tasks=tasks, conditions=["frozen", "ecology"], evaluation=asked)
+    without_gold: dict[str, Any] = {"tasks": tasks, "conditions": ["frozen", "ecology"], "evaluation": asked}
+    suite = load(tmp_path, **without_gold)
     assert not suite.learns_from_gold("ecology")
+    ecology = suite.ecology.model_dump(mode="json") | {"trials": [{}, {"memory": {"labels": 8}}]}
+    with pytest.raises(ConfigError, match="conditions: 'ecology' learns from right answers"):
+        load(tmp_path, **without_gold, ecology=ecology)
 
 
 def test_rows_have_depths_of_their_own(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ import yaml
 from confinement import confined
 from example_suite import suite_id
 
-from evolora_core.engine.stage import Suite
+from evolora_core.engine.stage import StageResult, Suite
 from evolora_core.errors import ConfigError
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.names import STRATEGIES
 from evolora_core.searches.attention.plan import plan
+from evolora_core.searches.attention.stages.ablate import ABLATE
+from evolora_core.searches.attention.stages.search import SEARCH
 from evolora_core.searches.registry import load_experiment
 
 PLAIN: dict[str, Any] = {
@@ -123,6 +125,30 @@ def test_what_is_measured_of_searches_that_have_ended_may_be_for_some_of_them(tm
         steps = [step.name for step in plan(Suite(config, suite_id("a-0a1b2c3d")))]
         for stage in ("ablate", "ensemble"):
             assert [name for name in steps if name.endswith(stage)] == [f"{name}.s0.{stage}" for name in names]
+
+
+def test_how_many_are_measured_at_a_time_is_no_part_of_what_is_searched(tmp_path: Path) -> None:
+    """A finished search is taken over by a suite that measures more at a time; OpenEvolve's depends on the number."""
+
+    def identities(condition: str, parallel: int) -> list[str]:
+        conditions = ["mha", "rope", "evolution", "openevolve"]
+        config = loaded({"conditions": conditions, "budget": {"parallel": parallel}}, tmp_path)
+        suite, done = Suite(config, suite_id("a-0a1b2c3d")), finished_stage()
+        asked = SEARCH.request(suite, condition, 0, corpus=done, rates=done, baseline=done)
+        without = ABLATE.request(suite, condition, 0, corpus=done, rates=done, chosen=done)
+        assert {vars(own.config)["parallel"] for own in (asked, without)} == {parallel}
+        return [asked.identity, without.identity]
+
+    assert identities("evolution", 1) == identities("evolution", 2)
+    (alone, ablated), (together, still) = identities("openevolve", 1), identities("openevolve", 2)
+    assert alone != together and ablated == still
+
+
+def finished_stage() -> StageResult:
+    """What a request needs of a stage before it."""
+    return StageResult(
+        stage="made", condition="shared", seed=0, folder="", identity="0", seconds=0.0, flops=0, summary={}
+    )
 
 
 @confined

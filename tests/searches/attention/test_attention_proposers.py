@@ -31,7 +31,7 @@ from evolora_core.searches.attention.proposers.client import (
 )
 from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
-from evolora_core.searches.attention.proposers.replay import call_line, read_calls, replay_proposer
+from evolora_core.searches.attention.proposers.replay import Recorded, call_line, read_calls
 from evolora_core.searches.attention.proposers.spending import Budget, BudgetSpent, Limits, Prices
 
 NAME = "coefficient-dynamics"
@@ -306,13 +306,14 @@ def test_a_recorded_run_is_replayed_without_a_server(served: Served, tmp_path: P
     record = tmp_path / "calls.jsonl"
     record.write_text("".join(call_line(call) for call in calls if call is not None), encoding="utf-8")
     assert "secret" not in record.read_text(encoding="utf-8")
-    again = replay_proposer(Asking("tiny"), record, Budget(Limits(), Prices(prompt=1.0, completion=10.0)))
+    recorded = Recorded(read_calls(record), str(record))
+    again = EndpointProposer(Asking("tiny"), recorded, Budget(Limits(), Prices(prompt=1.0, completion=10.0)))
     assert several(again) == made
     assert (again.budget.calls, again.budget.tokens) == (asking.budget.calls, asking.budget.tokens)
     assert len(served.asked) == 3
     with pytest.raises(StageError, match=r"calls.jsonl: no recorded answer to the request [0-9a-f]{16} to tiny"):
         again.propose(request(scored(), slot=3))
-    hotter = replay_proposer(Asking("tiny", temperature=1.0), record, Budget(Limits(), Prices()))
+    hotter = EndpointProposer(Asking("tiny", temperature=1.0), recorded, Budget(Limits(), Prices()))
     with pytest.raises(StageError, match="no recorded answer"):
         hotter.propose(request(scored()))
 

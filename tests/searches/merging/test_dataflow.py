@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from searches.merging.routed_models import routed_model
 from tiny_merges import family, genome, route
 
 from evolora_core.errors import ConfigError
 from evolora_core.searches.merging.build import build, merged_config
-from evolora_core.searches.merging.dataflow import routed_model
 from evolora_core.searches.merging.folding import FOLDABLE
 from evolora_core.searches.merging.judging.judge import fill, shell
 

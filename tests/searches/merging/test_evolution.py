@@ -10,10 +10,10 @@ from searches.merging.small_pool import DOMAINS, PARENTS
 from evolora_core.engine.probes import probe
 from evolora_core.engine.rng import stream
 from evolora_core.searches.merging import finalists
-from evolora_core.searches.merging.evolution import Evolution, diversity, evolve
+from evolora_core.searches.merging.evolution import IDLE, Evolution, diversity, evolve
 from evolora_core.searches.merging.judging.judge import Judge
 from evolora_core.searches.merging.names import STRATEGIES
-from evolora_core.searches.merging.recipe import Genome, Merge
+from evolora_core.searches.merging.recipe import Genome, Merge, Route, Step
 from evolora_core.searches.merging.spaces.names import make_space
 from evolora_core.searches.merging.strategies.base import Candidate, Problem, Proposal, ranked
 from evolora_core.searches.merging.strategies.names import make_strategy
@@ -106,6 +106,53 @@ def test_a_failed_candidate_is_recorded_and_never_wins(judge: Judge, tmp_path: P
     best = [(one.genome, one.score or 0.0, one.number) for one in ranked(found.past)]
     choice = finalists.choose(best, judge, finalists=2, budget=10**18, evaluations=3)
     assert choice.candidate in (1, 2) and choice.selection_score is not None
+
+
+class Twice:
+    """Proposes the same two in every generation: a parent, and a route that passes each of its layers often."""
+
+    def __init__(self, layers: int) -> None:
+        self.route = Route(inputs=["code"], route=[Step(input=0, layer=place % 4) for place in range(layers)])
+
+    def propose(self, generation: int, past: list[Candidate]) -> list[Proposal]:
+        return [
+            Proposal(Genome(recipe="code" if generation < 2 else "math"), "seed"),
+            Proposal(Genome(recipe=self.route), "seed"),
+        ]
+
+
+@pytest.mark.parametrize(("layers", "rounds"), [(4, 2 + IDLE), (40, 0)], ids=["nothing new", "nothing left"])
+def test_a_killed_search_ends_where_it_would_have_ended(judge: Judge, layers: int, rounds: int, tmp_path: Path) -> None:
+    """A strategy that finds nothing new is over after some generations, and a budget that the next one exceeds too."""
+
+    def ended(own: Judge, folder: Path) -> Evolution:
+        return evolve(
+            Twice(layers),  # type: ignore[arg-type]
+            own,
+            list(DOMAINS),
+            budget=5 * own.plain_cost(),
+            generations=20,
+            checkpoints=folder,
+            report=lambda *_: None,
+        )
+
+    whole = ended(judge, tmp_path / "whole")
+    assert whole.rows["merge_generations"][-1]["generation"] == rounds
+    killed = 0
+
+    def die(**known: Any) -> None:
+        nonlocal killed
+        killed += 1
+        raise Killed
+
+    with probe("committed", die):
+        while True:
+            try:
+                resumed = ended(fresh(judge), tmp_path / "killed")
+                break
+            except Killed:
+                continue
+    assert killed == len(whole.rows["merge_generations"]) and resumed.rows == whole.rows
 
 
 def test_diversity_is_the_mean_share_of_items_on_which_two_differ() -> None:

@@ -1,13 +1,26 @@
 """The law is recovered where it holds, and its predictions are judged beside saying "the same as before"."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+from searches.merging.small_pool import DOMAINS, PARENTS
 
 from evolora_core.engine.rng import stream
+from evolora_core.engine.stage import Work
+from evolora_core.engine.tables import read_table
+from evolora_core.errors import StageError
+from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.law import fit, law, subsets
 from evolora_core.searches.merging.law_fitting import fit_method
+from evolora_core.searches.merging.pool import Pool
+from evolora_core.searches.merging.stages.law import Merges, make
+from evolora_core.searches.merging.stages.law_fit import Fitting
+from evolora_core.searches.merging.stages.law_fit import make as make_fit
+from evolora_core.searches.merging.weights import Loaded
 
 TRUE = np.log([0.05, 0.2, 0.5, 0.6, 0.3, 0.4])
 SIZES, MERGED = np.array([100_000.0, 220_000.0, 500_000.0]), np.arange(1, 10)
@@ -44,3 +57,27 @@ def test_the_law_is_ahead_only_where_the_number_counts(falls: bool) -> None:
     assert len(points) == 27 and summary["points"] == 9
     assert summary["law_error"] < summary["same_error"] if falls else summary["same_error"] < 0.002
     assert all(point["predicted_lo"] <= point["predicted_hi"] for point in points)
+
+
+def test_a_merge_that_gives_no_numbers_has_no_loss_and_the_law_does_without_it(
+    pool: Pool, splits: Splits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three specialists one has diverged: what it is part of cannot be measured."""
+    own = pool.models["code"]
+    nothing = Loaded(own.config, {name: torch.full_like(own.get(name), float("nan")) for name in own.names})
+    diverged = replace(pool, models=pool.models | {"code": nothing})
+    monkeypatch.setattr("evolora_core.searches.merging.pool.pool_of", lambda work, parents: diverged)
+    monkeypatch.setattr(
+        "evolora_core.searches.merging.stages.datasets.read_split", lambda folder, split, domains: splits[split]
+    )
+    merges = Merges(parents=list(PARENTS), domains=DOMAINS, methods=["linear"])
+    make(Work(merges, {}, None, 0, {"datasets": tmp_path}, {}, tmp_path, (), lambda *_: None))
+    rows = read_table(tmp_path, "merge_law")
+    assert len(rows) == 7
+    assert {row["subset"] for row in rows if row["loss"] is not None} == {"math", "structured", "math,structured"}
+    asked = Fitting(fitted=1, first_predicted=2, bootstrap=4)
+    fitted = make_fit(Work(asked, {}, None, 0, {"law": tmp_path}, {}, tmp_path, (), lambda *_: None)).facts
+    assert np.isfinite(fitted.law["linear"])
+    with pytest.raises(StageError, match=r"law: linear: too few merges of [0-9]+ parameters could be measured"):
+        asked = Fitting(fitted=2, first_predicted=3, bootstrap=4)
+        make_fit(Work(asked, {}, None, 0, {"law": tmp_path}, {}, tmp_path, (), lambda *_: None))

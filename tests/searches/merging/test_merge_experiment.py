@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from example_suite import suite_id
+from tiny_merges import saved, tiny
 
+from evolora_core.engine.stage import HostUse, Suite
 from evolora_core.errors import ConfigError
 from evolora_core.searches.merging.experiment import MergeExperiment
+from evolora_core.searches.merging.plan import plan
 from evolora_core.searches.registry import load_experiment
 
 PLAIN = {
@@ -16,6 +20,11 @@ PLAIN = {
     "domains": {"code": {"families": ["code.format"]}, "math": {"families": ["math"]}},
     "evaluation": {"comparisons": [{"a": "uniform", "b": "base"}]},
 }
+
+
+def arm(**settings: object) -> dict[str, object]:
+    """A suite with one arm of its own."""
+    return {"conditions": ["base", "uniform", "far"], "arms": {"far": settings}}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +44,15 @@ PLAIN = {
         ({"evaluation": {"comparisons": [{"a": "base", "b": "base"}]}}, "base with itself"),
         ({"budgt": {"evaluations": 1}}, "unknown key 'budgt'; did you mean 'budget'"),
         ({"law": {}}, "law.first_predicted: there are 2 parents"),
+        (
+            {"law": {"fitted": 7, "first_predicted": 3}},
+            "first_predicted: subsets of 3 are fitted too; name more than 7",
+        ),
+        ({"landscape": {"strategies": ["evomrge"]}}, "'evomrge' is none of random, hill-climbing"),
+        ({"landscape": {"strategies": ["cma", "cma"]}}, "name each strategy once"),
+        (arm(like="evomerge", space="routes", groups=3), "arms.far.groups: evomerge has no use for it in 'routes'"),
+        (arm(like="cma", space="flow", groups=3), "arms.far.groups: cma has no use for it in 'flow'; leave it out"),
+        (arm(like="niches", groups=3), "arms.far.groups: niches has no use for it in 'operators'; leave it out"),
         ({"pretrain_steps": 3}, "pretrain_steps: no base is trained"),
         ({"pretrain": True, "host": "smollm2-135m-q4"}, "smollm2-135m-q4.yaml: key 'pretrain': missing"),
     ],
@@ -54,8 +72,21 @@ def test_shipped_suites_load(file: Path) -> None:
 
 
 def test_an_arm_has_a_space_of_its_own() -> None:
-    own = PLAIN | {"conditions": ["base", "far"], "arms": {"far": {"like": "evomerge", "space": "routes", "groups": 1}}}
-    own["evaluation"] = {"comparisons": [{"a": "far", "b": "base"}]}
-    found = MergeExperiment.model_validate(own)
-    assert (found.space("far"), found.groups_of("far"), found.kind("far").name) == ("routes", 1, "evomerge")
+    found = MergeExperiment.model_validate(PLAIN | arm(like="evomerge", space="smooth", groups=1))
+    assert (found.space("far"), found.groups_of("far"), found.kind("far").name) == ("smooth", 1, "evomerge")
     assert found.space("base") == ""
+    by_vector = MergeExperiment.model_validate(PLAIN | arm(like="cma", space="operators", groups=3))
+    assert by_vector.groups_of("far") == 3
+
+
+def test_a_landscape_of_too_many_routes_is_refused_before_anything_is_computed(tmp_path: Path) -> None:
+    """Thirty layers of two parents are 5^30 routes; the four of the shipped base are 624."""
+    deep = str(saved(tiny(num_hidden_layers=30), tmp_path / "deep"))
+    for host, refused in ((deep, True), ("nano-merge", False)):
+        config = MergeExperiment.model_validate(PLAIN | {"host": host, "landscape": {}})
+        suite = Suite(config, suite_id("m-0a1b2c3d"), HostUse(host, "cpu", "float32", 1, "", {}))
+        if refused:
+            with pytest.raises(ConfigError, match=r"30 layers of 2 parents have 5\^30 routes, and at most 1,000,000"):
+                plan(suite)
+        else:
+            assert any(step.stage.name == "landscape" for step in plan(suite))

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from tiny_merges import ARCHITECTURES, family, moved, saved, tiny
 
 from evolora_core.errors import HostError
+from evolora_core.language.hosts.folder import load_folder
 from evolora_core.searches.merging.weights import (
     FolderWeights,
     Loaded,
@@ -56,6 +57,42 @@ def test_shards_and_half_precision_are_read(tmp_path: Path) -> None:
         assert torch.equal(there.get(name), own.float()) and there.get(name).dtype == torch.float32
         assert torch.equal(FolderWeights(folder, mapped=False).get(name), own.float())
         assert np.array_equal(there.rows(name, 3), own.float()[::3].numpy())
+
+
+def test_only_the_shards_of_the_index_count(tmp_path: Path) -> None:
+    """A repository may hold the same weights under other names, and a folder shards of what was in it before."""
+    folder = saved(tiny(), tmp_path / "model", max_shard_size="20KB")
+    before = FolderWeights(folder)
+    stale = {name: before.get(name) + 1 for name in before.names}
+    save_file(stale, folder / "model-00001-of-00999.safetensors")
+    save_file({f"old.{name}": own for name, own in stale.items()}, folder / "consolidated.safetensors")
+    after = FolderWeights(folder)
+    assert set(after.names) == set(before.names)
+    assert all(torch.equal(after.get(name), before.get(name)) for name in before.names)
+    model, _, files = load_folder(folder, torch.float32)
+    assert torch.equal(model.model.norm.weight, after.get("model.norm.weight")) and len(files) > 2
+    save_file(stale, folder / "model.safetensors")  # transformers loads it and nothing else
+    assert torch.equal(FolderWeights(folder).get("model.norm.weight"), stale["model.norm.weight"])
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        ('{"weight_map": {"a": "model-1.safetensors"}}', "model-1.safetensors is missing"),
+        ('{"weight_map": {"a": "../model.safetensors"}}', "../model.safetensors is missing"),
+        ('{"weight_map": {"a": 7}}', "TypeError"),
+        ('{"weight_map": ["a"]}', "AttributeError"),
+        ("{}", "KeyError"),
+        ("[", "JSONDecodeError"),
+    ],
+)
+def test_an_index_that_names_no_files_is_refused(index: str, reason: str, tmp_path: Path) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    (folder / "model.safetensors").rename(folder / "other.safetensors")
+    (folder / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(HostError, match=r"model.safetensors.index.json: .*the weights anew") as error:
+        FolderWeights(folder)
+    assert reason in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_stored_copy_of_a_tied_head_is_no_tensor_of_its_own(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from evolora_core.searches.adapters.arms.evolved import Evolution
 from evolora_core.searches.adapters.arms.examples import Showing
 from evolora_core.searches.adapters.arms.sft import SftTrained, SftTraining
 from evolora_core.searches.adapters.arms.short_runs import Bench, ShortRun, generations, set_up, sizes, train_shortly
+from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
 from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig, PlasticityConfig
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 from evolora_core.searches.adapters.trials import Spent, trial_budget
 from evolora_core.searches.estimating import Expected
@@ -43,24 +44,24 @@ def estimate(suite: Suite[SuiteConfig], steps: Sequence[Step], report: Progress)
         bench = set_up(suite, Path(folder))
         answers = _answers(bench)
         runs: dict[str, ShortRun] = {}
-        alike: dict[str, ShortRun] = {}  # conditions that differ in rates or budget alone take equally long
+        measured: dict[str, ShortRun] = {}  # conditions that differ in rates or budget alone take equally long
         lead = config.budget_of
         for number, condition in enumerate(sorted(config.trained, key=lambda own: own != lead)):
             report(number, len(config.trained), condition)
-            key = _key(config, condition)
-            if key not in alike:
+            key = alike(config, condition)
+            if key not in measured:
                 budget = round(runs[lead].trained + bench.prices.spent) if runs else None
-                alike[key] = train_shortly(bench, condition, budget)
-            runs[condition] = alike[key]
+                measured[key] = train_shortly(bench, condition, budget)
+            runs[condition] = measured[key]
         report(1, 1)
         foretold = Foretold(bench, runs, answers)
         return {step.name: foretold.of(step) for step in steps}
 
 
-def _key(config: SuiteConfig, condition: str) -> str:
+def alike(config: SuiteConfig, condition: str) -> str:
     """What decides how long a condition takes for its FLOPs."""
     settings = config.settings(condition)
-    left_out = {"trials", "generations", "learning_rate"}
+    left_out = {"plasticity": {"learning_rate"}} | dict.fromkeys(("trials", "generations", "learning_rate"), True)
     return f"{config.kind(condition).name} {settings.model_dump_json(exclude=left_out)}"
 
 
@@ -135,8 +136,11 @@ class Foretold:
         run = self.runs[self.config.budget_of]
         assert isinstance(run.training, Evolution)
         longer = wanted / generations(run.training)
-        rollout = longer * self.config.lead.episodes / run.training.ecology.episodes
-        return run.times(longer, routing=self.routing, rollout=rollout, overhead=longer)
+        own, whole = run.training.ecology, self.config.lead
+        learned = learning_answers(own.plasticity)  # which are not fewer where there are fewer episodes
+        rollout = longer * (whole.episodes + learned) / (own.episodes + learned)
+        tables = longer * whole.episodes / own.episodes
+        return run.times(longer, routing=self.routing, rollout=rollout, tables=tables, overhead=longer)
 
     def calibration(self, condition: str) -> Expected:
         """The first generations, without a cooldown or a choice of routes."""
@@ -146,7 +150,8 @@ class Foretold:
         whole = self.led(wanted)
         routed = run.accounts["routing"]
         updated = run.accounts.get("update")
-        cooled = 1 - 1 / (1 + run.training.ecology.plasticity.cooldown)
+        plasticity = run.training.ecology.plasticity
+        cooled = 1 - 1 / (1 + rule(plasticity.rule).cooldown(plasticity))
         longer = cooled * wanted / generations(run.training)
         return Expected(
             first * (whole.flops - self.routing * routed.flops - longer * (updated.flops if updated else 0)),
@@ -216,6 +221,12 @@ class Foretold:
             return 1.0 + max(settings.shown)
         rank = max(settings.ranks) if isinstance(settings, EcologyConfig) else settings.rank
         return FlopModel.from_model(self.bench.host.model).dearness(rank)
+
+
+def learning_answers(plasticity: PlasticityConfig) -> int:
+    """Answers by which the learners learn in a generation, where their learning is charged as rollouts."""
+    own = rule(plasticity.rule)
+    return plasticity.steps * plasticity.batch_rows * own.row_cost(plasticity) if own.charged == "rollout" else 0
 
 
 def _most(run: ShortRun) -> float:

@@ -1,8 +1,10 @@
-"""What a suite's host does with a user's tasks, and what a run would cost: measured on a few items, in about a minute.
+"""What a suite's host does with a user's tasks, and what a generation costs: measured on a few items, in a minute.
 
-The first generations are those of the suite's own ecology, with fewer episodes. What they take is multiplied.
+The first generations are those of the suite's own ecology, with fewer episodes. What the whole suite takes is foretold
+by `estimating.py` alone.
 """
 
+import logging
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +25,7 @@ from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.answering.pricing import price
 from evolora_core.lora.population.slots import HOST
+from evolora_core.searches.adapters.arms.estimating import learning_answers
 from evolora_core.searches.adapters.ecology.evolve import advance, begin
 from evolora_core.searches.adapters.ecology.foretaste import measure
 from evolora_core.searches.adapters.ecology.horizon import Horizon
@@ -30,6 +33,8 @@ from evolora_core.searches.adapters.ecology.regimes.registry import regime
 from evolora_core.searches.adapters.ecology.task import Task
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.statistics.inference import wilson
+
+log = logging.getLogger(__name__)
 
 ASKED = 64  # items of a task that the host is asked
 SECONDS = 20.0  # that the trial generation may take, by the speed at which the host answers
@@ -66,28 +71,30 @@ class Foresight:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the whole suite would take on this machine, evaluation apart. Measured on a generation of fewer episodes."""
+    """What a generation of the suite's ecology takes on this machine, from generations of fewer episodes."""
 
-    generation_flops: float
-    generation_seconds: float
     flops: float
-    hours: float
+    seconds: float
 
 
 def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Foresight], Cost | str]:
-    """Look at each task of a suite. In place of the cost it says why there is none: nothing is trained, or nothing
-    could be learned. DataError where rows are too few.
+    """Look at each task of a suite, at items for training where it has any, with a seed that is never reported. In
+    place of the cost it says why there is none: nothing is trained, or nothing could be learned. DataError where rows
+    are too few.
     """
     pools = {task.name: read_pool(task) for task in suite.own_families if task.data is not None}
-    splits = build_splits(suite.data, suite.seeds[0], pools)
+    splits = build_splits(suite.data, suite.tuning.seeds[0], pools)
     wanted = wanted_items(suite.data, cells_of_splits(suite.data))
     shares = 1 / (1 + len(suite.own_families))
     found: list[Foresight] = []
     rate = 1.0
     for place, task in enumerate(suite.own_families):
-        items = [item for split in SPLITS for item in splits.get(split, []) if item.family == task.name]
+        by_split = {split: [item for item in own if item.family == task.name] for split, own in splits.items()}
         part = part_of(report, place * shares, shares, 1)
-        own, rate = _asked(suite, host, task.name, items, part)
+        own, rate = _asked(suite, host, task.name, by_split, part)
+        if task.name in pools and not by_split["train"]:  # all seeds draw from the same rows
+            log.warning("%s: the suite asks for it in holdouts alone, so no answers to its rows are shown", task.name)
+            own |= {"right": [], "wrong": []}
         rows = sum(map(len, pools[task.name].parts.values())) if task.name in pools else None
         count = sum(number for cells in wanted.values() for cell, number in cells.items() if cell[0] == task.name)
         found.append(Foresight(rows=rows, wanted=count, **own))
@@ -102,10 +109,11 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
 
 
 def _asked(
-    suite: SuiteConfig, host: Host, name: str, items: Sequence[Item], report: Progress
+    suite: SuiteConfig, host: Host, name: str, by_split: Mapping[str, list[Item]], report: Progress
 ) -> tuple[dict[str, Any], float]:
-    """What the bare host answers, and answers a second."""
-    chosen = list(items[:ASKED])
+    """What the bare host answers to items for training, or else to others, and answers a second."""
+    items = [item for split in SPLITS for item in by_split.get(split, [])]
+    chosen = (by_split["train"] or items)[:ASKED]
     began = time.perf_counter()
     outcomes = answer_items(
         host, None, chosen, np.full(len(chosen), HOST), decoding=suite.decoding,
@@ -126,14 +134,14 @@ def _asked(
 def _generation(
     suite: SuiteConfig, host: Host, splits: Mapping[str, Sequence[Item]], rate: float
 ) -> tuple[dict[str, float], Cost]:
-    """Share of the items of each family for which practice found a right answer, and what the suite would take."""
+    """Share of the items of each family for which practice found a right answer, and what a generation takes."""
     whole = suite.lead
     calls = max(1, whole.plasticity.calls)
     fewest = whole.population * whole.samples
     episodes = max(fewest, min(whole.episodes, round(SECONDS * rate / calls)))
-    config = whole.model_copy(update={"episodes": episodes})
-    prices = price(host, splits["train"], config.practice, suite.decoding, suite.seeds[0])
-    task = Task(host, splits["train"], splits["selection"], suite.decoding, suite.seeds[0], prices)
+    config, seed = whole.model_copy(update={"episodes": episodes}), suite.tuning.seeds[0]
+    prices = price(host, splits["train"], config.practice, suite.decoding, seed)
+    task = Task(host, splits["train"], splits["selection"], suite.decoding, seed, prices)
     with tempfile.TemporaryDirectory(prefix="evolora-task-") as folder:
         run = begin(task, config, Horizon(GENERATIONS), regime(suite.kind(suite.budget_of).name), Path(folder))
         advance(run)
@@ -146,11 +154,8 @@ def _generation(
     shares = {
         family: float(np.mean([right for (own, _), right in solved.items() if own == family])) for family in families
     }
-    # Fewer episodes are fewer answers, but equally many learning steps.
-    more = {"calibration": 0.0, "rollout": whole.episodes / episodes}
+    # Fewer episodes are fewer answers, but equally many learning steps, which may be answers too.
+    learned = learning_answers(whole.plasticity)
+    more = {"calibration": 0.0, "rollout": (whole.episodes + learned) / (episodes + learned)}
     accounts = [(more.get(purpose, 1.0) / GENERATIONS, own) for purpose, own in run.state.meter.accounts.items()]
-    flops = sum(by * own.flops for by, own in accounts)
-    seconds = sum(by * own.seconds for by, own in accounts)
-    budgets = sum(suite.budget(condition) for condition in suite.trained) * len(suite.seeds) * whole.generations
-    together = min(suite.processes, len(suite.trained) * len(suite.seeds))
-    return shares, Cost(flops, seconds, flops * budgets, seconds * budgets / together / 3600)
+    return shares, Cost(sum(by * own.flops for by, own in accounts), sum(by * own.seconds for by, own in accounts))

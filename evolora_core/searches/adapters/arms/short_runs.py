@@ -30,6 +30,7 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.arms.base import Training
 from evolora_core.searches.adapters.arms.evolved import Evolution
 from evolora_core.searches.adapters.arms.registry import TRAINED
+from evolora_core.searches.adapters.evaluation.frontier import spread
 from evolora_core.searches.adapters.evaluation.holdout_files import digest_of, read_file
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.stages import datasets, holdouts
@@ -92,7 +93,15 @@ class ShortRun:
         """FLOPs without prices and the choice of routes."""
         return sum(own.flops for purpose, own in self.accounts.items() if purpose not in ("calibration", "routing"))
 
-    def times(self, factor: float, *, routing: float, rollout: float | None = None, overhead: float = 1.0) -> Expected:
+    def times(
+        self,
+        factor: float,
+        *,
+        routing: float,
+        rollout: float | None = None,
+        tables: float | None = None,
+        overhead: float = 1.0,
+    ) -> Expected:
         """What a run takes that is so many times as long, with so many times the items that choose routes. Prices are
         not among it.
         """
@@ -101,7 +110,7 @@ class ShortRun:
         return Expected(
             flops=sum(by * own.flops for by, own in owns),
             seconds=sum(by * own.seconds for by, own in owns) + overhead * self.overhead,
-            bytes=factors["rollout"] * self.tables + self.others,
+            bytes=(factor if tables is None else tables) * self.tables + self.others,
         )
 
 
@@ -122,7 +131,7 @@ def set_up(suite: Suite[SuiteConfig], folder: Path) -> Bench:
     asked = items["train"][:FEWEST]
     speed(host, asked, config)  # warms up
     wanted = min(MOST, max(FEWEST, round(SECONDS * speed(host, asked, config))))
-    few = {name: spread(own, wanted) for name, own in items.items()}
+    few = {name: [own[place] for place in spread(len(own), wanted)] for name, own in items.items()}
     shutil.copytree(whole, folder / "few")
     write_items(folder / "few" / "selection.jsonl", few["selection"])
     practice = config.ecology.practice
@@ -147,12 +156,6 @@ def speed(host: Host, items: list[Item], config: SuiteConfig) -> float:
     started = time.perf_counter()
     answer_items(host, None, items, np.full(len(items), HOST), decoding=config.decoding)
     return len(items) / (time.perf_counter() - started)
-
-
-def spread(items: list[Item], wanted: int) -> list[Item]:
-    """So many items at equal distances: each cell has its share."""
-    wanted = min(wanted, len(items))
-    return [items[place * len(items) // wanted] for place in range(wanted)]
 
 
 def _priced(

@@ -14,19 +14,16 @@ FLOOR = 0.02  # gain in accuracy that everyone is credited with
 class Merit:
     """As the state was when it was asked.
 
-    skill     [slots, cells] posterior success
-    gain      [slots, families] skill less the bare host's accuracy
+    gain      [slots, families] posterior success less the bare host's accuracy
     doubt     [slots, families] standard error of the gain
-    promise   [slots, families] gain that practice may have brought, at least FLOOR
-    interest  [cells] the best promise of the living in the family of each cell, 0 where that is not there
+    interest  [cells] the best promise (`promise_of`) of the living in the family of each cell, 0 where that is not
+              there
     credit    [slots] what each organelle is worth to its niche, in proportion to which episodes and training rows are
               shared out; 0 for empty slots
     """
 
-    skill: np.ndarray
     gain: np.ndarray
     doubt: np.ndarray
-    promise: np.ndarray
     interest: np.ndarray
     credit: np.ndarray
 
@@ -38,7 +35,7 @@ def appraise(run: Run) -> Merit:
     bare, answers = bare_host(run, moved)
     gain, doubt = gain_of(run, skill, bare), doubt_of(run, skill, bare, answers)
     promise = promise_of(run, gain, doubt)
-    return Merit(skill, gain, doubt, promise, interest_of(run, promise), credit_of(run, promise, moved))
+    return Merit(gain, doubt, interest_of(run, promise), credit_of(run, promise, moved))
 
 
 def skill_of(run: Run) -> np.ndarray:

@@ -18,7 +18,7 @@ def affords(run: Run, more: float) -> bool:
         return True
     updates = run.state.meter.flops("update") - run.state.phase_updates
     cooling = LEFT * run.cooldown * (updates + learning_flops(run))
-    ahead = more if run.cooldown else LONGER * more  # a cooldown gives way where a generation took more than planned
+    ahead = more if cooling > 0 else LONGER * more  # a cooldown gives way where a generation took more than planned
     return run.state.meter.total() + ahead + cooling + contest_flops(run) <= most
 
 

@@ -62,6 +62,7 @@ class Rule:
     evidence  those of a group's answers, right or wrong, that say what an organelle can do unaided
     rate      learning rate of the first generation
     row_cost  what a row of a learning step costs, in answers of the bare host
+    charged   purpose of the compute of learning steps: `rollout` where they are answers
     cooldown  steps after the last generation relative to those before it
     cool      the steps of a cooldown, one for each factor of the learning rate
 
@@ -76,6 +77,7 @@ class Rule:
     evidence: Callable[[Sequence[bool]], Sequence[bool]] = everything
     rate: Callable[[PlasticityConfig], float] = adamw_rate
     row_cost: Callable[[PlasticityConfig], int] = forward_and_backward
+    charged: str = "update"
     cooldown: Callable[[PlasticityConfig], float] = no_cooldown
     cool: Callable[["Run", Sequence[float]], None] = no_steps
 

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress, part_of
+from evolora_core.errors import Unaffordable
+from evolora_core.language.families.base import Item
+from evolora_core.language.flops import FlopModel
 from evolora_core.searches.adapters.rivals.checkpoints import Checkpoint, choose_checkpoint, interleave
-from evolora_core.searches.adapters.rivals.plan import SELECTION_SHARE
+from evolora_core.searches.adapters.rivals.plan import FEWEST_QUESTIONS, SELECTION_SHARE
 from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
-from evolora_core.searches.adapters.rivals.shown import before
+from evolora_core.searches.adapters.rivals.shown import Before, before
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.shots import Solved
 from evolora_core.searches.adapters.settings.sft import SftSettings
@@ -39,28 +42,63 @@ def with_drawn_rate(config: SftSettings, seed: int) -> SftSettings:
 
 
 def choose_rate(terms: Terms, items: Sequence[Solved], config: SftSettings, budget_flops: int, folder: Path) -> Tried:
-    """Halve the contenders until one is left, on SHARE of the budget. Raises Unaffordable if a try pays for no step."""
+    """Halve the contenders until one is left, on SHARE of the budget. Raises Unaffordable, before anything is trained,
+    if a try pays for no step, or the share of a round's answers might not pay for FEWEST_QUESTIONS of each.
+    """
     rates = {number: config.prior.rate(terms.seed, number) for number in range(config.contenders)}
     tried = {
         number: config.model_copy(update={"learning_rate": rate, "checkpoints": 1}) for number, rate in rates.items()
     }
     rounds = (len(rates) - 1).bit_length()
     meter, steps = Meter(), list[Row]()
+    part_flops = int(SHARE * budget_flops / rounds)
+    questions = _questions(terms, items, config)
+    _check_affordable(terms, questions, config, part_flops)
     left = list(tried)
     for number in range(rounds):
         part, name = part_of(terms.progress, number, 1, 2 * rounds), f"round-{number + 1}"
-        part_flops = int(SHARE * budget_flops / rounds)
         own = {one: tried[one] for one in left}
-        asked, made = _round(terms, items, own, part_flops, folder / name, meter, part)
+        asked, made = _round(terms, items, questions, own, part_flops, folder / name, meter, part)
         steps += [{"adapter": f"{name}-contender-{one}", **row} for one, rows in made.items() for row in rows]
         best = sorted(asked, key=lambda one: (-(one.accuracy or 0.0), not one.chosen, one.step))
         left = sorted(one.step for one in best[: (len(best) + 1) // 2])
     return Tried(config.model_copy(update={"learning_rate": rates[left[0]]}), steps, meter)
 
 
+@dataclass(frozen=True)
+class _Questions:
+    """Selection items in the order in which every round asks them, and the examples before each."""
+
+    items: list[Item]
+    shown: Before
+
+
+def _questions(terms: Terms, items: Sequence[Solved], config: SftSettings) -> _Questions:
+    asked = interleave(terms.selection, terms.seed)
+    return _Questions(asked, before(terms.host, asked, items, config.shots, terms.decoding.max_new_tokens))
+
+
+def _check_affordable(terms: Terms, questions: _Questions, config: SftSettings, budget_flops: int) -> None:
+    """Raise Unaffordable unless what a round of so many FLOPs sets aside for answers pays for FEWEST_QUESTIONS of each
+    contender, or all there are, however long the answers. The first round has most contenders.
+    """
+    host, fewest = terms.host, min(FEWEST_QUESTIONS, len(questions.items))
+    prompts = host.encode_prompts([item.prompt for item in questions.items[:fewest]], questions.shown.examples[:fewest])
+    model, lengths = FlopModel.from_model(host.model), [len(ids) for ids in prompts]
+    each = int(model.generate_flops(lengths, terms.decoding.max_new_tokens, config.rank).sum())
+    dearest, room = config.contenders * each + questions.shown.flops, SELECTION_SHARE * budget_flops
+    if dearest > room:
+        raise Unaffordable(
+            f"sft: {max(0, room):.3g} FLOPs, the share of the answers by which contenders are compared, do not pay for "
+            f"{fewest} of each ({dearest:.3g} FLOPs); raise ecology.generations or ecology.episodes, or lower "
+            "sft.contenders"
+        )
+
+
 def _round(
     terms: Terms,
     items: Sequence[Solved],
+    questions: _Questions,
     tried: dict[int, SftSettings],
     budget_flops: int,
     folder: Path,
@@ -84,18 +122,15 @@ def _round(
             progress=part_of(progress, place, 1, len(tried)),
         )
         meter.merge(results[number].meter)
-    questions = interleave(terms.selection, terms.seed)
-    shots, room = next(iter(tried.values())).shots, terms.decoding.max_new_tokens
-    shown = before(terms.host, questions, items, shots, room)
-    meter.add("update", shown.flops, 0, 0.0)
+    meter.add("update", questions.shown.flops, 0, 0.0)
     asked = choose_checkpoint(
         terms.host,
         {number: result.adapter_folder for number, result in results.items()},
-        questions,
+        questions.items,
         decoding=terms.decoding,
         allowance=budget_flops - (meter.total() - spent),
         spent=dict.fromkeys(results, each),
         meter=meter,
-        examples=shown.examples,
+        examples=questions.shown.examples,
     )
     return asked, {number: result.steps for number, result in results.items()}

@@ -8,12 +8,22 @@ import numpy as np
 
 from evolora_core.engine.meter import Meter
 from evolora_core.language.families.base import Item
+from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import answer_items, charge
 from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
+
+
+def dearest_choice(host: Host, earlier: int, items: Sequence[Item], decoding: Decoding, rank: int) -> int:
+    """FLOPs that the choice among so many earlier adapters of a rank, and the host, takes at most."""
+    if not earlier or not items:
+        return 0
+    lengths = [len(ids) for ids in host.encode_prompts([item.prompt for item in items])]
+    model, cap = FlopModel.from_model(host.model), decoding.max_new_tokens
+    return int(sum(arms * model.generate_flops(lengths, cap, own).sum() for arms, own in ((1, 0), (earlier, rank))))
 
 
 def best_start(

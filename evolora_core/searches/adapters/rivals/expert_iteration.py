@@ -92,9 +92,11 @@ def train_expert_iteration(
     progress: Progress | None = None,
 ) -> ExpertIterationResult:
     """Sample and learn until the rounds are over. A killed run goes on from `folder/work` and ends as an undisturbed
-    one. Raises Unaffordable if the first round pays for no answer or for no learning step, DataError if no item fits.
+    one. Raises Unaffordable, before anything is asked, if a round might not pay for an answer and a learning step,
+    DataError if no item fits.
     """
     task = _task(host, items, config, decoding, seed)
+    _check_affordable(task, budget_flops // config.rounds)
     meter, steps, rounds = Meter(), list[dict[str, float | str]](), list[Round]()
     work = folder / "work"
     adapter, diverged = _fresh(task, work / "round-0"), False
@@ -107,9 +109,7 @@ def train_expert_iteration(
         try:
             result = _learn(task, rows, adapter, number, left, own, report) if rows else None
         except Unaffordable:
-            if not steps:
-                raise
-            result = None  # longer rows than in the rounds before
+            result = None  # answers that are in more tokens as text than they were sampled in
         if result is not None:
             adapter, diverged = result.adapter_folder, result.diverged
             meter.merge(result.meter)
@@ -136,6 +136,31 @@ def _task(host: Host, items: Sequence[Item], config: ExpertIterationSettings, de
     return _Task(host, kept, lengths[fits], gold, decoding, config, seed)
 
 
+def _check_affordable(task: _Task, allowance: int) -> None:
+    """Raise Unaffordable unless a round of so many FLOPs pays for answers to the longest item, and, all its answers
+    apart, for a step of the longest rows. No round has less than the first, and what is found decides nothing.
+    """
+    host, config, cap = task.host, task.config, task.decoding.max_new_tokens
+    model, sampling = FlopModel.from_model(host.model), int(config.sampling * allowance)
+    asked = config.samples * int(model.generate_flops(task.lengths.max(), cap, config.rank))
+    mend = "raise ecology.generations or ecology.episodes, or lower expert_iteration.rounds or expert_iteration."
+    if asked > sampling:
+        raise Unaffordable(
+            f"expert_iteration: {max(0, sampling):.3g} FLOPs, the share of a round's answers, do not pay for "
+            f"{config.samples} answers to the longest item ({asked:.3g} FLOPs); {mend}samples"
+        )
+    # A found answer may be as long as the cap, and has an end token; gold answers may be longer.
+    answers = np.array([cap + 1, *map(len, host.encode_answers([one.answer for one in task.gold]))])
+    prompts = np.array([task.lengths.max(), *map(len, host.encode_prompts([one.prompt for one in task.gold]))])
+    tokens = np.minimum(prompts + answers, host.max_context)
+    step = config.batch_rows * int(model.train_flops(tokens, answers, config.rank).max())
+    if step > allowance - sampling:
+        raise Unaffordable(
+            f"expert_iteration: the {max(0, allowance - sampling):.3g} FLOPs that a round leaves for learning do not "
+            f"pay for a step of {config.batch_rows} of the longest rows ({step:.3g} FLOPs); {mend}batch_rows"
+        )
+
+
 def _learning(config: ExpertIterationSettings) -> SftSettings:
     """The fine-tuning of a round: its last adapter goes on, whatever the selection split says."""
     shared = {key: getattr(config, key) for key in ("rank", "scale", "learning_rate", "batch_rows", "epochs")}
@@ -147,24 +172,17 @@ def _learn(
 ) -> SftResult:
     """Fine-tune the adapter on the rows of a round, with what is `left` of its FLOPs."""
     config = task.config
-    try:
-        return train_sft(
-            task.host,
-            rows,
-            _learning(config),
-            budget_flops=left,
-            seed=rng.key(task.seed, number, 0, "expert iteration"),
-            folder=folder,
-            start=adapter,
-            section="expert_iteration",
-            progress=part_of(report, config.sampling, 1 - config.sampling, 1),
-        )
-    except Unaffordable as error:
-        raise Unaffordable(
-            f"expert_iteration: the {max(0, left):.3g} FLOPs that round {number} leaves for learning pay for no step "
-            f"of {config.batch_rows} rows; raise ecology.generations or ecology.episodes, or lower "
-            "expert_iteration.rounds or expert_iteration.batch_rows"
-        ) from error
+    return train_sft(
+        task.host,
+        rows,
+        _learning(config),
+        budget_flops=left,
+        seed=rng.key(task.seed, number, 0, "expert iteration"),
+        folder=folder,
+        start=adapter,
+        section="expert_iteration",
+        progress=part_of(report, config.sampling, 1 - config.sampling, 1),
+    )
 
 
 def _fresh(task: _Task, folder: Path) -> Path:
@@ -216,12 +234,6 @@ def _sample(
             right = [one for one in outcomes[start : start + config.samples] if one.grade.correct]
             found += [Solved(one.item.family, one.item.prompt, one.answer) for one in right[:1]]
         asked = until
-    if not asked and number == 1:
-        raise Unaffordable(
-            f"expert_iteration: {max(0, allowance):.3g} FLOPs, the share of a round's answers, do not pay for "
-            f"{config.samples} answers to one item ({int(dearest[0]):.3g} FLOPs); raise ecology.generations or "
-            "ecology.episodes, or lower expert_iteration.rounds or expert_iteration.samples"
-        )
     if not found:
         log.warning("expert iteration: none of %d items of round %d was answered rightly", asked, number)
     folder.mkdir(parents=True, exist_ok=True)

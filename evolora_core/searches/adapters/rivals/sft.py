@@ -98,13 +98,14 @@ def plan_sft(
     budget_flops: int,
     seed: int,
     asked: Sequence[Item],
+    decoding: Decoding | None = None,
 ) -> Planned:
-    """What fine-tuning on these items is; `asked` are the selection items in their order. Raises Unaffordable if the
-    budget buys no step, DataError if no item fits the host.
+    """What fine-tuning on these items is; `asked` are the selection items in their order, and `decoding` is how they
+    are answered. Raises Unaffordable if the budget buys no step, DataError if no item fits the host.
     """
     longest = max((len(ids) for ids in host.encode_answers([item.answer for item in train_items])), default=0)
     own = before(host, [as_item(one) for one in train_items], train_items, config.shots, longest)
-    others = before(host, asked, train_items, config.shots, longest)
+    others = before(host, asked, train_items, config.shots, decoding.max_new_tokens if decoding else longest)
     choosing = own.flops + others.flops
     rows = tokenise(host, train_items, own.examples)
     plan = make_plan(
@@ -144,7 +145,7 @@ def train_sft(
     """
     folder, budget_flops = Path(folder), int(budget_flops)
     asked = interleave(selection_items, seed) if decoding is not None else []
-    planned = plan_sft(host, train_items, config, budget_flops=budget_flops, seed=seed, asked=asked)
+    planned = plan_sft(host, train_items, config, budget_flops=budget_flops, seed=seed, asked=asked, decoding=decoding)
     rows, plan = planned.rows, planned.plan
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from evolora_core.lora.population.merge import summed_rank
 from evolora_core.searches.adapters.labels import labelled, parts, solved
 from evolora_core.searches.adapters.rivals.checkpoints import interleave
 from evolora_core.searches.adapters.rivals.contenders import choose_rate, with_drawn_rate
-from evolora_core.searches.adapters.rivals.donors import best_start
+from evolora_core.searches.adapters.rivals.donors import best_start, dearest_choice
 from evolora_core.searches.adapters.rivals.sft import SftResult, plan_sft, train_sft
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
@@ -74,9 +74,17 @@ def fine_tune_and_route(
         meter.merge(tried.meter)
     selection = {name: [item for item in terms.selection if name in ("all", item.family)] for name in training}
     if len(training) > 1:
-        for name, own in training.items():
-            asked = interleave(selection[name], seeds[name])
-            plan_sft(host, solved(own), config, budget_flops=each[name], seed=seeds[name], asked=asked)
+        for number, (name, own) in enumerate(training.items()):
+            lent = dearest_choice(host, number, own[: config.donor_items], terms.decoding, config.rank)
+            plan_sft(
+                host,
+                solved(own),
+                config,
+                budget_flops=each[name] - lent,
+                seed=seeds[name],
+                asked=interleave(selection[name], seeds[name]),
+                decoding=terms.decoding,
+            )
     results: dict[str, SftResult] = {}
     start: Path | None = None
     for number, (name, own) in enumerate(training.items()):

@@ -31,7 +31,8 @@ class ContestConfig(Strict):
         ge=1,
         le=1_000_000,
         description="training items that all contenders of a niche answer in a contest; those that they practised in "
-        "that generation count; the others are asked for and charged, and none of them is in a contender's memory",
+        "that generation count; the others are asked for and charged, and none of them is in a contender's memory, or, "
+        "where such items are used up, in the memory of all",
     )
     practice: Literal["common", "own"] = Field(
         "common",

@@ -13,6 +13,7 @@ from evolora_core.searches.adapters.settings.memory import MemoryConfig
 from evolora_core.searches.adapters.settings.prior import PriorConfig
 
 REMEMBERING = ("search", "reinforce", "gold")  # rules by which organelles remember verified answers
+COMPARING = ("reinforce", "grpo")  # rules that learn from how an organelle's answers to one item differ
 ANSWERS = 256, 1024  # of the bare host, to be priced: as many as a generation may take, within these bounds
 
 
@@ -352,23 +353,34 @@ class EcologySettings(Strict):
     def _fits(self) -> "EcologySettings":
         if self.episodes < self.population * self.samples:
             raise ValueError("episodes must be at least population × samples, or some organelle never answers")
-        if self.memory.shown and self.plasticity.rule != "search":
+        if self.episodes < self.contest.contenders * self.samples:
+            raise ValueError("episodes must be at least contest.contenders × samples, or some contender never answers")
+        rule = self.plasticity.rule
+        if self.samples == 1 and rule in COMPARING:
             raise ValueError(
-                f"memory.shown: the rule {self.plasticity.rule} practises without examples; take it out, or use search"
+                f"samples: the rule {rule} learns from how answers to one item differ, and one answer differs from "
+                "none; have two or more"
             )
-        forgetful = self.plasticity.rule not in REMEMBERING
+        if self.memory.shown and rule != "search":
+            raise ValueError(f"memory.shown: the rule {rule} practises without examples; take it out, or use search")
+        if self.memory.shown and self.plasticity.calls == 1:
+            raise ValueError(
+                "memory.shown: with plasticity.calls: 1 an item is asked once, which is without examples; allow two "
+                "calls or more, or take it out"
+            )
+        forgetful = rule not in REMEMBERING
         for key in ("answering", "labels"):
             if getattr(self.memory, key) and forgetful:
-                raise ValueError(f"memory.{key}: the rule {self.plasticity.rule} remembers no answers; take it out")
+                raise ValueError(f"memory.{key}: the rule {rule} remembers no answers; take it out")
         if "fisher" in self.assimilation.methods and forgetful:
             raise ValueError(
-                f"assimilation.methods: fisher measures on remembered answers, and the rule {self.plasticity.rule} "
-                "remembers none; leave it out"
+                f"assimilation.methods: fisher measures on remembered answers, and the rule {rule} remembers none; "
+                "leave it out"
             )
         if self.contest.contenders > 1 and forgetful:
             raise ValueError(
-                f"contest.contenders: contenders rehearse what they remember, and the rule {self.plasticity.rule} "
-                "remembers nothing; have one"
+                f"contest.contenders: contenders rehearse what they remember, and the rule {rule} remembers nothing; "
+                "have one"
             )
         return self
 

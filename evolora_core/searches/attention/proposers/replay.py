@@ -12,8 +12,6 @@ from evolora_core.engine.identity import digest
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.searches.attention.proposers.base import Call
 from evolora_core.searches.attention.proposers.client import Answer, Ask
-from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
-from evolora_core.searches.attention.proposers.spending import Budget
 
 _CALL = TypeAdapter(Call)
 
@@ -63,8 +61,3 @@ class Recorded:
                 "asks what the recorded one did not; its settings, seed and code must be the same"
             )
         return Answer(call.response, call.prompt_tokens, call.completion_tokens, call.seconds)
-
-
-def replay_proposer(asking: Asking, path: Path, budget: Budget) -> EndpointProposer:
-    """The proposer of a recorded run: asked the same, it proposes the same, at the same cost."""
-    return EndpointProposer(asking, Recorded(read_calls(path), str(path)), budget)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.searches.attention.settings import Fresh
 
@@ -16,7 +18,7 @@ class Ablating(Fresh):
     """What is left out where."""
 
     framework: str
-    parallel: int  # programs that are measured at a time
+    parallel: int = Field(exclude=True)  # measured at a time: no result depends on it, nor the identity
 
 
 def request(

@@ -21,7 +21,11 @@ RIVAL_PROCESS = "evolora_core.searches.attention.rival.child"
 
 
 class Searching(Strict):
-    """Who searches what."""
+    """Who searches what.
+
+    parallel   programs that are measured at a time: no part of the identity, as it changes no result. What OpenEvolve
+               finds does depend on it, and it alone reads that of its budget
+    """
 
     strategy: str
     framework: str
@@ -32,6 +36,7 @@ class Searching(Strict):
     budget: Budget
     proposer: ProposerSettings | None = Field(None, json_schema_extra=LATER)  # None: the grammar
     record: str = Field("", json_schema_extra=LATER)  # hash of the answers that are replayed
+    parallel: int = Field(exclude=True)
 
 
 class Searched(BaseModel):
@@ -58,16 +63,18 @@ def request(
     seeds = selection_seeds(seed, config.budget.seeds + config.budget.finalist_seeds)
     framework = config.framework_of(condition)
     proposer, record = config.asked(condition)
+    strategy, budget = config.strategy(condition), config.budget
     own = Searching(
-        strategy=config.strategy(condition),
+        strategy=strategy,
         framework=framework,
         sizes=config.sizes.measured,
         seeds=seeds[: config.budget.seeds],
         further=seeds[config.budget.seeds :],
         training=config.training,
-        budget=config.budget,
+        budget=budget if strategy == OPENEVOLVE else budget.model_copy(update={"parallel": 1}),
         proposer=proposer,
         record=record,
+        parallel=budget.parallel,
     )
     loaded = [CHILD, f"{GRAMMARS}.{framework.replace('-', '_')}"]
     loaded += [MAKING] if proposer else []
@@ -131,7 +138,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
     search = import_module(RIVAL).evolve if rival else partial(evolve, own.strategy)
     with Panel(
         corpus, own.training, rates, own.budget.bounds, trusted=not (own.proposer or rival),
-        parallel=own.budget.parallel, keep=work.folder,
+        parallel=own.parallel, keep=work.folder,
     ) as panel:  # fmt: skip
         plain = panel.plain(run.baseline, [run.largest])
         search(

@@ -14,13 +14,14 @@ import numpy as np
 import torch
 
 from evolora_core.engine.rng import stream
+from evolora_core.errors import Unaffordable
 from evolora_core.searches.merging import finalists
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, shifted
 from evolora_core.searches.merging.judging.judge import Failed, shell
 from evolora_core.searches.merging.judging.scoring import Batch, Questions, batches, encoded, logits
 from evolora_core.searches.merging.roles import BASE
-from evolora_core.searches.merging.training import BACKWARD, pace
+from evolora_core.searches.merging.training import BACKWARD, looks, pace
 from evolora_core.searches.merging.weights import place_of
 
 
@@ -47,7 +48,7 @@ def choose(task: Task) -> Choice:
     reserve = states * judge.plain_cost() + min(task.finalists, states) * judge.plain_cost("selection")
     steps = int((task.budget - judge.meter.total() - reserve) / tries / step_cost)
     if steps < settings.checkpoints:
-        raise Failed("budget", f"{steps} steps are left for each learning rate; raise budget.evaluations")
+        raise Unaffordable(f"adam: {max(0, steps)} steps are left for each learning rate; raise budget.evaluations")
     tried: list[finalists.Ranked] = []
     for number, rate in enumerate(settings.learning_rates):
         for weights in _descend(task, rate, steps, rows, number, step_cost):
@@ -80,7 +81,8 @@ def _descend(task: Task, rate: float, steps: int, rows: int, number: int, step_c
     optimizer = torch.optim.Adam([weights], lr=rate)
     prompts, answers = encoded(pool.host, questions.items)
     kept, started = [], time.monotonic()
-    every = max(1, steps // task.gradients.checkpoints) if task.gradients else 1
+    assert task.gradients is not None
+    looked_at = looks(steps, task.gradients.checkpoints)
     for step in range(steps):
         for own in optimizer.param_groups:
             own["lr"] = rate * pace(step, steps)
@@ -94,14 +96,13 @@ def _descend(task: Task, rate: float, steps: int, rows: int, number: int, step_c
         (gradient,) = torch.autograd.grad(total, [weights])
         weights.grad = gradient
         optimizer.step()
-        if (step + 1) % every == 0 or step + 1 == steps:
+        if step + 1 in looked_at:
             kept.append(weights.detach().cpu().double().numpy().round(6))
     spent = round(steps * step_cost)
     judge.meter.add(
         "update", spent, steps * round(questions.tokens * rows / len(questions.items)), time.monotonic() - started
     )
-    assert task.gradients is not None
-    return kept[-task.gradients.checkpoints :]
+    return kept
 
 
 def _loss(

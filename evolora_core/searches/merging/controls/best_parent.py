@@ -2,14 +2,13 @@
 
 from evolora_core.searches.merging import finalists
 from evolora_core.searches.merging.choice import Choice
-from evolora_core.searches.merging.controls.task import Task
+from evolora_core.searches.merging.controls.task import Task, scored
 from evolora_core.searches.merging.recipe import Genome
 
 
 def choose(task: Task) -> Choice:
     """Every parent is measured."""
-    scored = [(Genome(recipe=name), task.judge.measure(Genome(recipe=name)).score, None) for name in task.parents]
-    ranked = sorted(scored, key=lambda one: -one[1])
+    ranked = scored(task.judge, [Genome(recipe=name) for name in task.parents])
     return finalists.choose(
         ranked, task.judge, finalists=task.finalists, budget=task.budget, evaluations=len(task.parents)
     )

@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from evolora_core.errors import Unaffordable
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, mean
 from evolora_core.searches.merging.judging.judge import Failed, fill, shell
 from evolora_core.searches.merging.roles import BASE, MODEL
-from evolora_core.searches.merging.training import BACKWARD, fine_tune, save_model
+from evolora_core.searches.merging.training import BACKWARD, fine_tune, looks, save_model
 
 
 def choose(task: Task) -> Choice:
@@ -27,7 +28,10 @@ def choose(task: Task) -> Choice:
     left = task.budget - judge.meter.total() - judge.plain_cost() - (tries * settings.checkpoints + 1) * selection
     steps = int(left / tries / step_cost)
     if steps < settings.checkpoints:
-        raise Failed("budget", f"{steps} steps are left for each learning rate; raise budget.evaluations")
+        raise Unaffordable(
+            f"fine-tuned-mean: {max(0, steps)} steps are left for each learning rate; raise budget.evaluations"
+        )
+    looked_at = looks(steps, settings.checkpoints)
     share = questions.weights[questions.domain_of] / _tokens_of(questions)
     best: dict[str, Any] = {"score": judge.measure_model(_model(pool, start), "selection").score, "note": "step 0"}
     best["weights"] = start
@@ -39,10 +43,9 @@ def choose(task: Task) -> Choice:
         def look(step: int, model: Any = model, number: int = number, rate: float = rate) -> None:
             nonlocal looked
             task.report(number * steps + step, tries * steps, f"learning rate {rate:g}")
-            if step % (steps // settings.checkpoints):
+            if step not in looked_at:
                 return
             began = time.monotonic()
-            model.eval()
             try:
                 score = judge.measure_model(model, "selection").score
             except Failed:
@@ -50,7 +53,6 @@ def choose(task: Task) -> Choice:
             if score > best["score"]:
                 copied = {name: value.detach().clone() for name, value in model.named_parameters()}
                 best.update(score=score, weights=copied, note=f"step {step} of {steps}, learning rate {rate:g}")
-            model.train()
             looked += time.monotonic() - began
 
         spent = fine_tune(

@@ -1,5 +1,6 @@
 """What a control is given."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import numpy as np
 
 from evolora_core.engine.progress import Progress
 from evolora_core.language.families.base import Item
-from evolora_core.searches.merging.judging.judge import Judge
+from evolora_core.searches.merging.finalists import Ranked
+from evolora_core.searches.merging.judging.judge import Failed, Judge
 from evolora_core.searches.merging.recipe import Genome, Merge, Node
 from evolora_core.searches.merging.settings import FineTuning, Gradients
 
@@ -16,11 +18,11 @@ from evolora_core.searches.merging.settings import FineTuning, Gradients
 class Task:
     """One control in one run.
 
-    budget      FLOPs that it may spend, all told
-    gradients   its settings, for those that descend
-    multitask   optimizer steps of all specialists together, for the one that takes them
-    train       items of the specialists' training, for the same
-    folder      where weights of its own go
+    budget       FLOPs that it may spend, all told
+    gradients    settings of a control that descends; None: it does not
+    specialists  how the specialists were trained, for the control that trains one model on all domains
+    train        items of their training, for the same
+    folder       where weights of its own go
     """
 
     judge: Judge
@@ -35,6 +37,17 @@ class Task:
     train: list[Item]
     folder: Path
     report: Progress
+
+
+def scored(judge: Judge, genomes: Iterable[Genome]) -> list[Ranked]:
+    """What can be measured of some recipes on the search items, the best first."""
+    found: list[Ranked] = []
+    for genome in genomes:
+        try:
+            found.append((genome, judge.measure(genome).score, None))
+        except Failed:
+            continue
+    return sorted(found, key=lambda one: -one[1])
 
 
 def mean(parents: tuple[str, ...]) -> Genome:

@@ -1,15 +1,18 @@
 """Measures recipes and models of a run, and charges what that costs."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import span
+from evolora_core.errors import StageError
 from evolora_core.language.flops import FlopModel
 from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
@@ -20,9 +23,13 @@ from evolora_core.searches.merging.roles import BASE
 # What a measurement on a split is charged to.
 PURPOSES = {"search": "rollout", "selection": "selection", "test": "evaluation"}
 
+ORIGINS = ("_name_or_path", "architectures", "transformers_version")  # in a configuration, and nothing to a model
 
-class Failed(Exception):
-    """A candidate that cannot be measured: at which stage, and why. It is recorded and never wins."""
+
+class Failed(StageError):
+    """A candidate that cannot be measured: at which stage, and why. It is recorded and never wins; a condition that has
+    no other ends with it.
+    """
 
     def __init__(self, stage: str, reason: str) -> None:
         super().__init__(reason)
@@ -31,13 +38,15 @@ class Failed(Exception):
 
 @dataclass
 class Judge:
-    """Measures on the splits `search` and `selection`. One model of each depth stays in memory and is filled anew."""
+    """Measures on the splits `search` and `selection`. One model of each depth stays in memory and is filled anew, as
+    long as candidates of that depth have one configuration.
+    """
 
     pool: Pool
     questions: Mapping[str, Questions]
     meter: Meter = field(default_factory=Meter)
-    _shells: dict[int, Any] = field(default_factory=dict)
-    _flops: dict[int, FlopModel] = field(default_factory=dict)
+    _shells: dict[int, tuple[str, Any]] = field(default_factory=dict)  # by depth: its configuration, and the model
+    _flops: WeakKeyDictionary[Any, FlopModel] = field(default_factory=WeakKeyDictionary)  # by model
 
     def measure(self, genome: Genome, split: str = "search") -> Judgement:
         """Merge and measure. Failed: it cannot be merged, or gives NaN."""
@@ -88,17 +97,21 @@ class Judge:
 
     def cost_of(self, model: Any, split: str) -> int:
         """FLOPs of measuring a model."""
-        depth = model.config.num_hidden_layers
-        if depth not in self._flops:
-            self._flops[depth] = FlopModel.from_model(model)
-        return self.questions[split].flops(self._flops[depth])
+        if model not in self._flops:
+            self._flops[model] = FlopModel.from_model(model)
+        return self.questions[split].flops(self._flops[model])
 
     def _shell(self, genome: Genome) -> Any:
-        """A model of the recipe's depth, to be filled."""
+        """A model of the recipe's configuration, to be filled. Routes of one depth may differ in what is said of single
+        layers (`layer_types`).
+        """
         depth = layer_count(genome.recipe, self.pool.models)
-        if depth not in self._shells:
-            self._shells[depth] = shell(merged_config(genome, self.pool.models, BASE), self.pool.host.device)
-        return self._shells[depth]
+        config = merged_config(genome, self.pool.models, BASE)
+        told = json.dumps({key: config[key] for key in config if key not in ORIGINS}, sort_keys=True, default=str)
+        if self._shells.get(depth, ("",))[0] != told:
+            self._shells.pop(depth, None)  # before there is another one: memory holds one of each depth
+            self._shells[depth] = (told, shell(config, self.pool.host.device))
+        return self._shells[depth][1]
 
 
 def shell(config: Mapping[str, Any], device: str) -> Any:

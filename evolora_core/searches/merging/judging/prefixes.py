@@ -36,8 +36,8 @@ class Prefixes:
         self._judge, self._space = judge, space
         host = judge.pool.host
         self._layers: dict[tuple[int, int], Any] = {}  # decoder of one layer, by parent and position
-        decoder = host.model.get_decoder()
-        self._norm, self._head = decoder.norm, host.model.get_output_embeddings()
+        self._top = self._one_layer(0, 0)  # what follows the layers, with what the architecture does to logits
+        self._top.get_decoder().layers = torch.nn.ModuleList()
         embed = host.model.get_input_embeddings()
         with torch.inference_mode():
             first = {split: [embed(batch.ids) for batch in asked.batches] for split, asked in judge.questions.items()}
@@ -93,26 +93,28 @@ class Prefixes:
 
         def log_probabilities(batch: Batch) -> torch.Tensor:
             answers = next(hidden).flatten(0, 1)[batch.places]
-            return torch.log_softmax(self._head(self._norm(answers)).float(), dim=-1)
+            logits = self._top(inputs_embeds=answers[:, None], use_cache=False).logits[:, 0]
+            return torch.log_softmax(logits.float(), dim=-1)
 
         return judge_by(log_probabilities, self._judge.questions[split])
 
     def _layer(self, parent: int, position: int) -> Any:
         """A parent's layer as a decoder of its own, without the last norm."""
         if (parent, position) not in self._layers:
-            self._layers[parent, position] = self._one_layer(parent, position)
+            decoder = self._one_layer(parent, position).get_decoder()
+            decoder.norm = torch.nn.Identity()
+            self._layers[parent, position] = decoder
         return self._layers[parent, position]
 
     def _one_layer(self, parent: int, position: int) -> Any:
+        """A model of a parent's layer, with the base's embeddings, last norm and head."""
         pool = self._judge.pool
         whole = self._space.route(self._space.genome((self._space.gene(parent, 1),) * self._space.layers))
         route = Route(inputs=whole.inputs, route=[whole.route[position]], rest=whole.rest)
         genome = Genome(recipe=route)
         model = shell(merged_config(genome, pool.models, BASE), pool.host.device)
         fill(model, build(genome, pool.models, BASE))
-        decoder = model.get_decoder()
-        decoder.norm = torch.nn.Identity()
-        return decoder
+        return model
 
     def _cost(self, asked: Questions) -> tuple[int, int]:
         """Budget FLOPs of (one layer, the head) on these questions."""

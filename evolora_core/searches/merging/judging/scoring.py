@@ -134,10 +134,15 @@ def _batch(rows: Sequence[tuple[int, list[int], list[int]]], pad: int) -> Batch:
 
 
 def logits(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-    """Logits `[k, vocabulary]` at the answers' tokens; the head runs at no other place."""
-    inner, head = model.get_decoder(), model.get_output_embeddings()  # type: ignore[operator]
-    hidden = inner(input_ids=batch.ids, use_cache=False).last_hidden_state
-    result: torch.Tensor = head(hidden.flatten(0, 1)[batch.places])
+    """Logits `[k, vocabulary]` at the answers' tokens; the head runs at no other place. The model itself is called:
+    some scale or cap what their head gives.
+    """
+    head = model.get_output_embeddings()  # type: ignore[operator]
+    narrowed = head.register_forward_pre_hook(lambda _, args: (args[0].flatten(0, 1)[batch.places][None],))
+    try:
+        result: torch.Tensor = model(input_ids=batch.ids, use_cache=False).logits[0]
+    finally:
+        narrowed.remove()
     return result
 
 

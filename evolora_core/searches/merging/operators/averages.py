@@ -31,7 +31,8 @@ def slerp(
     inputs: Sequence[Tensor], base: Tensor | None, params: Mapping[str, Any], options: Mapping[str, str], draw: Draw
 ) -> Tensor:
     """From a (t = 0) to b (t = 1) along an arc: [sin((1−t)φ) a + sin(tφ) b] / sin φ, φ the angle between the flat
-    tensors (Shoemake 1985). Along a line where |cos φ| > 0.9995, or where one has no direction.
+    tensors (Shoemake 1985). Along a line where |cos φ| > 0.9995. One of no length has no direction: the angle is then
+    taken as a right one.
     """
     t = params["t"]
     found = products(inputs)

@@ -13,6 +13,7 @@ _REGRET_TEXTS = ("strategy", "share_reads", "ratio_reads")
 SECTIONS = Sections(
     tables={
         "merge_table": PackTable(tables.merge_rows, (tables.merge_table,), texts=("space",)),
+        "not_run": PackTable(tables.not_run_rows, (tables.not_run_table,), texts=("not_run", "reason"), optional=True),
         "merge_domains": PackTable(tables.domain_rows, (tables.domain_table,), optional=True),
         "comparisons": replace(COMPARISONS, optional=True),
         "parents": PackTable(tables.parent_rows, (tables.parent_table,), optional=True),

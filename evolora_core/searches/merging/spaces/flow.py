@@ -100,6 +100,6 @@ class Flow:
         return tuple(float(scale) for scale in np.exp(SPREAD * rng.standard_normal(count)))
 
 
-def make(parents: tuple[str, ...], base: str, layers: int, groups: int) -> Flow:
+def make(parents: tuple[str, ...], base: str, layers: int, groups: int, seed: int) -> Flow:
     """The space over these parents; embeddings, last norm and head are the base's."""
     return Flow(Routes(parents, layers, base))

@@ -24,23 +24,23 @@ LARGEST = 40  # nodes of a recipe
 
 
 class Operators:
-    """The space."""
+    """The space. Every genome has the same seed of its masks, so that equal recipes are equal genomes."""
 
-    def __init__(self, parents: tuple[str, ...], layers: int, groups: int) -> None:
-        self.parents, self.layers, self.groups = parents, layers, groups
+    def __init__(self, parents: tuple[str, ...], layers: int, groups: int, seed: int = 0) -> None:
+        self.parents, self.layers, self.groups, self.seed = parents, layers, groups, seed
         self.dimension = 2 * len(parents) * groups
         self.shape = Shape(parents, layers)
 
     def seeds(self, rng: np.random.Generator) -> list[tuple[Genome, str]]:
         """The eight three-stage recipes."""
-        return [(Genome(recipe=recipe), name) for recipe, name in stages.recipes(self.shape, rng)]
+        return [(Genome(recipe=recipe, seed=self.seed), name) for recipe, name in stages.recipes(self.shape, rng)]
 
     def draw(self, rng: np.random.Generator) -> Genome:
         """A drawn tree."""
         while True:
             recipe = draw_node(self.shape, DEEPEST, rng)
             if _fits(recipe):
-                return Genome(recipe=recipe)
+                return Genome(recipe=recipe, seed=self.seed)
 
     def mutate(self, genome: Genome, rng: np.random.Generator) -> tuple[Genome, str]:
         """One of the changes that apply."""
@@ -85,7 +85,7 @@ class Operators:
             "weight": tidy(np.clip(numbers[0], LOW, HIGH)),
             "density": tidy(np.clip(numbers[1], SPARSEST, 1.0)),
         }
-        return Genome(recipe=merged("ties", self.parents, values, {"normalize": "no"}))
+        return Genome(recipe=merged("ties", self.parents, values, {"normalize": "no"}), seed=self.seed)
 
     def start(self) -> np.ndarray:
         """Half of each parent, half of its elements."""
@@ -120,6 +120,6 @@ def _fits(recipe: Node) -> bool:
     return 1 <= depth(recipe) <= DEEPEST and len(places(recipe)) <= LARGEST
 
 
-def make(parents: tuple[str, ...], base: str, layers: int, groups: int) -> Operators:
+def make(parents: tuple[str, ...], base: str, layers: int, groups: int, seed: int) -> Operators:
     """The space over these parents. Operators that need a base take the common one, which no recipe names."""
-    return Operators(parents, layers, groups)
+    return Operators(parents, layers, groups, seed)

@@ -204,6 +204,6 @@ class Routes:
         return np.full(self.dimension, 0.5)
 
 
-def make(parents: Sequence[str], base: str, layers: int, groups: int) -> Routes:
+def make(parents: Sequence[str], base: str, layers: int, groups: int, seed: int) -> Routes:
     """The space over these parents; embeddings, last norm and head are the base's."""
     return Routes(tuple(parents), layers, base)

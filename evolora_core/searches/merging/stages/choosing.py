@@ -3,13 +3,15 @@
 The selection items choose among its best; the test items are in neither stage.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
+from evolora_core.errors import Unaffordable
 from evolora_core.searches.merging.names import PARENT
 from evolora_core.searches.merging.roles import role
 from evolora_core.searches.merging.settings import Budget, Domain, FineTuning, Gradients
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from evolora_core.searches.merging.experiment import MergeExperiment
     from evolora_core.searches.merging.judging.judge import Judge
 
+log = logging.getLogger(__name__)
 _SPACES = "evolora_core.searches.merging.spaces"
 
 
@@ -132,9 +135,10 @@ def judge_of(work: Work[Choosing]) -> "Judge":
     )
 
 
-def search(work: Work[Choosing]) -> Made[Chosen]:
+def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     """Leaves chosen.json, and the tables `candidates`, `candidate_domains`, `candidate_parents`, `merge_generations`,
-    `merge_choices` and `compute`. A killed search goes on from its last generation.
+    `merge_choices` and `compute`. A killed search goes on from its last generation. NotRun, and nothing is left: the
+    budget does not pay for one candidate.
     """
     import shutil
 
@@ -147,7 +151,7 @@ def search(work: Work[Choosing]) -> Made[Chosen]:
     from evolora_core.searches.merging.strategies.names import make_strategy
 
     own, judge = work.config, judge_of(work)
-    space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups)
+    space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups, work.seed)
     problem = Problem(space, work.seed, judge.questions["search"].domain_of)
     budget = own.budget.evaluations * judge.plain_cost()
     checkpoints = work.folder / "checkpoints"
@@ -160,6 +164,8 @@ def search(work: Work[Choosing]) -> Made[Chosen]:
         checkpoints=checkpoints,
         report=work.report,
     )
+    if not run.past:
+        return _not_run(f"{own.kind}: the budget does not pay for one candidate; raise budget.evaluations")
     best = [(one.genome, one.score, one.number) for one in ranked(run.past) if one.score is not None]
     choice = finalists.choose(best, judge, finalists=own.budget.finalists, budget=budget, evaluations=run.measured)
     for name, rows in run.rows.items():
@@ -169,8 +175,10 @@ def search(work: Work[Choosing]) -> Made[Chosen]:
     return _leave(work, judge, choice)
 
 
-def control(work: Work[Choosing]) -> Made[Chosen]:
-    """Leaves chosen.json, for some the folder `model`, and the tables `merge_choices` and `compute`."""
+def control(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
+    """Leaves chosen.json, for some the folder `model`, and the tables `merge_choices` and `compute`. NotRun, and
+    nothing is left: the budget does not pay for a beginning.
+    """
     from importlib import import_module
 
     from evolora_core.searches.merging.controls.task import Task
@@ -193,7 +201,17 @@ def control(work: Work[Choosing]) -> Made[Chosen]:
         folder=work.folder,
         report=work.report,
     )
-    return _leave(work, judge, import_module(own.module).choose(task))
+    try:
+        choice = import_module(own.module).choose(task)
+    except Unaffordable as error:
+        return _not_run(str(error))
+    return _leave(work, judge, choice)
+
+
+def _not_run(reason: str) -> Made[NotRun]:
+    """Of a condition whose budget is too small."""
+    log.warning("not run: %s", reason)
+    return Made(0, NotRun(not_run=reason))
 
 
 def _leave(work: Work[Choosing], judge: "Judge", choice: Any) -> Made[Chosen]:

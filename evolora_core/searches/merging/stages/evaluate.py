@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, JsonValue
 
-from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
+from evolora_core.engine.stage import JUDGED, Made, NotRun, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.merging.roles import role
@@ -65,8 +65,10 @@ def request(
     )
 
 
-def make(work: Work[Evaluation]) -> Made[Evaluated]:
-    """Leaves the tables `evaluations` and `compute`."""
+def make(work: Work[Evaluation]) -> Made[Evaluated] | Made[NotRun]:
+    """Leaves the tables `evaluations` and `compute`. Of a condition that was not run, only the reason."""
+    if "not_run" in work.results["chosen"].summary:
+        return Made(0, work.results["chosen"].facts(NotRun))
     import time
 
     from evolora_core.engine.meter import Meter
@@ -113,7 +115,7 @@ def _answers(work: Work[Evaluation], pool: "Pool", choice: "Choice", items: "lis
 
     decoding = work.config.decoding
     if choice.kind == "ensemble":
-        return answer_together(pool.host, members(pool), items, decoding.max_new_tokens, work.report)
+        return answer_together(pool.host, members(pool), items, decoding, work.report)
     host = replace(pool.host, model=chosen_model(work, pool, choice))
     return answer_items(host, None, items, [-1] * len(items), decoding=decoding, progress=work.report)
 

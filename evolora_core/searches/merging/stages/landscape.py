@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
+from evolora_core.errors import ConfigError
 from evolora_core.searches.merging.roles import BASE, role
 from evolora_core.searches.merging.settings import Domain
 
@@ -26,6 +27,7 @@ ROUTES = "evolora_core.searches.merging.spaces.routes"
 SPLITS = ("search", "test")
 TOGETHER = 100  # models between two commits
 TABLE = "landscape"
+MOST_MODELS = 1_000_000  # that are measured and kept as rows: 64 layers of two parents would be 5^64
 
 
 class Shard(Strict):
@@ -72,7 +74,7 @@ def request(
 def make(work: Work[Shard]) -> Made[Measured]:
     """Leaves the table `landscape` and `compute`. A killed shard goes on from its last commit.
 
-    ConfigError: a base whose layers cannot be run one by one.
+    ConfigError: a base whose layers cannot be run one by one, or has too many.
     """
     import shutil
 
@@ -84,6 +86,7 @@ def make(work: Work[Shard]) -> Made[Measured]:
 
     own, judge = work.config, _judge(work)
     space = Routes(tuple(own.parents), judge.pool.layers, BASE)
+    check_size(space)
     numbers = stretch(space, own.shard, own.shards)
     checkpoints = work.folder / "checkpoints"
     rows: list[dict[str, Any]] = []
@@ -124,6 +127,15 @@ def _judge(work: Work[Shard]) -> "Judge":
     return Judge(
         pool, {split: Questions.of(pool.host, read_split(folder, split, domains), weights) for split in SPLITS}
     )
+
+
+def check_size(space: "Routes") -> None:
+    """ConfigError unless every model of the space can be measured."""
+    if space.models > MOST_MODELS:
+        raise ConfigError(
+            f"landscape: {space.layers} layers of {len(space.parents)} parents have {space.alleles}^{space.layers} "
+            f"routes, and at most {MOST_MODELS:,} are measured; take a base with fewer layers, or leave it out"
+        )
 
 
 def stretch(space: "Routes", shard: int, shards: int) -> list[int]:

@@ -97,13 +97,15 @@ def recipe_of(method: str, subset: Sequence[str], seed: int) -> "Genome":
 
 
 def make(work: Work[Merges]) -> Made[Merged]:
-    """Leaves the tables `merge_law` and `compute`. A killed one goes on from its last commit."""
+    """Leaves the tables `merge_law`, in which what could not be measured has no loss, and `compute`. A killed one goes
+    on from its last commit.
+    """
     import shutil
 
     from evolora_core.engine.commits import commit, latest
     from evolora_core.engine.meter import Meter
     from evolora_core.engine.tables import read_table, write_table
-    from evolora_core.searches.merging.judging.judge import Judge
+    from evolora_core.searches.merging.judging.judge import Failed, Judge
     from evolora_core.searches.merging.judging.scoring import Questions
     from evolora_core.searches.merging.pool import pool_of
     from evolora_core.searches.merging.stages.datasets import read_split
@@ -121,15 +123,12 @@ def make(work: Work[Merges]) -> Made[Merged]:
         rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
 
     def measured(method: str, subset: tuple[str, ...]) -> dict[str, Any]:
-        found = judge.measure(recipe_of(method, subset, work.seed))
-        return {
-            "parameters": size,
-            "method": method,
-            "merged": len(subset),
-            "subset": ",".join(subset),
-            "loss": -found.score,
-            "solved": float(found.solved.mean()),
-        }
+        row = {"parameters": size, "method": method, "merged": len(subset), "subset": ",".join(subset)}
+        try:
+            found = judge.measure(recipe_of(method, subset, work.seed))
+        except Failed:  # of a specialist that diverged, say
+            return row | {"loss": None, "solved": None}
+        return row | {"loss": -found.score, "solved": float(found.solved.mean())}
 
     while len(rows) < len(merges):
         added = [measured(*one) for one in merges[len(rows) : len(rows) + TOGETHER]]

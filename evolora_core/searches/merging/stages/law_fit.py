@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
+from evolora_core.errors import StageError
 
 if TYPE_CHECKING:
     from evolora_core.searches.merging.experiment import MergeExperiment
@@ -44,7 +45,7 @@ def request(suite: "Suite[MergeExperiment]", seed: int, *, merges: Sequence[Stag
 
 
 def make(work: Work[Fitting]) -> Made[Fitted]:
-    """Leaves the tables `law_fits` and `law_points`."""
+    """Leaves the tables `law_fits` and `law_points`. StageError: too few merges have a loss."""
     from evolora_core.engine.tables import read_table, write_table
     from evolora_core.searches.merging.law_fitting import fit_method
 
@@ -53,7 +54,14 @@ def make(work: Work[Fitting]) -> Made[Fitted]:
     fits: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     for number, method in enumerate(methods):
-        own = [row for row in rows if row["method"] == method]
+        own = [row for row in rows if row["method"] == method and row["loss"] is not None]
+        for size in sorted({row["parameters"] for row in rows}):
+            known = {row["merged"] for row in own if row["parameters"] == size}
+            if work.config.fitted not in known or max(known) < work.config.first_predicted:
+                raise StageError(
+                    f"law: {method}: too few merges of {size} parameters could be measured; a specialist has diverged: "
+                    "lower specialists.learning_rate"
+                )
         summary, found = fit_method(own, work.config, work.seed)
         fits.append({"method": method, **summary})
         points += [{"method": method, **point} for point in found]

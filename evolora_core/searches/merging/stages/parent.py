@@ -80,7 +80,8 @@ def make(work: Work[Parent]) -> Made[Drifted]:
     from evolora_core.searches.merging.roles import MODEL, SOURCE
     from evolora_core.searches.merging.stages.datasets import read_split
     from evolora_core.searches.merging.training import fine_tune, save_model
-    from evolora_core.searches.merging.weights import Loaded, drift, open_model
+    from evolora_core.searches.merging.vocabularies import tokenizers_differ
+    from evolora_core.searches.merging.weights import Loaded, drift, model_path, open_model
 
     host, own, meter, started = base_host(work), work.config, Meter(), time.monotonic()
     base = Loaded.of(host.model)
@@ -88,6 +89,12 @@ def make(work: Work[Parent]) -> Made[Drifted]:
     if own.model is not None:
         if reason := misfit(base, open_model(own.model), host.name):
             raise ConfigError(f"models.{own.name}: {own.model} cannot be merged: {reason}")
+        assert work.host is not None  # whose base is the suite's host
+        if reason := tokenizers_differ(model_path(work.host.word), model_path(own.model)):
+            raise ConfigError(
+                f"models.{own.name}: {own.model} has another tokenizer than {host.name}: {reason}; "
+                "take it out, or take the base that it came from"
+            )
         (work.folder / SOURCE).write_text(json.dumps({"model": own.model}), encoding="utf-8")
     else:
         assert own.domain is not None and own.training is not None

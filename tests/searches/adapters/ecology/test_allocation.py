@@ -9,7 +9,7 @@ import torch
 from small_ecologies import founded
 
 from evolora_core.searches.adapters.ecology.ledger import SUN, micro
-from evolora_core.searches.adapters.ecology.merit import FLOOR, appraise, cell_chances
+from evolora_core.searches.adapters.ecology.merit import FLOOR, appraise, cell_chances, promise_of
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle
 
 
@@ -65,7 +65,8 @@ def test_a_learner_that_fell_behind_the_host_is_not_starved(small: Any) -> None:
 
     def promise(answers: Any, gain: Any) -> Any:
         state.practice[0, run.task.inside[family]] = [(answers, answers * (p + gain)) for p in bare]
-        return appraise(run).promise[0, family]
+        merit = appraise(run)
+        return promise_of(run, merit.gain, merit.doubt)[0, family]
 
     bare = run.host_accuracy[run.task.inside[family]]
     assert promise(1000, -0.3) == FLOOR  # one that is no learner will not go the way back

@@ -211,6 +211,35 @@ def test_no_contender_is_asked_for_what_one_remembers(small: Any) -> None:
     assert all(len(own.right) == left for own in standings)
 
 
+def test_where_all_remember_everything_they_are_asked_for_that(small: Any) -> None:
+    run = founded(small, contending(small), mode="single")
+    contenders = run.state.living
+    left = 12  # items that nobody remembers
+    for own in contenders:
+        for item in range(left, len(run.task.items)):
+            run.state.remember(own, Memory(item, (1,), 1.0), 10_000)
+    unaware = compete(run, "", contenders, {})
+    assert all(len(own.right) == 40 for own in unaware)
+    practised = {own.id: dict.fromkeys(range(left), own.id == 2) for own in contenders}
+    standings = compete(run, "", contenders, practised)
+    assert standings[0].organelle.id == 2 and all(len(own.right) == 40 for own in standings)
+
+
+def test_a_contest_without_any_item_is_decided_by_lot(small: Any) -> None:
+    best = set()
+    for seed in range(8):
+        small.task = replace(small.task, seed=seed)
+        run = founded(small, contending(small), mode="single")
+        contenders = run.state.living
+        for item in range(len(run.task.items)):  # each is known to one, and none to all
+            run.state.remember(contenders[item % 3], Memory(item, (1,), 1.0), 10_000)
+        standings = compete(run, "", contenders, {})
+        assert all(len(own.right) == 0 for own in standings)
+        best.add(standings[0].organelle.id)
+    small.task = replace(small.task, seed=0)
+    assert len(best) > 1
+
+
 def test_nobody_takes_the_place_of_who_retired(small: Any) -> None:
     """Two of three have learned and the third never did."""
     run = founded(small, contending(small), mode="single")

@@ -13,9 +13,11 @@ from evolora_core.searches.adapters.ecology.learning import rehearsal
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of, train
 from evolora_core.searches.adapters.ecology.ledger import SINK, SUN, micro
 from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.pace import LONGER, affords, learning_flops
 from evolora_core.searches.adapters.ecology.phases.episodes import admit, trade
 from evolora_core.searches.adapters.ecology.phases.selection import cull
 from evolora_core.searches.adapters.ecology.run import Run
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 
 @pytest.fixture
@@ -143,3 +145,21 @@ def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology: Run, monk
 
 def _prices(run: Run, **changes: Any) -> Any:
     return run.config.economy.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("changes", [{"rule": "none"}, {"steps": 0}])
+def test_without_learning_nothing_is_set_aside_for_it_but_a_tenth_for_longer_answers(
+    small: Any, changes: dict[str, Any]
+) -> None:
+    data = small.config.model_dump()
+    data["plasticity"] |= changes
+    config = EcologyConfig.model_validate(data)
+    more = 1000 * small.prices.unit_flops
+
+    def enough(share: float) -> bool:
+        run = founded(small, config)
+        budget = round(run.state.meter.total() + share * more)
+        return affords(founded(small, config, budget=budget), more)
+
+    assert learning_flops(founded(small, config)) == 0
+    assert enough(LONGER + 0.01) and not enough(LONGER - 0.01)

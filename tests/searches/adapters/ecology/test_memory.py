@@ -1,5 +1,6 @@
 """Memories as examples: which are shown, what they cost, and that nothing of an item is before it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,22 @@ def test_the_nearest_stands_last(small: Any) -> None:
     here = feature(small.items[mine[0]].prompt) - centre
     likeness = [(there @ here) / np.linalg.norm(there) for there in (feature(prompt) - centre for prompt, _ in shown)]
     assert likeness == sorted(likeness)
+
+
+def test_no_more_is_shown_than_leaves_room_for_an_answer(small: Any) -> None:
+    run, mine = remembering(small, showing(small))
+    host, cap = run.task.host, run.task.decoding.max_new_tokens
+    groups = [Group(run.state.living[0], item) for item in mine]
+    prompts = [small.items[item].prompt for item in mine]
+
+    def needed(shown: Any) -> list[int]:
+        return [len(ids) + cap for ids in host.encode_prompts(prompts, shown)]
+
+    room = min(needed(examples(run, groups))) - 1
+    cramped = replace(run, task=replace(run.task, host=replace(host, max_context=room)))
+    shown = examples(cramped, groups)
+    assert max(needed(shown)) <= room
+    assert all(0 < len(own) < 3 for own in shown)
 
 
 def test_an_item_is_asked_unaided_first_and_examples_are_paid_for(small: Any, tmp_path: Path) -> None:

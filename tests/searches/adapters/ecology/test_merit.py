@@ -10,7 +10,7 @@ from small_ecologies import change, founded
 
 from evolora_core.searches.adapters.ecology import merit as merits
 from evolora_core.searches.adapters.ecology.evolve import generation
-from evolora_core.searches.adapters.ecology.merit import FLOOR, PRIOR, appraise
+from evolora_core.searches.adapters.ecology.merit import FLOOR, PRIOR, appraise, promise_of, skill_of
 from evolora_core.searches.adapters.ecology.run import Run
 
 
@@ -33,7 +33,8 @@ def run(small: Any, request: Any) -> Run:
 
 
 def test_it_is_what_its_formulas_say(run: Run) -> None:
-    found = appraise(run)
+    found, skills = appraise(run), skill_of(run)
+    hopes = promise_of(run, found.gain, found.doubt)
     state, task = run.state, run.task
     host = [task.prices.accuracy[f"{family}/{depth}"] for family, depth in task.cells]
     host = [p + 0.1 * (1 - 2 * p) for p in host]
@@ -50,7 +51,7 @@ def test_it_is_what_its_formulas_say(run: Run) -> None:
                 same = [state.practice[o.slot, cell] for o in state.living if o.slot not in moved]
                 asked = task.prices.per_cell + sum(own[0] for own in same)
                 bare = (task.prices.per_cell * host[cell] + sum(own[1] for own in same)) / asked
-                assert found.skill[organelle.slot, cell] == pytest.approx(skill)
+                assert skills[organelle.slot, cell] == pytest.approx(skill)
                 gains.append(skill - bare)
                 variances.append(skill * (1 - skill) / (n + PRIOR) + bare * (1 - bare) / asked)
             gain, doubt = sum(gains) / len(gains), math.sqrt(sum(variances)) / len(gains)
@@ -58,7 +59,7 @@ def test_it_is_what_its_formulas_say(run: Run) -> None:
             assert found.doubt[organelle.slot, number] == pytest.approx(doubt)
             hoped = abs(gain + doubt) if organelle.lessons else gain + doubt
             promises[organelle.slot].append(max(hoped, FLOOR))
-            assert found.promise[organelle.slot, number] == pytest.approx(promises[organelle.slot][-1])
+            assert hopes[organelle.slot, number] == pytest.approx(promises[organelle.slot][-1])
         known = organelle.slot in moved and not run.uniform
         own = promises[organelle.slot][task.families.index(organelle.niche)]
         assert found.credit[organelle.slot] == pytest.approx(own if known else FLOOR)

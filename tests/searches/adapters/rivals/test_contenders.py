@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 from random_host import draw_items
 
+from evolora_core.errors import Unaffordable
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.pricing import price
@@ -64,6 +65,13 @@ def test_the_best_of_the_drawn_rates_trains_anew_within_the_budget(terms: Terms,
 def test_a_run_alone_draws_what_the_first_contender_draws(terms: Terms, tmp_path: Path) -> None:
     tuned = tune(terms, tmp_path, int(1e11))
     assert rates(tuned)["all"] == pytest.approx(SftSettings.model_validate(FEW).prior.rate(0, 0), rel=0.2)
+
+
+def test_contenders_that_could_not_be_told_apart_are_not_trained(terms: Terms, tmp_path: Path) -> None:
+    """With a choice by a few answers the number of a contender would decide."""
+    with pytest.raises(Unaffordable, match="do not pay for 32 of each .* or lower sft.contenders"):
+        tune(terms, tmp_path, int(1e11), contenders=3)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

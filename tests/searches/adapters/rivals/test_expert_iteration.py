@@ -16,6 +16,7 @@ from evolora_core.errors import DataError, Unaffordable
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
+from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.searches.adapters.labels import Given, labelled, solved
 from evolora_core.searches.adapters.rivals import expert_iteration
@@ -130,29 +131,51 @@ def test_gold_answers_are_learned_beside_what_is_found(nano: Any, sorting: Any, 
 def test_who_finds_nothing_stays_the_host(
     nano: Any, sorting: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    words = [item for item in sorting if len(item.prompt) > 0][:4]
-    hopeless = [Item(item.prompt, "no letters", item.family, item.depth, item.task_id) for item in words]
-    result = train(nano, hopeless, tmp_path, CONFIG.model_copy(update={"rounds": 2}))
+    result = train(nano, hopeless(sorting[:4]), tmp_path, CONFIG.model_copy(update={"rounds": 2}))
     assert not result.steps and [own.solved for own in result.rounds] == [0, 0]
     assert [own.items for own in result.rounds] == [4, 4]  # none is asked twice in a round, however much there is
     assert import_peft(result.adapter_folder, nano).norm() == 0
     assert "none of 4 items of round 2 was answered rightly" in caplog.text
 
 
-def test_what_a_budget_does_not_pay_for_is_said(nano: Any, sorting: Any, tmp_path: Path) -> None:
-    with pytest.raises(Unaffordable, match="do not pay for 3 answers to one item .* lower expert_iteration.rounds"):
-        train(nano, sorting, tmp_path / "answers", budget=10_000)
+def hopeless(items: list[Item]) -> list[Item]:
+    """The same prompts, which nothing answers rightly."""
+    return [Item(item.prompt, "no letters", item.family, item.depth, item.task_id) for item in items]
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_what_a_budget_does_not_pay_for_is_said_before_anything_is_asked(
+    nano: Any, sorting: Any, tmp_path: Path, able: bool
+) -> None:
+    """Whatever would be found: no outcome decides which seeds count."""
+    items = sorting if able else hopeless(sorting)
+    with pytest.raises(Unaffordable, match="do not pay for 3 answers to the longest .* lower expert_iteration.rounds"):
+        train(nano, items, tmp_path, budget=10_000)
     large = CONFIG.model_copy(update={"batch_rows": 10_000})
-    with pytest.raises(Unaffordable, match="that round 1 leaves for learning pay for no step of 10000 rows"):
-        train(nano, sorting, tmp_path / "steps", large)
+    with pytest.raises(Unaffordable, match="a round leaves for learning do not pay for a step of 10000 of the longest"):
+        train(nano, items, tmp_path, large)
     with pytest.raises(DataError, match="expert_iteration: none of 1 training items fits"):
-        train(nano, [Item("long " * 500, "x", "string.sort", "short", "0")], tmp_path / "long")
+        train(nano, [Item("long " * 500, "x", "string.sort", "short", "0")], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_long_gold_answers_count_among_the_longest_rows(nano: Any, sorting: Any, tmp_path: Path) -> None:
+    """A budget that pays for a step of what is sampled, and for none of longer gold answers."""
+    long = [Item(item.prompt, "a" * 60, item.family, item.depth, item.task_id) for item in sorting]
+    model = FlopModel.from_model(nano.model)
+    longest = max(map(len, prompts(nano, sorting)))
+    step = CONFIG.batch_rows * int(model.train_flops(longest + 9, 9, CONFIG.rank))
+    budget = 2 * CONFIG.rounds * (step + 1)
+    config = CONFIG.model_copy(update={"labels": 5})
+    assert train(nano, long, tmp_path / "found", budget=budget).rounds
+    with pytest.raises(Unaffordable, match="of the longest rows"):
+        train(nano, long, tmp_path / "gold", config, budget)
 
 
 def test_the_seed_decides_which_items_are_asked(nano: Any, sorting: Any, tmp_path: Path) -> None:
     one, other = (
         expert_iteration.train_expert_iteration(
-            nano, sorting, CONFIG, budget_flops=BUDGET // 2, seed=seed, folder=tmp_path / str(seed), decoding=DECODING
+            nano, sorting, CONFIG, budget_flops=BUDGET, seed=seed, folder=tmp_path / str(seed), decoding=DECODING
         )
         for seed in (1, 2)
     )

@@ -78,6 +78,27 @@ def test_its_costs_are_those_of_the_longer_rows(host: Any, train_items: list[Ite
     assert [len(own) for own in shown.shown] == [2] * len(asked)
 
 
+def test_what_stands_before_a_question_leaves_room_for_the_longest_answer(
+    host: Any, train_items: list[Item], selection_items: Any
+) -> None:
+    """Checkpoints are asked with the token cap of answers, whatever the length of the gold ones."""
+    asked, config = interleave(selection_items, 0), CONFIG.model_copy(update={"shots": 3})
+    prompts = [item.prompt for item in asked]
+
+    def shown(cap: int) -> Any:
+        decoding = DecodingConfig(max_new_tokens=cap)
+        planned = plan_sft(
+            host, solved(train_items), config, budget_flops=10**12, seed=0, asked=asked, decoding=decoding
+        )
+        return planned.shown
+
+    lengths = [len(ids) for ids in host.encode_prompts(prompts, shown(8))]
+    cap = host.max_context - sorted(lengths)[len(lengths) // 2]
+    fewer = shown(cap)
+    assert max(len(ids) for ids in host.encode_prompts(prompts, fewer)) + cap <= host.max_context
+    assert {len(own) for own in fewer} > {3}
+
+
 @pytest.mark.parametrize("specialists", [False, True])
 def test_who_was_trained_with_examples_answers_with_them(specialists: bool, tmp_path: Path) -> None:
     host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=6, batch_rows=64)

@@ -37,3 +37,22 @@ def test_nothing_is_trained_where_one_specialist_cannot_be(tmp_path: Path) -> No
     with pytest.raises(Unaffordable, match="sft: the budget of .* does not pay for one optimizer step of 8 rows"):
         fine_tune_and_route(config, terms, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_trained_where_the_choice_of_a_donor_would_take_a_step(tmp_path: Path) -> None:
+    """What the answers of earlier specialists leave is known before the first one is trained."""
+    host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=6, batch_rows=64)
+    items = draw_items("string.sort", 40, 0) + draw_items("math.multi_step", 40, 1)
+    prices = price(host, items, EcologyConfig(population=2, ranks=[2, 2]).practice, decoding, 0)
+    selection = draw_items("string.sort", 8, 2) + draw_items("math.multi_step", 8, 3)
+    terms = Terms(host, items, selection, prices, decoding, ["family"], 0, 10**10, lambda *_: None)
+    shares = {"string.sort": 0.5, "math.multi_step": 0.5}
+
+    def tune(donor_items: int, folder: Path) -> None:
+        config = SftSettings(specialists=True, donor_items=donor_items, rank=2, batch_rows=8, checkpoints=1)
+        fine_tune_and_route(config, terms, folder, shares)
+
+    tune(0, tmp_path / "host")
+    with pytest.raises(Unaffordable, match="does not pay for one optimizer step of 8 rows"):
+        tune(40, tmp_path / "donor")
+    assert not (tmp_path / "donor").exists()

@@ -1,9 +1,10 @@
 """A finished merge suite on disk, small and made up: every arm, with real Parquet tables. Nothing here is a result."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,20 @@ def write_suite(
     conditions: Sequence[str] = CONDITIONS,
     items: int = 16,
     instruments: bool = True,
+    poor: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Slice]:
-    """Every stage of a suite, with a landscape and a law if it has `instruments`; returns their slices."""
+    """Every stage of a suite, with a landscape and a law if it has `instruments`; returns their slices. `poor`: the
+    seed with which a condition was not run, as its budget is too small.
+    """
     made = []
     for seed in seeds:
         made += [_data(home, seed), *(_parent(home, seed, name) for name in PARENTS)]
         if instruments:
             made += [*landscape_stages(home, SUITE, seed, PARENTS), *law_stages(home, SUITE, seed, PARENTS)]
         for condition in conditions:
+            if poor.get(condition) == seed:
+                made += [_not_run(home, condition, seed, stage) for stage in ("control", "evaluate")]
+                continue
             made.append(_chosen(home, condition, seed))
             made.append(_evaluate(home, condition, seed, items))
     resolved = config(seeds, conditions, instruments)
@@ -131,6 +138,11 @@ def _chosen(home: Path, condition: str, seed: int) -> Slice:
     tables["merge_choices"] = [row | {"search_score": search, "space": space}]
     tables["compute"] = [_spent("rollout", ITEM * row["evaluations"]), _spent("selection", ITEM * 8)]
     return write_stage(home, part(SUITE, condition, seed, "search" if kind in STRATEGIES else "control"), tables)
+
+
+def _not_run(home: Path, condition: str, seed: int, stage: str) -> Slice:
+    facts = {"not_run": f"{condition}: 0 steps are left; raise budget.evaluations"}
+    return write_stage(home, part(SUITE, condition, seed, stage), {}, summary=facts)
 
 
 def _score(condition: str, seed: int) -> float:

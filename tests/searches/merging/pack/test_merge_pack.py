@@ -49,7 +49,11 @@ def test_it_has_every_table_and_plot_and_verifies_with_and_without_the_store(
     names = {
         path.relative_to(pack).as_posix() for path in pack.rglob("*") if path.is_file() and path.parent.name != "data"
     }
-    expected = {f"{table}.csv" for table in SECTIONS.tables} | {"README.md", "summary.json", "provenance.json"}
+    expected = {f"{table}.csv" for table in SECTIONS.tables if table != "not_run"} | {
+        "README.md",
+        "summary.json",
+        "provenance.json",
+    }
     assert names == expected | {f"plots/{plot}.{form}" for plot in SECTIONS.plots for form in ("png", "csv")}
     assert verify(home, pack, SECTIONS) == verify(tmp_path, pack, SECTIONS) == []
     text = (pack / "README.md").read_text()
@@ -84,6 +88,20 @@ def test_it_carries_no_genomes_of_candidates_but_the_chosen_recipes(pack: Path) 
     assert not (pack / "data" / "candidate_domains.parquet").exists()
     chosen = pq.read_table(pack / "data" / "merge_choices.parquet").to_pylist()
     assert {row["genome"] for row in chosen if row["condition"] == "evomerge-routes"} == {ROUTE.text}
+
+
+def test_an_arm_whose_budget_is_too_small_is_named_with_its_reason(tmp_path: Path) -> None:
+    home = stored(tmp_path / "home", instruments=False, conditions=("base", "adam", "evomerge"), poor={"adam": 1})
+    pack = build(home, SUITE, tmp_path / "pack", SECTIONS)
+    (row,) = pd.read_csv(pack / "not_run.csv", dtype=str).to_dict("records")
+    assert row["arm"] == "adam" and row["not_run"] == "1" and row["reason"].startswith("adam: 0 steps are left")
+    seeds = pd.read_csv(pack / "merge_table.csv").set_index("arm")["seeds"].to_dict()
+    assert seeds == {"base": 3, "adam": 2, "evomerge": 3}
+    text = (pack / "README.md").read_text()
+    assert (
+        "adam: 0 steps are left" in text and "Incomplete" not in text and "\n\n\n" not in text.partition("## Arms")[2]
+    )
+    assert verify(home, pack, SECTIONS) == []
 
 
 def test_a_changed_number_is_found(pack: Path, tmp_path: Path) -> None:
@@ -147,9 +165,9 @@ def test_a_pack_without_strategies_leaves_their_tables_and_plots_out(tmp_path: P
 
 def test_it_is_exported_from_its_csv_alone(pack: Path, tmp_path: Path) -> None:
     files = {path.relative_to(tmp_path).as_posix() for path in export(pack, ("latex", "md", "svg"), tmp_path, SECTIONS)}
-    assert files == SECTIONS.exported
+    assert files == SECTIONS.exported - {"not_run.tex", "not_run.md"}  # every arm was run
     readme = (pack / "README.md").read_text()
-    for table in SECTIONS.tables:
+    for table in SECTIONS.tables.keys() - {"not_run"}:
         assert (tmp_path / f"{table}.md").read_text().split("\n\n", 1)[1].strip() in readme, table
 
 

@@ -48,6 +48,15 @@ def test_all_that_a_space_makes_is_valid(name: str, seed: int, parents: int, lay
         pool[int(rng.integers(len(pool)))] = mutant
 
 
+def test_masks_are_drawn_anew_for_each_run() -> None:
+    """Every genome of a run has the run's seed, so that equal recipes stay equal genomes."""
+    rng = stream(4, 0, 0, "space")
+    space = make_space("operators", PARENTS[:3], "base", 4, 2, seed=7)
+    made = [genome for genome, _ in space.seeds(rng)] + [space.draw(rng), space.decode(space.start())]
+    made += [space.mutate(made[0], rng)[0], space.cross(made[0], made[1], rng)]
+    assert {genome.seed for genome in made} == {7}
+
+
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 @settings(max_examples=25)

@@ -7,8 +7,8 @@ import pytest
 from searches.merging.strategies.toys import Toy, toy_of
 
 from evolora_core.searches.merging.landscape import simulate
+from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.spaces.routes import Routes
-from evolora_core.searches.merging.strategies.names import NAMES
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def walked(toy: Toy, names: Sequence[str], seeds: Sequence[int], evaluations: in
 
 
 def test_regret_never_grows_and_a_replay_is_reproducible(toy: Toy) -> None:
-    names = list(NAMES)
+    names = list(STRATEGIES)
     found = walked(toy, names, range(3), 120)
     assert found.shape == (len(names), 3, 120)
     assert (np.diff(found, axis=2) <= 0).all() and (found >= 0).all() and np.isfinite(found).all()
@@ -42,7 +42,7 @@ def test_regret_never_grows_and_a_replay_is_reproducible(toy: Toy) -> None:
 
 
 def test_strategies_begin_with_the_same_seeds(toy: Toy) -> None:
-    found = walked(toy, [name for name in NAMES if name not in ("random", "cma")], range(2), 8)
+    found = walked(toy, [name for name in STRATEGIES if name not in ("random", "cma")], range(2), 8)
     assert (found == found[0]).all()
 
 

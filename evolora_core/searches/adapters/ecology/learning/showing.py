@@ -11,10 +11,12 @@ from evolora_core.language.hosts.template import Example
 from evolora_core.searches.adapters.ecology.organelle import Group, Organelle
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.routing.likeness import likeness
+from evolora_core.searches.adapters.routing.shots import fitting
 
 
 def examples(run: Run, groups: Sequence[Group]) -> list[list[Example]]:
-    """The examples of every group, the nearest last; none where the organelle remembers no answer of the family.
+    """The examples of every group, the nearest last; none where the organelle remembers no answer of the family, and
+    fewer where prompt, examples and token cap do not fit the host's context.
 
     What choosing takes is charged as rollouts.
     """
@@ -28,7 +30,8 @@ def examples(run: Run, groups: Sequence[Group]) -> list[list[Example]]:
         asked = np.array([groups[number].item for number in numbers])
         for number, own in zip(numbers, _chosen(run, groups[numbers[0]].organelle, family, asked), strict=True):
             found[number] = own
-    return found
+    prompts = [run.task.items[group.item].prompt for group in groups]
+    return fitting(run.task.host, prompts, found, run.task.decoding.max_new_tokens)
 
 
 def _chosen(run: Run, organelle: Organelle, family: str, asked: np.ndarray) -> list[list[Example]]:

@@ -73,13 +73,19 @@ def compete(
 
     `practised` has what some answered in this generation: organelle -> item -> right. Items that all of them practised
     count; the others are drawn, and asked for, among those that none of them remembers: what one rehearses says how
-    well it remembers.
+    well it remembers. Where these are used up, items that all of them remember fill up the contest, which are as
+    fair; where there is no item at all, a lot decides.
     """
     draw = run.stream(run.task.families.index(niche) if niche else 0, "contest")
     common = sorted(set.intersection(*(set(practised.get(own.id, {})) for own in contenders)))
-    known = {memory.item for own in contenders for memory in run.state.buffers[own.id].memories.values()}
-    pool = np.setdiff1d(_pool(run, niche), [*common, *known])
-    fresh = draw.permutation(pool)[: max(run.config.contest.items - len(common), 0)]
+    known = [{memory.item for memory in run.state.buffers[own.id].memories.values()} for own in contenders]
+    pool = np.setdiff1d(_pool(run, niche), common)
+    unknown = pool[~np.isin(pool, [*set.union(*known)])]
+    wanted = max(run.config.contest.items - len(common), 0)
+    fresh = draw.permutation(unknown)[:wanted]
+    if len(fresh) < wanted:
+        shared = pool[np.isin(pool, [*set.intersection(*known)])]
+        fresh = np.concatenate([fresh, draw.permutation(shared)[: wanted - len(fresh)]])
     right = np.concatenate(
         [
             np.array([[practised[own.id][item] for item in common] for own in contenders], dtype=bool),
@@ -88,7 +94,7 @@ def compete(
         axis=1,
     )
     order = draw.permutation(len(contenders))
-    if run.config.contest.judge == "evidence":
+    if run.config.contest.judge == "evidence" and right.size:
         order = np.argsort(-right.sum(axis=1), kind="stable")
     best = right[order[0]]
     return [Standing(contenders[i], right[i], superiority_p(best, right[i])) for i in order]

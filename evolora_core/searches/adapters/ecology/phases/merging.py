@@ -46,8 +46,8 @@ def assimilate(run: Run) -> None:
     config, attempts = run.config.assimilation, run.regime.attempts(run.config)
     if not attempts or (run.state.generation + 1) % config.every:
         return
-    # In a test four answer up to the largest sample, and child and one parent as many again. Before it, each parent's
-    # information may be asked for.
+    # In the tests four answer up to the largest sample, and child and one parent as many again. Before them, each
+    # parent's information may be asked for.
     worst = 1.25 * (ARMS + 2) * _design(config).sizes[-1] * run.task.prices.unit_flops + 2 * fisher_flops(run)
     tried: set[frozenset[int]] = set()
     for attempt in range(attempts):
@@ -65,11 +65,11 @@ def propose(run: Run, draw: np.random.Generator, tried: set[frozenset[int]]) -> 
 
     The smaller lead counts, since the child is on average half of it ahead of the better parent. It must be beyond half
     a standard error, over the bare host too, because a test is too expensive to spend on luck. Both must be able to pay
-    for the longest test, with its information, and half an endowment: a parent that is poor after a test has a child
+    for the longest tests, with their information, and half an endowment: a parent that is poor after a test has a child
     that cannot learn. Two with a living child are not tried again.
     """
     config, state, families = run.config.assimilation, run.state, run.task.families
-    price = micro(run.config.economy.endowment / 2 + ARMS / 2 * _design(config).sizes[-1])
+    price = micro(run.config.economy.endowment / 2 + (ARMS + 2) / 2 * _design(config).sizes[-1])
     price += run.task.energy(fisher_flops(run))
     learners = [o for o in run.awake() if o.learned == state.generation and state.ledger.balance(o.id) >= price]
     merit = appraise(run)

@@ -17,8 +17,8 @@ class Ecology:
     needs_budget: bool = False
 
     def seats(self, config: EcologySettings, families: Sequence[str]) -> list[Seat]:
-        """A turn for each niche. Ranks are dealt over all founders: with as many ranks as families a niche would
-        else have one rank.
+        """A turn for each niche. Ranks are dealt within a niche: dealt over all founders, with as many ranks as
+        families, a niche would have one rank.
         """
         dealt = sorted(config.ranks, reverse=True)
         spread = config.variation.trait_sigma

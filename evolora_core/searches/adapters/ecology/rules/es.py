@@ -110,4 +110,5 @@ RULE = Rule(
     act=samples,
     learn=learn,
     row_cost=row_cost,
+    charged="rollout",
 )

@@ -49,10 +49,10 @@ def test_gold_is_shown_to_the_rule_that_declares_it(small: Any) -> None:
 
 def test_what_a_row_costs_how_fast_it_learns_and_whether_it_cools() -> None:
     config = PlasticityConfig(pairs=5, learning_rate=0.01, hebbian_rate=2.0, cooldown=0.3)
-    assert {name: rule(name).row_cost(config) for name in RULES} == dict.fromkeys(RULES, 2) | {"es": 10}
+    assert {name: rule(name).row_cost(config) for name in RULES} == dict.fromkeys(RULES, 2) | {"es": 10, "none": 0}
     assert {name: rule(name).rate(config) for name in RULES} == dict.fromkeys(RULES, 0.01) | {"hebbian": 2.0}
     kept = {name for name in RULES if rule(name).cooldown(config) == 0.3}
-    assert kept == {"none", "reinforce", "search", "gold"}
+    assert kept == {"reinforce", "search", "gold"}
     assert all(rule(name).cooldown(config) == 0 for name in set(RULES) - kept)
 
 

@@ -1,0 +1,65 @@
+"""`evolora sql` for other programs: every digit of whole numbers, and files that are whole or not there."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from evolora_core.errors import StoreError
+from evolora_core.store import rebuild
+from flows.cli import main
+from flows.cli.sql import _write
+
+WIDE = 12345678901234567890123  # as sums of FLOPs are
+EXACT = 9007199254740993  # no float is equal
+ROWS = f"SELECT {WIDE}::HUGEINT AS wide, {EXACT} AS exact, 'a,b' AS text UNION ALL SELECT NULL, NULL, NULL ORDER BY 1"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a schema and no rows."""
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
+    rebuild(tmp_path / "home")
+    return tmp_path
+
+
+def code(*words: str) -> Any:
+    """The exit code of `evolora sql`."""
+    with pytest.raises(SystemExit) as end:
+        main(["sql", *words])
+    return end.value.code
+
+
+@pytest.mark.parametrize("form", ["csv", "md", "latex"])
+def test_whole_numbers_are_printed_with_all_digits(home: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code(ROWS, "--format", form) == 0
+    said = capsys.readouterr().out
+    assert str(WIDE) in said and str(EXACT) in said
+    if form == "csv":
+        rows = list(csv.reader(io.StringIO(said)))
+        assert rows == [["wide", "exact", "text"], [str(WIDE), str(EXACT), "a,b"], ["", "", ""]]
+
+
+def test_a_parquet_file_has_all_digits(home: Path) -> None:
+    assert code(ROWS, "--format", "parquet", "--out", str(home / "a.parquet")) == 0
+    first, none = pq.read_table(home / "a.parquet").to_pylist()
+    assert (int(first["wide"]), first["exact"], none["exact"]) == (WIDE, EXACT, None)
+
+
+def test_what_has_no_form_in_parquet_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code("SELECT interval '3 days' AS i", "--format", "parquet", "--out", str(home / "a.parquet")) == 1
+    assert "no form in Parquet" in capsys.readouterr().err
+    assert [path.name for path in home.iterdir()] == ["home"]
+
+
+def test_a_query_that_is_ended_while_it_writes_leaves_no_file(tmp_path: Path) -> None:
+    def ask(**_: Any) -> str:
+        (tmp_path / "a.parquet.unfinished").write_text("PAR1")
+        raise StoreError("SQL: took more than 20 s")
+
+    with pytest.raises(StoreError):
+        _write(ask, tmp_path / "a.parquet")
+    assert list(tmp_path.iterdir()) == []

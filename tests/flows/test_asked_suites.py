@@ -1,0 +1,48 @@
+"""Suites that are asked for by id, and several at once by `evolora retry`."""
+
+from pathlib import Path
+
+import pytest
+
+from evolora_core.engine.run_index import find_suite, write_suite
+from evolora_core.engine.strict import stated
+from evolora_core.errors import StageError
+from evolora_core.searches.registry import load_experiment, suite_id
+from flows._preflight import asked_suite
+from flows.cli import main
+
+SUITE = "search: number\nname: {name}\nseeds: [0]\nprocesses: 1\n"
+
+
+def test_an_id_is_a_suite_whatever_is_called_so(home: Path) -> None:
+    Path("numbers.yaml").write_text(SUITE.format(name="numbers"))
+    config = load_experiment("numbers.yaml")
+    own = suite_id(config)
+    write_suite(home, own, stated(config))
+    Path(str(own)).mkdir()  # a pack, say
+    assert suite_id(asked_suite(str(own))) == own
+    assert suite_id(asked_suite("numbers.yaml")) == own
+
+
+def test_a_suite_that_fails_again_does_not_stop_the_others(
+    prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from flows.paper_suite import paper_suite
+
+    obstacle = home / "runs" / "first" / "evolved-s0"
+    obstacle.parent.mkdir(parents=True)
+    obstacle.write_text("a file where a folder must be")
+    for name in ("first", "second"):
+        Path(f"{name}.yaml").write_text(SUITE.format(name=name))
+    with pytest.raises(StageError, match="evolved.s0.evolve"):
+        paper_suite("first.yaml")
+    paper_suite("second.yaml", only=["shared.s0.hints"])
+    assert not Path("packs/second").exists()
+
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as end:
+        main(["retry", "first", "second"])
+    said = capsys.readouterr()
+    assert end.value.code == 1 and said.err.count("error: evolved.s0.evolve: ") >= 1
+    assert str(find_suite(home, "second")) and Path("packs/second/README.md").is_file()

@@ -1,0 +1,47 @@
+"""Streams of `evolora serve-run`: one whose client hangs up ends; and the address that it prints."""
+
+import threading
+from typing import Any
+
+import pytest
+from random_host import random_host
+
+from evolora_core.language.decoding import DecodingConfig
+from evolora_core.searches.adapters.evolved import Evolved, Reply
+from evolora_core.searches.adapters.finished import TrainedRun
+from flows._openai import Chat, _events, _url
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Evolved:
+    """A host with random weights, without adapters."""
+    host = random_host(tmp_path_factory.mktemp("host"))
+    return Evolved("x.ecology.s0", host, TrainedRun("x", None, {}), DecodingConfig(), None).bare()
+
+
+def test_a_client_that_hangs_up_leaves_the_turn_to_others(bare: Evolved) -> None:
+    asked = Chat.model_validate({"messages": [{"role": "user", "content": "Compute 512 - 7."}], "temperature": 1})
+    hung_up, pieces, before = threading.Event(), list[str](), set(threading.enumerate())
+
+    def reply(asked: Chat, prompts: list[str], told: Any) -> list[Reply]:
+        def counted(text: str) -> None:
+            told(text)
+            pieces.append(text)
+            assert hung_up.wait(30)
+
+        return bare.answer(prompts, max_new_tokens=100, temperature=asked.temperature, told=counted)
+
+    events = _events(asked, "Compute 512 - 7.", {}, reply)
+    assert '"content":' in next(events)
+    (worker,) = set(threading.enumerate()) - before
+    events.close()  # type: ignore[attr-defined]  # a generator: what a server does with it when its client is gone
+    hung_up.set()
+    worker.join(30)
+    assert not worker.is_alive() and len(pieces) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "url"), [("127.0.0.1", "http://127.0.0.1:8000/v1"), ("::1", "http://[::1]:8000/v1")]
+)
+def test_the_address_is_one_that_a_client_takes(address: str, url: str) -> None:
+    assert _url(address, 8000) == url

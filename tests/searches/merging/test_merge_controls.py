@@ -1,0 +1,123 @@
+"""Controls keep their budget, pass over what cannot be measured, and say why they cannot begin."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from searches.merging.small_pool import DOMAINS, PARENTS
+from tiny_merges import character_host
+
+from evolora_core.engine.stage import NotRun, StageResult, Work
+from evolora_core.errors import StageError, Unaffordable
+from evolora_core.language.hosts.host import load_host
+from evolora_core.searches.merging.controls import adam, best_parent, fine_tuned_mean, grid, soup
+from evolora_core.searches.merging.controls.task import Task, shifted
+from evolora_core.searches.merging.data import Splits
+from evolora_core.searches.merging.experiment import MergeExperiment
+from evolora_core.searches.merging.judging.judge import Failed, Judge
+from evolora_core.searches.merging.settings import FineTuning, Gradients
+from evolora_core.searches.merging.stages import choosing
+from evolora_core.searches.merging.stages.evaluate import Evaluation
+from evolora_core.searches.merging.stages.evaluate import make as evaluate
+from evolora_core.searches.merging.training import fine_tune, looks
+from evolora_core.searches.merging.weights import Loaded
+
+
+def task(judge: Judge, evaluations: float, folder: Path = Path(), **changes: Any) -> Task:
+    """A control of three parents that may spend so many measurements of a plain model."""
+    return Task(
+        judge=judge,
+        parents=changes.get("parents", PARENTS),
+        parent="",
+        groups=1,
+        finalists=2,
+        budget=round(evaluations * judge.plain_cost()),
+        seed=3,
+        gradients=Gradients(learning_rates=[1e-4], share=0.1, checkpoints=4),
+        specialists=FineTuning(),
+        train=[],
+        folder=folder,
+        report=lambda *_: None,
+    )
+
+
+@pytest.fixture
+def broken(judge: Judge) -> Iterator[str]:
+    """The name of a parent whose training gave NaN."""
+    own = judge.pool.models["code"]
+    judge.pool.models["broken"] = Loaded(
+        own.config, {name: torch.full_like(own.get(name), float("nan")) for name in own.names}
+    )
+    yield "broken"
+    del judge.pool.models["broken"]
+
+
+def test_a_parent_that_gives_no_numbers_never_wins(judge: Judge, broken: str) -> None:
+    own = task(judge, 60, parents=("math", broken, "code"))
+    for control, evaluations in ((best_parent, 3), (soup, 4)):
+        choice = control.choose(own)  # type: ignore[attr-defined]
+        assert choice.genome is not None and broken not in choice.genome.text and choice.evaluations == evaluations
+    for control in (best_parent, soup, grid):
+        with pytest.raises(Failed, match="none of .* could be measured"):
+            control.choose(task(judge, 60, parents=(broken,)))  # type: ignore[attr-defined]
+    assert issubclass(Failed, StageError)  # no fault of the machine's, which would be tried again
+
+
+@pytest.mark.parametrize(("evaluations", "most"), [(30, 20), (6, 4)])
+def test_the_grid_has_as_many_weights_as_the_budget_pays_for(judge: Judge, evaluations: int, most: int) -> None:
+    choice = grid.choose(task(judge, evaluations))
+    assert judge.meter.total() <= evaluations * judge.plain_cost() and choice.evaluations == most
+    known = {shifted(PARENTS, np.full((3, 1), round(n / most, 2))).id for n in range(1, most + 1)}
+    assert choice.genome is not None and choice.genome.id in known
+
+
+@pytest.mark.parametrize("control", [grid, adam, fine_tuned_mean])
+def test_a_budget_that_does_not_pay_for_a_beginning_says_so(control: Any, judge: Judge) -> None:
+    with pytest.raises(Unaffordable, match=r"^(lambda-grid|adam|fine-tuned-mean): .*; raise budget.evaluations$"):
+        control.choose(task(judge, 1))
+
+
+def test_a_training_is_looked_at_as_often_as_was_reserved(judge: Judge, tmp_path: Path) -> None:
+    assert sorted(looks(7, 4)) == [2, 4, 5, 7] and looks(4, 4) == {1, 2, 3, 4}
+    fine_tuned_mean.choose(task(judge, 6.75, tmp_path))  # which pays for seven steps
+    assert judge.meter.accounts["selection"].flops == 5 * judge.plain_cost("selection")  # before, and four states
+
+
+def test_a_specialist_does_not_depend_on_what_was_drawn_before(tmp_path: Path, splits: Splits) -> None:
+    """OPT has dropout, which draws from the state of the whole process."""
+    host = character_host(tmp_path, "opt", dropout=0.5, word_embed_proj_dim=32, ffn_dim=64)
+    trained = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        model = load_host(str(tmp_path)).model
+        fine_tune(host, model, splits["train"]["math"], steps=2, rows=4, learning_rate=0.01, seed=0, role="test")
+        trained.append(model.state_dict())
+    assert all(torch.equal(trained[0][name], trained[1][name]) for name in trained[0])
+    assert not torch.equal(trained[0]["lm_head.weight"], host.model.state_dict()["lm_head.weight"])
+
+
+@pytest.mark.parametrize(("condition", "body"), [("adam", choosing.control), ("cma", choosing.search)])
+def test_a_condition_whose_budget_is_too_small_is_not_run(
+    condition: str, body: Any, judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As searches/base.py prescribes: the rest of its seed counts."""
+    monkeypatch.setattr(choosing, "judge_of", lambda work: judge)
+    comparison = {"a": condition, "b": "base"}
+    suite = MergeExperiment.model_validate(
+        {"name": "poor", "conditions": ["base", condition], "domains": DOMAINS, "budget": {"evaluations": 1}}
+        | {"evaluation": {"comparisons": [comparison]}}
+    )
+    work = Work(choosing.asked(suite, condition), {}, None, 0, {}, {}, tmp_path, (), lambda *_: None)
+    made = body(work)
+    assert isinstance(made.facts, NotRun) and made.facts.not_run.endswith("raise budget.evaluations")
+    assert not list(tmp_path.rglob("*.parquet"))
+    chosen = StageResult(
+        stage="control", condition=condition, seed=0, folder="", identity="0", seconds=0.0, flops=0,
+        summary=made.facts.model_dump(),
+    )  # fmt: skip
+    asked = Evaluation(condition=condition, parents=suite.parents, domains=suite.domains, decoding=suite.decoding)
+    judged = evaluate(Work(asked, {}, None, 0, {}, {"chosen": chosen}, tmp_path, (), lambda *_: None))
+    assert judged.facts == made.facts
