@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
 from evolora_core.errors import StageError
 
@@ -21,6 +21,7 @@ MIN_SEEDS = 5  # below this a table speaks of its own runs only
 MAX_COMPARISONS = 6
 RESAMPLES = 20_000
 IN_A_TAIL = 20  # resamples beyond a bound at least, or it is their extreme by luck
+BLOCK = 2**21  # draws of items that are held at once
 UNDECIDED = "undecided"
 THESE_RUNS_ONLY = "these runs only"
 
@@ -171,14 +172,20 @@ def _crossed_means(
     """Means over seeds [resamples] of the means of items that are resampled once for all seeds."""
     names, places = np.unique(np.concatenate(items), return_inverse=True)
     seeds = np.repeat(np.arange(len(values)), [len(v) for v in values])
-    table = np.zeros((2, len(values), len(names)))  # of each seed and item: the sum of the values, and how many
+    table = np.zeros((2, len(values), len(names)), dtype=np.float32)  # the sum of the values, and how many there are
     np.add.at(table[0], (seeds, places), np.concatenate(values))
     np.add.at(table[1], (seeds, places), 1)
-    # Items with the same values for all seeds need no telling apart, so one multinomial draw over their kinds will do.
-    kinds, counts = np.unique(table.reshape(-1, len(names)), axis=1, return_counts=True)
-    picks = rng.multinomial(len(names), counts / len(names), size=len(drawn))
-    sums, there = np.split(picks @ kinds.T, 2, axis=1)
-    result: np.ndarray = np.take_along_axis(sums / np.maximum(there, 1), drawn, axis=1).mean(axis=1)
+    order = np.lexsort(table.reshape(-1, len(names)))  # the same draws, however items are named
+    summed, counted = (sparse.csr_array(part[:, order]) for part in table)  # few seeds have the same item
+    means = np.empty(drawn.shape)
+    together = max(1, BLOCK // len(names))
+    for start in range(0, len(drawn), together):
+        block = means[start : start + together]
+        picks = rng.integers(len(names), size=(len(block), len(names)), dtype=np.int32)
+        picks += np.arange(len(block), dtype=np.int32)[:, None] * len(names)
+        weights = np.bincount(picks.ravel(), minlength=picks.size).astype(np.float32).reshape(picks.shape).T
+        block[:] = (summed @ weights / np.maximum(counted @ weights, 1)).T
+    result: np.ndarray = np.take_along_axis(means, drawn, axis=1).mean(axis=1)
     return result
 
 

@@ -117,6 +117,18 @@ def test_items_that_all_seeds_share_count_once() -> None:
     assert lo <= low and high <= hi
 
 
+def test_names_of_items_that_seeds_share_decide_nothing() -> None:
+    draw = stream(4, 0, 0, "test")
+    items = [draw.permutation(60)[:40] for _ in range(6)]
+    values = [(draw.random(60) < 0.5)[own] for own in items]
+    other = draw.permutation(60)
+    first, second = (
+        statistics.hierarchical_bootstrap(values, stream(1, 0, 0, "test"), items=named)
+        for named in (items, [other[own] for own in items])
+    )
+    assert first == second
+
+
 def test_accuracy_interval_keeps_a_width_where_every_answer_is_right() -> None:
     lo, hi = statistics.accuracy_interval([np.ones(200)] * 6, stream(1, 0, 0, "test"))
     assert hi == 1.0 and lo == pytest.approx(statistics.wilson(1200, 1200)[0])

@@ -14,6 +14,7 @@ from evolora_core.language.holdouts import read_holdout
 from evolora_core.language.hosts.host import load_host
 from evolora_core.language.splits import HOLDOUTS
 from evolora_core.lora.answering.grading import answer_items
+from evolora_core.searches.adapters.arms import short_runs
 from evolora_core.searches.adapters.arms.estimating import Answers, Foretold, alike, estimate
 from evolora_core.searches.adapters.arms.evolved import Evolution
 from evolora_core.searches.adapters.arms.registry import TRAINED
@@ -74,8 +75,9 @@ def lead_alone(*changes: str) -> Suite[SuiteConfig]:
     return Suite(config, SuiteId("tiny", "0" * 8), use_host(config))
 
 
-def test_learning_by_answers_is_as_much_with_fewer_episodes(tmp_path: Path) -> None:
+def test_learning_by_answers_is_as_much_with_fewer_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What evolution strategies learn by is charged as rollouts, as the answers of practice are."""
+    monkeypatch.setattr(short_runs, "SECONDS", 0.1)  # on a fast machine too, fewer episodes than the suite has
     suite = lead_alone("ecology.plasticity={rule: es, steps: 1, batch_rows: 24, pairs: 4}")
     bench = set_up(suite, tmp_path)
     short = train_shortly(bench, "ecology")
