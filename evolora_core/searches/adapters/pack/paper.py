@@ -8,14 +8,9 @@ import pandas as pd
 
 from evolora_core.language.splits import TITLES
 from evolora_core.report import comparisons, takeaways
+from evolora_core.report.not_run import not_run_rows
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
-
-_NOT_RUN = """
-    SELECT condition, string_agg(seed, ', ' ORDER BY seed) AS not_run, arg_min(reason, seed) AS reason
-    FROM not_run JOIN complete_seeds USING (suite, seed) JOIN suites USING (suite) WHERE suite = $suite
-    GROUP BY condition, conditions ORDER BY list_position(conditions, condition)
-"""
 
 
 def paper_rows(stored: StoredSuite) -> pd.DataFrame:
@@ -27,23 +22,6 @@ def paper_rows(stored: StoredSuite) -> pd.DataFrame:
         return rows
     rows = rows.merge(absent[["condition", "not_run"]], how="left", on="condition")
     return rows.assign(not_run=rows["not_run"].astype(object).where(rows["not_run"].notna(), ""))
-
-
-def not_run_rows(stored: StoredSuite) -> pd.DataFrame:
-    """One row for each condition whose budget is too small: `not_run`, with which seeds, and the reason of the
-    first.
-    """
-    return stored.frame(_NOT_RUN)
-
-
-def not_run_table(suite: str, data: pd.DataFrame) -> Table:
-    """What was not run, and why."""
-    columns = [
-        Column("condition", lambda r: r["condition"], left=True),
-        Column("seeds", lambda r: r["not_run"], left=True),
-        Column("reason", lambda r: r["reason"], left=True),
-    ]
-    return Table("not_run", f"{suite}: not run, as the budget is too small", data, columns)
 
 
 def paper_table(suite: str, data: pd.DataFrame) -> Table:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from evolora_core.report.comparisons import COMPARISON_PLOT
 from evolora_core.report.compute import COMPUTE
+from evolora_core.report.not_run import NOT_RUN
 from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.searches.adapters.pack import breakdowns, facts, paper, plots, plotted, tradeoffs
 from evolora_core.searches.adapters.pack.attribution import found_frame, found_table, origin_frame, origin_table
@@ -26,7 +27,7 @@ from evolora_core.searches.adapters.pack.worst import worst_frame, worst_pairs_t
 SECTIONS = Sections(
     tables={
         "paper_table": PackTable(paper.paper_rows, (paper.paper_table, paper.economy_table), texts=("not_run",)),
-        "not_run": PackTable(paper.not_run_rows, (paper.not_run_table,), texts=("not_run", "reason"), optional=True),
+        "not_run": NOT_RUN,
         "comparisons": PackTable(paper.comparison_rows, (paper.comparison_table,), texts=("note", "regime", "bare")),
         "worst_runs": PackTable(worst_frame, (worst_table, worst_pairs_table), optional=True),
         "by_family": PackTable(breakdowns.family_rows, (breakdowns.family_table,)),

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evolora_core.report.comparisons import COMPARISON_PLOT, COMPARISONS
+from evolora_core.report.not_run import NOT_RUN
 from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.searches.merging.pack import facts, landscape, landscape_plots, law, plots, plotted, tables
 
@@ -13,7 +14,7 @@ _REGRET_TEXTS = ("strategy", "share_reads", "ratio_reads")
 SECTIONS = Sections(
     tables={
         "merge_table": PackTable(tables.merge_rows, (tables.merge_table,), texts=("space",)),
-        "not_run": PackTable(tables.not_run_rows, (tables.not_run_table,), texts=("not_run", "reason"), optional=True),
+        "not_run": NOT_RUN,
         "merge_domains": PackTable(tables.domain_rows, (tables.domain_table,), optional=True),
         "comparisons": replace(COMPARISONS, optional=True),
         "parents": PackTable(tables.parent_rows, (tables.parent_table,), optional=True),

@@ -47,11 +47,6 @@ _CANDIDATES = """
     FROM runs GROUP BY arm ORDER BY arm
 """
 
-_NOT_RUN = """
-    SELECT condition AS arm, string_agg(seed, ', ' ORDER BY seed) AS not_run, arg_min(reason, seed) AS reason
-    FROM not_run JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY condition ORDER BY condition
-"""
-
 
 def merge_rows(stored: StoredSuite) -> pd.DataFrame:
     """One row per arm, means over the complete seeds: the view `merge_table`."""
@@ -72,21 +67,6 @@ def merge_table(suite: str, data: pd.DataFrame) -> Table:
         Column("seconds", number("seconds", "{:.1f}")),
     ]
     return Table("merge_table", f"{suite}: every arm, means over seeds; of the test with 95 % intervals", data, columns)
-
-
-def not_run_rows(stored: StoredSuite) -> pd.DataFrame:
-    """One row per arm whose budget is too small: `not_run`, with which seeds, and the reason of the first."""
-    return in_order(stored.frame(_NOT_RUN), stored.config)
-
-
-def not_run_table(suite: str, data: pd.DataFrame) -> Table:
-    """What was not run, and why."""
-    columns = [
-        Column("arm", lambda r: r["arm"], left=True),
-        Column("seeds", lambda r: r["not_run"], left=True),
-        Column("reason", lambda r: r["reason"], left=True),
-    ]
-    return Table("not_run", f"{suite}: not run, as the budget is too small", data, columns)
 
 
 def domain_rows(stored: StoredSuite) -> pd.DataFrame:

@@ -94,7 +94,7 @@ def test_an_arm_whose_budget_is_too_small_is_named_with_its_reason(tmp_path: Pat
     home = stored(tmp_path / "home", instruments=False, conditions=("base", "adam", "evomerge"), poor={"adam": 1})
     pack = build(home, SUITE, tmp_path / "pack", SECTIONS)
     (row,) = pd.read_csv(pack / "not_run.csv", dtype=str).to_dict("records")
-    assert row["arm"] == "adam" and row["not_run"] == "1" and row["reason"].startswith("adam: 0 steps are left")
+    assert row["condition"] == "adam" and row["not_run"] == "1" and row["reason"].startswith("adam: 0 steps are left")
     seeds = pd.read_csv(pack / "merge_table.csv").set_index("arm")["seeds"].to_dict()
     assert seeds == {"base": 3, "adam": 2, "evomerge": 3}
     text = (pack / "README.md").read_text()
