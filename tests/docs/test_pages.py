@@ -1,5 +1,6 @@
 """The pages: README stays short, links lead somewhere, queries and views are those of the store."""
 
+import json
 import re
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def test_links_to_pages_and_folders_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose(page)):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_every_kept_pack_is_among_the_attempts() -> None:
+    page = (ROOT / "docs" / "attempts.md").read_text()
+    for provenance in sorted((ROOT / "docs" / "paper_packs").glob("*/provenance.json")):
+        suite = json.loads(provenance.read_text())["suite"]
+        assert re.search(rf"`{suite}`, .*, kept\.$", page, flags=re.MULTILINE), f"run docs/attempts.py for {suite}"
 
 
 KEPT = sorted((ROOT / "docs" / "paper_packs").glob("*/data"))
