@@ -136,7 +136,7 @@ def write_suite(
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
 
 
-def _compute(**purposes: int) -> list[dict[str, Any]]:
+def compute_rows(**purposes: int) -> list[dict[str, Any]]:
     return [
         {
             "purpose": purpose,
@@ -166,7 +166,7 @@ def _calibrate(home: Path, suite: str, seed: int) -> Slice:
         {"key": "flops_per_unit", "value": 2.1e7, "note": ""},
     ]
     return write_stage(
-        home, part(suite, "data", seed, "calibrate"), {"calibration": rows, "compute": _compute(rollout=4 * 10**9)}
+        home, part(suite, "data", seed, "calibrate"), {"calibration": rows, "compute": compute_rows(rollout=4 * 10**9)}
     )
 
 
@@ -249,7 +249,7 @@ def _evolve(home: Path, suite: str, condition: str, seed: int, generations: int 
         )
     else:
         tables = {name: rows for name, rows in tables.items() if rows}
-    tables["compute"] = _compute(rollout=6 * 10**10, update=3 * 10**10, selection=10**10)
+    tables["compute"] = compute_rows(rollout=6 * 10**10, update=3 * 10**10, selection=10**10)
     return write_stage(home, part(suite, condition, seed, "evolve"), tables)
 
 
@@ -262,7 +262,7 @@ def _sft(home: Path, suite: str, condition: str, seed: int, budget: float) -> Sl
     steps = [
         {"step": i, "loss": 2.0 / i, "learning_rate": 1e-3, "tokens": 100 * i, "flops": 10**9 * i} for i in range(1, 20)
     ]
-    tables = {"sft_steps": steps, "compute": _compute(update=round(budget * 10**11))}
+    tables = {"sft_steps": steps, "compute": compute_rows(update=round(budget * 10**11))}
     return write_stage(home, part(suite, condition, seed, "sft"), tables)
 
 
@@ -319,7 +319,7 @@ def _evaluate(
             "evaluations": rows,
             "frontier": frontier,
             **({"variants": _variants(asked, own)} if variants else {}),
-            "compute": _compute(evaluation=sum(r["flops"] for r in rows), selection=10**9),
+            "compute": compute_rows(evaluation=sum(r["flops"] for r in rows), selection=10**9),
         },
         summary={"comparable": facts},
         identity_document={"code": "c" * 16, "libraries": {"torch": "2.13.0"}, "host": {"threads": 1, "device": "cpu"}},

@@ -97,7 +97,7 @@ def compute_comparisons(
         compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples, max(1, margins), named))
     rows = []
     for (pair, alone), decided in zip(kept, decide(compared), strict=True):
-        row = {k: v for k, v in asdict(decided).items() if k not in ("seed_tests", "floor")}
+        row = {k: v for k, v in asdict(decided).items() if k not in ("seed_tests", "floor", "shared")}
         row["routing"] = pair.get("routing") or "headline"
         if margin := pair.get("margin"):
             shown = "shown" if non_inferior(decided, margin) else "not shown"

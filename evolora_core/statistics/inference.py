@@ -36,6 +36,7 @@ class Comparison:
     verdict   name of the better condition, or "undecided"
     note      what limits the verdict, for the reader of the table
     floor     the lower bound that a claim of non-inferiority is judged by; `lo` if None
+    shared    whether the seeds were asked the same items, as those of a file
     """
 
     split: str
@@ -52,6 +53,7 @@ class Comparison:
     verdict: str = UNDECIDED
     note: str = ""
     floor: float | None = None
+    shared: bool = False
 
 
 def wilson(correct: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
@@ -311,7 +313,21 @@ def compare(
         for seed, d in zip(sorted(outcomes_a), by_seed, strict=True)
     )
     n = sum(d.size for d in differences)
-    return Comparison(split, a, b, n, len(by_seed), float(np.mean(by_seed)), lo, hi, p, p, tests, floor=floor)
+    return Comparison(
+        split,
+        a,
+        b,
+        n,
+        len(by_seed),
+        float(np.mean(by_seed)),
+        lo,
+        hi,
+        p,
+        p,
+        tests,
+        floor=floor,
+        shared=named is not None,
+    )
 
 
 def decide(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -336,13 +352,15 @@ def verdict(c: Comparison, family: int = 1) -> str:
     From MIN_SEEDS seeds on: Holm p < 0.05 and an interval clear of zero. With fewer: only if every seed's own exact
     McNemar test is significant, all in one direction; and then for these runs only. That all S seeds err in one
     direction at a level α' has the chance 2 (α'/2)^S; α' is 0.05, or less where that chance would exceed 0.05 over the
-    whole family: with one seed it is Bonferroni's.
+    whole family: with one seed it is Bonferroni's, and so it is where the seeds were asked the same items, since their
+    tests then err together.
     """
     if c.seeds >= MIN_SEEDS:
         decided = c.p_holm < ALPHA and (c.lo > 0 or c.hi < 0)
     else:
         signs = {np.sign(d) for d, _ in c.seed_tests}
-        level = min(ALPHA, 2 * (ALPHA / family / 2) ** (1 / c.seeds))
+        independent = 1 if c.shared else c.seeds
+        level = min(ALPHA, 2 * (ALPHA / family / 2) ** (1 / independent))
         decided = len(signs) == 1 and all(p < level for _, p in c.seed_tests)
     return (c.a if c.diff > 0 else c.b) if decided and c.diff != 0 else UNDECIDED
 

@@ -218,6 +218,18 @@ def test_the_test_of_one_seed_is_adjusted_for_the_whole_family() -> None:
     assert [statistics.verdict(one, family) for family in (1, 4)] == ["a", "undecided"]
 
 
+def test_the_tests_of_seeds_that_share_items_do_not_add_up() -> None:
+    """Two equally good arms on the items of one file: three seeds are wrong together, at the level of one."""
+    rng = stream(9, 0, 0, "file")
+    a, b = np.zeros(100, dtype=int), np.zeros(100, dtype=int)
+    a[:10], b[10:12] = 1, 1  # ten to two: p = 0.039 in each seed
+    names = np.array([f"item {i}" for i in range(100)])
+    outcomes_a, outcomes_b, items = ({seed: of for seed in range(3)} for of in (a, b, names))
+    own = statistics.compare("s", "a", "b", outcomes_a, outcomes_b, rng)
+    same = statistics.compare("s", "a", "b", outcomes_a, outcomes_b, rng, items=items)
+    assert [statistics.verdict(c, 4) for c in (own, same)] == ["a", "undecided"]
+
+
 def test_a_bound_has_resamples_beyond_it() -> None:
     """One of six claims with eight seeds is judged by a percentile of which 500 resamples have none."""
     draw = stream(8, 0, 0, "tail")

@@ -158,7 +158,8 @@ def many(places: pd.DataFrame, rows: str) -> str:
     each.
     """
     adjusted = holm(places["p"].tolist())
-    left = sum(p < 0.05 for p in adjusted)
+    decided = ~places["verdict"].isin([UNDECIDED, WITHDRAWN])
+    left = sum(p < 0.05 for p, verdict in zip(adjusted, decided, strict=True) if verdict)
     return (
         f"Holm p is adjusted within one suite. Adjusted over all {len(places)} {rows}, the smallest would be "
         f"{p_value(min(adjusted))}, and {left or 'no'} verdict{'s' if left > 1 else ''} would stand."

@@ -95,12 +95,23 @@ def build_map(packs: Sequence[Path], out: Path, forms: Sequence[str] = ("png",))
     return out
 
 
-def _withdrawn(pack: Path) -> dict[tuple[str, str], str]:
-    """(a, b) -> why the pack's verdict about these two no longer stands. Raises ValueError or KeyError if damaged."""
+def _withdrawn(pack: Path) -> list[dict[str, str]]:
+    """What the pack withdraws: `a` and `b` (in any order), `reason`, and `split` and `routing` where only such
+    comparisons of the two no longer stand. Raises ValueError or KeyError if damaged.
+    """
     file = pack / WITHDRAWALS
-    if not file.is_file():
-        return {}
-    return {(row["a"], row["b"]): row["reason"] for row in json.loads(file.read_text(encoding="utf-8"))}
+    entries = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    for entry in entries:
+        if missing := {"a", "b", "reason"} - {*entry}:
+            raise KeyError(f"{WITHDRAWALS}: {min(missing)}")
+        if unknown := {*entry} - {"a", "b", "split", "routing", "reason"}:
+            raise ValueError(f"{WITHDRAWALS}: unknown key {min(unknown)!r}")
+    return list(entries)
+
+
+def _covers(entry: dict[str, str], row: dict[str, Any]) -> bool:
+    same = {entry["a"], entry["b"]} == {row["evolved"], row["rival"]}
+    return same and all(entry.get(key) in (None, row[key]) for key in ("split", "routing"))
 
 
 def places(pack: Path) -> pd.DataFrame:
@@ -120,11 +131,11 @@ def places(pack: Path) -> pd.DataFrame:
         # An empty note is no missing one, and a regime called `8` is no number.
         found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str})
         means = pd.read_csv(pack / "paper_table.csv").set_index("condition")
-        withdrawn = _withdrawn(pack)
         rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, means, question)]
-        for row in rows:
-            if row["verdict"] != UNDECIDED and (reason := withdrawn.get((row["evolved"], row["rival"]))):
-                row |= {"verdict": WITHDRAWN, "note": reason}
+        for entry in _withdrawn(pack):
+            for row in rows:
+                if row["verdict"] != UNDECIDED and _covers(entry, row):
+                    row |= {"verdict": WITHDRAWN, "note": entry["reason"]}
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # nothing in it need have its form
         raise PackError(f"{pack}: damaged or not whole ({error}); build the pack again") from error
     named = [{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows]

@@ -83,7 +83,7 @@ def origin_table(suite: str, origins: pd.DataFrame) -> Table:
 def found_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition that practises and family: of the items of the first and of the last generation with that
     family, how many there were, and the shares that were right at the first answer and in the end; `asked` is the
-    answers of the whole run, each of which is a call of the verifier. Means over the complete seeds. Empty where no
+    answers in practice of the whole run, each of which is a call of the verifier. Means over the complete seeds. Empty where no
     condition practises.
     """
     return stored.frame(_FOUND)
@@ -100,7 +100,7 @@ def found_table(suite: str, found: pd.DataFrame) -> Table:
         Column("items, last", number("last_items", "{:.0f}")),
         Column("right at once %", _share("last_right")),
         Column("found %", _share("last_found")),
-        Column("verifier calls, all", number("asked", "{:.0f}")),
+        Column("verifier calls in practice, all", number("asked", "{:.0f}")),
     ]
     return Table("found", f"{suite}: what practice found in its first and last generation", found, columns)
 

@@ -7,12 +7,14 @@ from evolora_core.report.tables import Column, Table, number, percent
 
 _PAID = """
     WITH tried AS (
-        SELECT arm AS condition, count(DISTINCT trial) AS trials, sum(flops) AS tuning_flops
-        FROM tuning WHERE suite = $suite GROUP BY arm
+        SELECT arm AS condition, count(DISTINCT trial) AS trials FROM tuning WHERE suite = $suite GROUP BY arm
+    ), spent AS (
+        SELECT regexp_extract(stage, '^try-(.*)-[0-9]+$', 1) AS condition, sum(flops) AS tuning_flops
+        FROM compute WHERE suite = $suite AND condition = 'tuning' GROUP BY ALL
     )
     SELECT condition, holdout_id_acc AS accuracy, coalesce(trials, 0) AS trials, coalesce(total_flops, 0) AS run_flops,
         coalesce(tuning_flops, 0) AS tuning_flops
-    FROM paper_table LEFT JOIN tried USING (condition)
+    FROM paper_table LEFT JOIN tried USING (condition) LEFT JOIN spent USING (condition)
     WHERE suite = $suite AND holdout_id_acc IS NOT NULL
 """
 
@@ -21,7 +23,7 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition in the order of the suite; empty where nothing was tuned.
 
     Columns: condition, accuracy in distribution (mean over seeds), trials, run_flops (mean of a run), tuning_flops (all
-    trials on all tuning seeds), paid_flops (one run that pays them all), and as texts `ahead` and `ahead_paid`: the
+    trials on all tuning seeds, with the answers that judge them), paid_flops (one run that pays them all), and as texts `ahead` and `ahead_paid`: the
     conditions whose mean accuracy is higher for no more FLOPs, without and with tuning.
     """
     rows = stored.frame(_PAID)

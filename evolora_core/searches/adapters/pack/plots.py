@@ -151,7 +151,7 @@ def lineage(lives: pd.DataFrame) -> Figure:
             panel.scatter(x, parents, s=9 * width, facecolors="white", edgecolors=colour, linewidths=width, zorder=3)
             panel.scatter(born["organelle"].map(at), born.index, s=18 * width, color=colour, zorder=4)
         panel.set(
-            title=f"Lineage of ecology, seed {order['seed'][0]}",
+            title=f"Lineage of {order['condition'][0]}, seed {order['seed'][0]}",
             xlabel="generation",
             ylabel="organelles, the eldest on top",
             yticks=[],

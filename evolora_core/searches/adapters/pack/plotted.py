@@ -72,7 +72,7 @@ _LINEAGE = """
         WHERE suite = $suite AND condition = $lead AND stage = 'evolve'
         ORDER BY coalesce(merges, 0) DESC, seed LIMIT 1
     )
-    SELECT o.seed, o.organelle, o.origin, o.born, o.died, l.parent, l.generation AS joined
+    SELECT o.condition, o.seed, o.organelle, o.origin, o.born, o.died, l.parent, l.generation AS joined
     FROM organelles AS o JOIN shown USING (run_id)
     LEFT JOIN lineage AS l ON l.run_id = o.run_id AND l.child = o.organelle AND l.role = 'parent'
     ORDER BY o.organelle, l.parent

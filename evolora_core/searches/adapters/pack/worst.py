@@ -21,7 +21,8 @@ _RUNS = """
 
 
 def worst_frame(stored: StoredSuite) -> pd.DataFrame:
-    """One row per condition, and one per declared comparison in distribution; empty with fewer runs than FEWEST.
+    """One row per condition, and one per comparison that is declared in distribution under the headline router; empty
+    with fewer runs than FEWEST.
 
     Columns: a, b ("" for a condition alone), runs, mean, lowest and worst (mean of the worst quarter; of a comparison
     the differences) with lo and hi.
@@ -31,7 +32,8 @@ def worst_frame(stored: StoredSuite) -> pd.DataFrame:
     if runs.empty or min(map(len, by_condition.values())) < FEWEST:
         return pd.DataFrame()
     resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
-    declared = [(own["a"], own["b"]) for own in stored.config["evaluation"]["comparisons"] if own["split"] == SPLIT]
+    compared = stored.config["evaluation"]["comparisons"]
+    declared = [(own["a"], own["b"]) for own in compared if own["split"] == SPLIT and not own.get("routing")]
     pairs = [(name, "") for name in by_condition]
     pairs += [pair for pair in declared if set(pair) <= set(by_condition)]
     rows: list[dict[str, Any]] = []

@@ -41,11 +41,11 @@ class ContestConfig(Strict):
         "practises items of its own, so that together they find more, and a contest asks for all of its items",
     )
     loser: Literal["copies", "restarts", "retires"] = Field(
-        "copies",
-        description="what becomes of a contender that the best of its niche beats. `copies`: its slot takes the "
-        "winner's weights, memories and optimizer state, and its traits, varied (population-based training); "
-        "`restarts`: it begins anew with the winner's traits, varied; `retires`: the worse half go, "
-        "and leave their learning steps to the others (successive halving)",
+        "retires",
+        description="what becomes of a contender that the best of its niche beats. `retires`: the worse half go, and "
+        "leave their learning steps to the others (successive halving); `copies`: its slot takes the winner's weights, "
+        "memories and optimizer state, and its traits, varied (population-based training); `restarts`: it begins anew "
+        "with the winner's traits, varied",
     )
     judge: Literal["evidence", "chance"] = Field(
         "evidence",

@@ -31,7 +31,7 @@ def contending(small: Any, **contest: Any) -> EcologyConfig:
         "variation": {"births": 0},
         "economy": {"ticket": 0},
         "prior": {"learning_rate": [1e-4, 1.0]},
-        "contest": {"contenders": 3, "every": 1, "items": 40, "alpha": 0.3, **contest},
+        "contest": {"contenders": 3, "every": 1, "items": 40, "alpha": 0.3, "loser": "copies", **contest},
     }
     return EcologyConfig.model_validate(small.config.model_dump() | changes)
 

@@ -180,9 +180,16 @@ def test_a_withdrawn_verdict_is_no_verdict_on_the_map(pack: Path, tmp_path: Path
     assert set(found.loc[found["verdict"] == "withdrawn", "note"]) == {reason}
     text = (build_map([pack], tmp_path / "out") / "map.md").read_text()
     assert f"| withdrawn | {reason}" in text
-    (pack / WITHDRAWALS).write_text("[{}]")
-    with pytest.raises(PackError, match="damaged or not whole"):
-        places(pack)
+    entry = {"a": "sft", "b": "ecology", "split": "retention", "routing": "single", "reason": reason}
+    (pack / WITHDRAWALS).write_text(json.dumps([entry]))
+    gone = places(pack).query("verdict == 'withdrawn'")
+    assert len(gone) < len(decided) and set(zip(gone["split"], gone["routing"], strict=True)) <= {
+        ("retention", "single")
+    }
+    for damaged in ("[{}]", json.dumps([entry | {"slit": "retention"}])):
+        (pack / WITHDRAWALS).write_text(damaged)
+        with pytest.raises(PackError, match="damaged or not whole"):
+            places(pack)
 
 
 def test_the_map_says_what_an_adjustment_over_all_its_rows_would_leave(built: Path) -> None:
@@ -191,6 +198,7 @@ def test_the_map_says_what_an_adjustment_over_all_its_rows_would_leave(built: Pa
         "Holm p is adjusted within one suite. Adjusted over all 33 rows, the smallest would be 0.258, and no verdict "
         "would stand."
     )
-    assert many(found.assign(p=1e-5), "rows").endswith("and 33 verdicts would stand.")
+    assert many(found.assign(p=1e-5, verdict="search"), "rows").endswith("and 33 verdicts would stand.")
+    assert many(found.assign(p=1e-5, verdict="withdrawn"), "rows").endswith("and no verdict would stand.")
     shown = " ".join(text.get_text().replace("\n", " ") for text in forest(places(built), QUESTIONS[0]).texts)
     assert "Adjusted over all 3 rows here" in shown

@@ -100,7 +100,7 @@ def _lives() -> pd.DataFrame:
         (0, 2, "merge", 1, None, 1, 1),
         (0, 3, "mutation", 1, None, 2, 1),
     ]
-    return pd.DataFrame([dict(zip(columns, row, strict=True)) for row in rows])
+    return pd.DataFrame([{"condition": "scratch"} | dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def _changes() -> pd.DataFrame:
@@ -160,7 +160,7 @@ def test_merges_are_drawn_to_both_parents() -> None:
     segments = [c for c in figure.axes[0].collections if hasattr(c, "get_segments")]
     ends = {tuple(sorted(map(int, segment[:, 1]))) for c in segments[1:] for segment in c.get_segments()}
     assert ends == {(0, 2), (1, 2), (2, 3)}
-    assert "seed 0" in figure.axes[0].get_title(loc="left")
+    assert figure.axes[0].get_title(loc="left") == "Lineage of scratch, seed 0"
 
 
 def test_the_front_is_what_nothing_else_beats() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_suite import part, write_stage, write_suite
+from example_suite import compute_rows, part, write_stage, write_suite
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,9 +69,9 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
             for seed, more in {1000: 0.1, 1001: -0.1}.items():
                 changes = json.dumps({"learning_rate": rate})
                 row = {"arm": arm, "trial": i, "changes": changes, "holdout_acc": acc + more, "flops": 10}
-                record(
-                    tmp_path, write_stage(tmp_path, part(SUITE, "tuning", seed, f"try-{arm}-{i}"), {"tuning": [row]})
-                )
+                stage = part(SUITE, "tuning", seed, f"try-{arm}-{i}")
+                judged = {"tuning": [row], "compute": compute_rows(tuning=12)}  # 10, and the answers that judge
+                record(tmp_path, write_stage(tmp_path, stage, judged))
     trials = tuning_frame(StoredSuite(tmp_path, SUITE))
     assert trials["condition"].tolist() == ["ecology"] * 3 + ["sft"] * 3
     assert trials["chosen"].tolist() == [False, True, False, False, False, True]
@@ -88,7 +88,7 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
 
     paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
     assert paid["trials"].to_dict() == {"frozen": 0, "single": 0, "ecology": 3, "sft": 3}
-    assert paid["tuning_flops"].to_dict() == {"frozen": 0, "single": 0, "ecology": 60, "sft": 60}
+    assert paid["tuning_flops"].to_dict() == {"frozen": 0, "single": 0, "ecology": 72, "sft": 72}
     assert (paid["paid_flops"] == paid["run_flops"] + paid["tuning_flops"]).all()
     for cost, column in (("run_flops", "ahead"), ("paid_flops", "ahead_paid")):
         for own in paid.itertuples():
