@@ -224,7 +224,7 @@ def test_the_tests_of_seeds_that_share_items_do_not_add_up() -> None:
     a, b = np.zeros(100, dtype=int), np.zeros(100, dtype=int)
     a[:10], b[10:12] = 1, 1  # ten to two: p = 0.039 in each seed
     names = np.array([f"item {i}" for i in range(100)])
-    outcomes_a, outcomes_b, items = ({seed: of for seed in range(3)} for of in (a, b, names))
+    outcomes_a, outcomes_b, items = (dict.fromkeys(range(3), of) for of in (a, b, names))
     own = statistics.compare("s", "a", "b", outcomes_a, outcomes_b, rng)
     same = statistics.compare("s", "a", "b", outcomes_a, outcomes_b, rng, items=items)
     assert [statistics.verdict(c, 4) for c in (own, same)] == ["a", "undecided"]
