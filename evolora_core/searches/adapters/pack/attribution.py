@@ -83,8 +83,8 @@ def origin_table(suite: str, origins: pd.DataFrame) -> Table:
 def found_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition that practises and family: of the items of the first and of the last generation with that
     family, how many there were, and the shares that were right at the first answer and in the end; `asked` is the
-    answers in practice of the whole run, each of which is a call of the verifier. Means over the complete seeds. Empty where no
-    condition practises.
+    answers in practice of the whole run, each of which is a call of the verifier. Means over the complete seeds. Empty
+    where no condition practises.
     """
     return stored.frame(_FOUND)
 

@@ -23,8 +23,8 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition in the order of the suite; empty where nothing was tuned.
 
     Columns: condition, accuracy in distribution (mean over seeds), trials, run_flops (mean of a run), tuning_flops (all
-    trials on all tuning seeds, with the answers that judge them), paid_flops (one run that pays them all), and as texts `ahead` and `ahead_paid`: the
-    conditions whose mean accuracy is higher for no more FLOPs, without and with tuning.
+    trials on all tuning seeds, with the answers that judge them), paid_flops (one run that pays them all), and as texts
+    `ahead` and `ahead_paid`: the conditions whose mean accuracy is higher for no more FLOPs, without and with tuning.
     """
     rows = stored.frame(_PAID)
     if not rows["trials"].any():
