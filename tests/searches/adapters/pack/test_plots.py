@@ -92,7 +92,7 @@ def _frontier() -> pd.DataFrame:
 
 
 def _lives() -> pd.DataFrame:
-    columns = ("seed", "organelle", "origin", "born", "died", "parent", "joined")
+    columns = ("condition", "seed", "organelle", "origin", "born", "died", "parent", "joined")
     rows = [
         (0, 0, "founder", 0, None, None, None),
         (0, 1, "founder", 0, 2, None, None),
@@ -100,7 +100,7 @@ def _lives() -> pd.DataFrame:
         (0, 2, "merge", 1, None, 1, 1),
         (0, 3, "mutation", 1, None, 2, 1),
     ]
-    return pd.DataFrame([{"condition": "scratch"} | dict(zip(columns, row, strict=True)) for row in rows])
+    return pd.DataFrame([dict(zip(columns, ("scratch", *row), strict=True)) for row in rows])
 
 
 def _changes() -> pd.DataFrame:
