@@ -1,6 +1,7 @@
 """`evolora store rebuild`, `evolora store shard` and `evolora store merge`."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +60,20 @@ def shard(
             runs.append((condition, int(seed)))
     written = write_shard(home, found, out, runs)
     size = sum(file.stat().st_size for file in out.iterdir())
-    print(f"{out}: {found}, {', '.join(f'{condition} s{seed}' for condition, seed in written)}; {size / 1000:.0f} kB")
+    conditions = dict.fromkeys(condition for condition, _ in written)
+    runs_of_each = (f"{own} {_spans([seed for name, seed in written if name == own])}" for own in conditions)
+    print(f"{out}: {found}: {', '.join(runs_of_each)}; {size / 1000:.0f} kB")
+
+
+def _spans(seeds: Iterable[int]) -> str:
+    """Seeds in few words: `0-3 7`."""
+    spans: list[list[int]] = []
+    for seed in sorted(seeds):
+        if spans and seed == spans[-1][1] + 1:
+            spans[-1][1] = seed
+        else:
+            spans.append([seed, seed])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
 def merge(
@@ -82,5 +96,5 @@ def merge(
 
     for suite in merged.suites:
         seeds = compare_merged(home, suite)
-        words = f"complete seeds: {', '.join(map(str, seeds))}; `evolora pack {suite}` packs them"
+        words = f"complete seeds: {_spans(seeds)}; `evolora pack {suite}` packs them"
         print(f"{suite}: {words if seeds else 'no seed is complete in every condition yet'}")

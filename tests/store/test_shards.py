@@ -71,7 +71,7 @@ def test_shards_give_the_pack_of_the_whole(
     assert "no seed is complete in every condition yet" in _run(capsys, "store", "merge", str(shards[0]))
     assert "0 stages came" in _run(capsys, "store", "merge", str(shards[0]))
     done = _run(capsys, "store", "merge", *map(str, shards[1:]))
-    assert f"{SUITE}: complete seeds: 0, 1, 2; `evolora pack {SUITE}` packs them" in done
+    assert f"{SUITE}: complete seeds: 0-2; `evolora pack {SUITE}` packs them" in done
     _run(capsys, "pack", "example", "--out", str(tmp_path / "joined"))
     packs = build(whole, SUITE, tmp_path / "one", SECTIONS), tmp_path / "joined"
     for file in sorted(packs[0].rglob("*")):
