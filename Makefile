@@ -32,7 +32,7 @@ paper-suite regex-evo-vs-sft: $(STAMP)
 	@$(BIN)/evolora run $(SUITE)
 
 test: $(TESTED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=30 --durations-min=5
 
 test-slow: $(TESTED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m slow

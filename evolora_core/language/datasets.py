@@ -187,7 +187,11 @@ def read_items(path: Path) -> list[Item]:
     """
     items = []
     enter_beside(Path(path).parent)
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    # str.splitlines would also split inside a string, at U+2028 and the like, which `write_items` leaves as they are.
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    if not lines[-1]:
+        lines.pop()  # the last line ends too
+    for number, line in enumerate(lines, start=1):
         try:
             items.append(Item(**json.loads(line)))
         except (ValueError, TypeError) as error:

@@ -173,7 +173,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         raise DataError(f"{path}: cannot be read ({error.strerror}); name a file with prompts") from error
     plain = path.suffix not in (".jsonl", ".json")
     count = 0
-    for number, line in enumerate(text.splitlines(), start=1):
+    # str.splitlines would also split inside a JSON string, at U+2028 and the like.
+    for number, ended in enumerate(text.split("\n"), start=1):
+        line = ended.removesuffix("\r")
         if not line.strip():
             continue
         try:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.datasets import build_splits, check_disjoint, leak_counts, read_items, write_items
+from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical, reserved
 from evolora_core.language.splits import SPLITS
 
@@ -92,3 +93,18 @@ def test_items_survive_writing_and_reading(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("{}\n")
     with pytest.raises(DataError, match=r"bad\.jsonl:1: not an item"):
         read_items(tmp_path / "bad.jsonl")
+
+
+def test_items_may_hold_what_python_takes_for_ends_of_lines(tmp_path: Path) -> None:
+    """`write_items` leaves such characters as they are; JSON knows one end of a line."""
+    items = [Item(f"a{end}b", {"expected": f"c{end}d"}, "math", "short", "t") for end in "\u2028\u2029\x85\r\n\x0b\x1c"]
+    write_items(tmp_path / "items.jsonl", items)
+    assert read_items(tmp_path / "items.jsonl") == items
+    text = (tmp_path / "items.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "windows.jsonl").write_bytes(text.replace("\n", "\r\n").encode())
+    assert read_items(tmp_path / "windows.jsonl") == items
+    (tmp_path / "none.jsonl").write_text("")
+    assert read_items(tmp_path / "none.jsonl") == []
+    (tmp_path / "gap.jsonl").write_text(text.replace("\n", "\n\n", 1), encoding="utf-8")
+    with pytest.raises(DataError, match=r"gap\.jsonl:2: not an item"):
+        read_items(tmp_path / "gap.jsonl")

@@ -3,7 +3,7 @@
 import logging
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import HostError
 from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
@@ -23,15 +23,22 @@ def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "Pre
     try:
         with bars_on_terminals_only(), quiet():
             tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-            model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=dtype)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                path.parent, gguf_file=path.name, dtype=dtype, output_loading_info=True
+            )
     except Exception as error:  # transformers raises whatever its reader meets: KeyError, ValueError, struct.error …
         reason = " ".join(str(error).split())[:200]
         raise HostError(
             f"host {path}: transformers cannot read this GGUF file ({type(error).__name__}: {reason}); "
             "name a Llama, Qwen or Gemma model, or convert it to safetensors"
         ) from error
+    model, found = loaded
+    if missing := sorted(found["missing_keys"]):  # transformers would draw them at random
+        raise HostError(
+            f"host {path}: {len(missing)} tensors are missing, such as {missing[0]}; fetch or convert the file anew"
+        )
     # The weights are plain tensors now; with these marks left they could be neither saved nor loaded again.
-    model.hf_quantizer = None  # type: ignore[assignment]
+    model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     return model, tokenizer

@@ -17,7 +17,7 @@ from evolora_core.language.hosts.folder import load_folder, weight_files
 from evolora_core.language.hosts.gguf import load_gguf
 from evolora_core.language.hosts.identity import sha256_of_tokenizer, sha256_of_weights
 from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, rehearse
-from evolora_core.language.hosts.template import Example, PromptTemplate, ending_id
+from evolora_core.language.hosts.template import Example, PromptTemplate, ending_id, settle_chat_template
 
 if TYPE_CHECKING:
     import torch
@@ -150,6 +150,7 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
     eos_ids = tuple(dict.fromkeys(ends))
     if not plain.chat:
         tokenizer.chat_template = None
+    settle_chat_template(repr(name), tokenizer)
     end = ending_id(tokenizer, eos_ids)
     template = PromptTemplate(tokenizer, plain, end)
     identity = {

@@ -79,6 +79,7 @@ def _try(folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     from evolora_core.language.hosts.folder import load_config, load_tokenizer, weight_files
+    from evolora_core.language.hosts.template import settle_chat_template
 
     config = load_config(folder)
     held = 0
@@ -100,6 +101,7 @@ def _try(folder: Path) -> None:
             f"host {folder}: config.json asks for {asked} parameters, the weights have {held}; save the model anew"
         )
     tokenizer = load_tokenizer(folder)
+    settle_chat_template(str(folder), tokenizer)
     try:
         for prompt in PROMPTS:
             chat = [{"role": "user", "content": prompt}]

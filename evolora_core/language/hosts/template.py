@@ -86,6 +86,21 @@ def _rendered(tokenizer: "PreTrainedTokenizerBase", chats: Any, **options: Any) 
         raise HostError(f"host: its chat template cannot render a prompt ({reason}); mend the template") from error
 
 
+def settle_chat_template(name: str, tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Where a tokenizer has several named chat templates, leave it `default` alone, which transformers renders by.
+    HostError where there is none.
+    """
+    named: Any = tokenizer.chat_template
+    if not isinstance(named, dict):
+        return
+    if named and "default" not in named:
+        names = one_line(", ".join(map(str, named)), 100)
+        raise HostError(
+            f"host {name}: tokenizer_config.json: chat_template: has {names} and no default; call one of them default"
+        )
+    tokenizer.chat_template = named.get("default")
+
+
 def ending_id(tokenizer: "PreTrainedTokenizerBase", eos_ids: tuple[int, ...]) -> int:
     """The id that ends an answer: the one of `eos_ids` that the chat template puts after an assistant's text, else EOS.
 

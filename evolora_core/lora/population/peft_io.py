@@ -26,7 +26,21 @@ LONGEST_CONFIG = 4 * MIB
 LARGEST_NORM = 1e12  # of ΔW; that of a trained adapter is below 1000
 LARGEST_RANK, SMALLEST_ALPHA, LARGEST_ALPHA = 4096, 1e-6, 10**6
 MOST_PATTERNS, LONGEST_PATTERN, PATTERN_SECONDS = 2000, 1000, 2.0
-UNREADABLE = ("use_dora", "lora_bias", "modules_to_save", "layer_replication", "trainable_token_indices")
+UNREADABLE = (
+    "use_dora",
+    "lora_bias",
+    "modules_to_save",
+    "layer_replication",
+    "trainable_token_indices",
+    "alora_invocation_tokens",  # it acts only behind these tokens
+    "arrow_config",
+    "use_bdlora",
+    "use_qalora",
+    "kasa_config",
+)
+# Those of `init_lora_weights` that leave the host's weights alone. The others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA)
+# change them and save only the factors, which belong to weights that are not the host's.
+HARMLESS_STARTS = ("gaussian", "eva", "orthogonal", "mica")
 
 
 def export_peft(adapter: Adapter, host: Host, folder: Path) -> None:
@@ -123,6 +137,12 @@ def _read_config(folder: Path) -> dict[str, Any]:
     for key in UNREADABLE:
         if config.get(key):
             raise AdapterError(f"{path}: {key}: not supported; use a plain LoRA adapter without it")
+    start = config.get("init_lora_weights")
+    if isinstance(start, str) and start.lower() not in HARMLESS_STARTS:
+        raise AdapterError(
+            f"{path}: init_lora_weights: {_short(start)} is not known to leave the host's weights as they are; save it "
+            "with PEFT's path_initial_model_for_weight_conversion, which makes a plain LoRA"
+        )
     if not _is_number(config.get("r")) or config["r"] != int(config["r"]) or not 1 <= config["r"] <= LARGEST_RANK:
         raise AdapterError(
             f"{path}: r: {_short(config.get('r'))} is not a rank from 1 to {LARGEST_RANK}; save the adapter anew"

@@ -51,6 +51,12 @@ def model() -> LlamaForCausalLM:
 @pytest.fixture(scope="module")
 def gguf_file(model: LlamaForCausalLM, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("gguf") / "little.gguf"
+    _write(path, model)
+    return path
+
+
+def _write(path: Path, model: LlamaForCausalLM, left_out: str = "none") -> None:
+    """The model as a GGUF file; without the tensor of this name, if there is one."""
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_block_count(1)
     writer.add_context_length(128)
@@ -69,12 +75,12 @@ def gguf_file(model: LlamaForCausalLM, tmp_path_factory: pytest.TempPathFactory)
     writer.add_eos_token_id(len(TOKENS) - 1)
     writer.add_pad_token_id(len(TOKENS) - 1)
     for name, parameter in model.model.named_parameters():
-        _add(writer, name.removesuffix(".weight"), parameter.detach().numpy())
+        if name != left_out:
+            _add(writer, name.removesuffix(".weight"), parameter.detach().numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path
 
 
 def _add(writer: gguf.GGUFWriter, name: str, values: np.ndarray) -> None:
@@ -97,6 +103,15 @@ def test_a_gguf_file_is_a_host(model: LlamaForCausalLM, gguf_file: Path) -> None
     for name, parameter in model.named_parameters():
         assert torch.allclose(parameter, host.model.get_parameter(name), atol=5e-3), name
     assert host.tokenizer.decode(host.encode_prompts(["ab c"])[0]) == "Question: ab c\nAnswer:"
+
+
+@pytest.mark.parametrize("name", ["layers.0.mlp.down_proj.weight", "norm.weight"])
+def test_a_tensor_that_is_missing_is_named(model: LlamaForCausalLM, tmp_path: Path, name: str) -> None:
+    """Otherwise it would be drawn at random."""
+    _write(tmp_path / "holed.gguf", model, left_out=name)
+    with pytest.raises(HostError, match=r"holed\.gguf: \d tensors are missing, such as .*; fetch or convert") as error:
+        load_host(str(tmp_path / "holed.gguf"))
+    assert f"model.{name}" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_folder_with_one_gguf_file_is_the_same_host(gguf_file: Path) -> None:

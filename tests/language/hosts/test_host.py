@@ -61,6 +61,32 @@ def test_chat_template_is_used_where_there_is_one(tiny_folder: Path) -> None:
     assert bare == prompt
 
 
+def _with_templates(folder: Path, **templates: str) -> None:
+    """Several named templates in the place of one, as tokenizer_config.json lists them."""
+    (folder / "chat_template.jinja").unlink()
+    path = folder / "tokenizer_config.json"
+    listed = [{"name": name, "template": template} for name, template in templates.items()]
+    document = json.loads(path.read_text(encoding="utf-8")) | {"chat_template": listed}
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_of_several_chat_templates_the_default_is_used(tiny_folder: Path, folder: Path) -> None:
+    usual = load_host(str(tiny_folder))
+    _with_templates(folder, tool_use="{{ 1 }}", default=(folder / "chat_template.jinja").read_text(encoding="utf-8"))
+    host = load_host(str(folder))
+    assert host.identity["template_sha256"] == usual.identity["template_sha256"]
+    assert host.encode_prompts(["2 + 2"]) == usual.encode_prompts(["2 + 2"])
+
+
+def test_several_chat_templates_without_a_default_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_templates(folder, tool_use="{{ 1 }}", rag="{{ 2 }}")
+    said = "tokenizer_config.json: chat_template: has tool_use, rag and no default; call one of them default"
+    assert said in (message := _fault(folder)) and str(folder) in message
+    place = HostPlace("own", folder, TemplateDescription(), ready=True)  # a described host is not rehearsed
+    monkeypatch.setattr("evolora_core.language.hosts.host.find_host", lambda name: place)
+    assert said in _fault("own")
+
+
 def test_plain_template_where_there_is_none(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
     host = load_host(str(folder))

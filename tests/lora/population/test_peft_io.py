@@ -129,6 +129,11 @@ def without_weights(folder: Path) -> None:
         (lambda f: (f / "adapter_model.safetensors").write_bytes(b"no"), "adapter_model.safetensors: not readable"),
         (lambda f: edited(f, peft_type="LOHA"), "peft_type: 'LOHA' is not supported"),
         (lambda f: edited(f, use_dora=True), "use_dora: not supported"),
+        (lambda f: edited(f, alora_invocation_tokens=[5, 6]), "adapter_config.json: alora_invocation_tokens: not sup"),
+        (lambda f: edited(f, arrow_config={"top_k": 3}), "arrow_config: not supported"),
+        (lambda f: edited(f, use_bdlora={"nblocks": 2}), "use_bdlora: not supported"),
+        (lambda f: edited(f, use_qalora=True), "use_qalora: not supported"),
+        (lambda f: edited(f, kasa_config={"beta": 1e-4}), "kasa_config: not supported"),
         (lambda f: edited(f, r=0), "r: 0 is not a rank from 1 to"),
         (lambda f: edited(f, r=8), "r: 8, but the weights have rank 4"),
         (lambda f: edited(f, lora_alpha="big"), "lora_alpha: 'big' is not a number from 1e-06 to"),
@@ -143,6 +148,39 @@ def test_a_damaged_folder_is_one_line_that_says_what(qwen: Any, tmp_path: Path, 
     with pytest.raises(AdapterError, match=message) as error:
         import_peft(tmp_path, qwen)
     assert "\n" not in str(error.value) and str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize("start", ["pissa", "pissa_niter_16", "PiSSA", "olora", "corda", "loftq", "lora_ga"])
+def test_a_start_that_changes_the_hosts_weights_is_refused(qwen: Any, tmp_path: Path, start: str) -> None:
+    export_peft(tiny_population(qwen, [4]).get(0), qwen, tmp_path)
+    edited(tmp_path, init_lora_weights=start)
+    with pytest.raises(AdapterError, match=f"adapter_config.json: init_lora_weights: '{start}' is not known") as error:
+        import_peft(tmp_path, qwen)
+    assert "path_initial_model_for_weight_conversion" in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("start", ["gaussian", "orthogonal", "eva", "mica", True, False, None])
+def test_a_start_that_leaves_the_hosts_weights_alone_is_imported(qwen: Any, tmp_path: Path, start: Any) -> None:
+    export_peft(tiny_population(qwen, [4]).get(0), qwen, tmp_path)
+    edited(tmp_path, init_lora_weights=start, alora_invocation_tokens=None, arrow_config=None, use_qalora=False)
+    assert import_peft(tmp_path, qwen).rank == 4
+
+
+@pytest.mark.filterwarnings("ignore:PiSSA changes the base weights")  # of PEFT, about its own conversion
+def test_pissa_converted_as_the_refusal_says_is_imported(qwen: Any, tmp_path: Path) -> None:
+    options: Any = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": "pissa"}
+    model: Any = get_peft_model(copy.deepcopy(qwen.model), LoraConfig(task_type="CAUSAL_LM", **options))
+    model.peft_config["default"].init_lora_weights = True  # as PEFT's documentation has it
+    model.save_pretrained(tmp_path / "start")
+    model.peft_config["default"].init_lora_weights = "pissa"
+    randomised(model)
+    with torch.no_grad():
+        theirs = model(input_ids=IDS).logits
+    model.save_pretrained(tmp_path / "as-it-is")
+    with pytest.raises(AdapterError, match="init_lora_weights: 'pissa'"):
+        import_peft(tmp_path / "as-it-is", qwen)
+    model.save_pretrained(tmp_path / "plain", path_initial_model_for_weight_conversion=str(tmp_path / "start"))
+    torch.testing.assert_close(logits_of(qwen, import_peft(tmp_path / "plain", qwen)), theirs, atol=1e-4, rtol=1e-4)
 
 
 def test_an_adapter_of_another_host_names_the_module_and_both_shapes(qwen: Any, tmp_path: Path) -> None:
