@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evolora_core.engine.rng import stream
+from evolora_core.errors import ConfigError
 from evolora_core.language.hosts.pretrain_config import Architecture, PretrainConfig, Schedule
 from evolora_core.language.hosts.progress import bars_on_terminals_only
 from evolora_core.language.hosts.tokenizer import VOCABULARY, build_tokenizer
@@ -54,6 +55,10 @@ def pretrain(
     from evolora_core.language.hosts.identity import sha256_of_file
     from evolora_core.pretraining.card import measure, write_card
 
+    try:  # before training, so that a place that cannot be written costs none
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{folder}: cannot be made ({error.strerror}); name a new folder") from error
     mixture = read_mixture(config)
     reserved_items = draw_measured(config)  # before training, so that a family that cannot serve costs no compute
     threads = torch.get_num_threads()
@@ -65,7 +70,6 @@ def pretrain(
     finally:
         torch.set_num_threads(threads)
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
         made = Path(name)
         with bars_on_terminals_only():
@@ -86,7 +90,6 @@ def pretrain(
             json.dumps(config.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8"
         )
         write_card(made / "README.md", config, report)
-        folder.mkdir(exist_ok=True)
         for path in sorted(made.iterdir()):
             path.chmod(0o644)  # safetensors writes for its owner alone
             os.replace(path, folder / path.name)

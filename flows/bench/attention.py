@@ -8,8 +8,11 @@ from pathlib import Path
 
 import torch
 
+from evolora_core.errors import StageError
+from evolora_core.sandbox import warming
 from evolora_core.sandbox.limits import Limits
 from evolora_core.sandbox.run import Outcome, Sandbox, refusal
+from evolora_core.searches.attention.corpus.base import Corpus
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.host.sizes import SIZES
@@ -35,9 +38,20 @@ class Here(Sandbox):
         return Outcome("ok", "", time.process_time(), time.perf_counter() - started, 0)
 
 
+def _evaluate(place: Sandbox, source: str, size: str, spec: TrainSpec, corpus: Corpus, work: Path) -> None:
+    """One evaluation in a folder of its own, since a long training goes on from the state that another one left. Raises
+    StageError where the program is refused: then nothing was measured.
+    """
+    folder = Path(tempfile.mkdtemp(dir=work))
+    found = measure(place, source, SIZES[size], spec, corpus, 0, folder, LIMITS)
+    if found.rejection is not None:
+        raise StageError(f"bench attention at size {size}: the program was refused: {found.rejection}")
+
+
 def measure_all(program: str, sizes: list[str], steps: int, batch: int, texts: int, repeats: int) -> list[Row]:
     """Rows for each size, and for all of them together."""
     torch.set_num_threads(1)
+    warming.load((CHILD,))  # as in the sandbox: else the first program here seems to change torch
     corpus = make_corpus(CorpusSettings(held_out=texts), 0)
     source, rows = get_known(program).source, []
     ours = theirs = 0.0
@@ -45,7 +59,7 @@ def measure_all(program: str, sizes: list[str], steps: int, batch: int, texts: i
         for size in sizes:
             spec = TrainSpec(steps, batch, corpus.context, RATE, int(WARMUP * steps))
             ways = {
-                name: partial(measure, place, source, SIZES[size], spec, corpus, 0, Path(work) / size, LIMITS)
+                name: partial(_evaluate, place, source, size, spec, corpus, Path(work))
                 for name, place in (("sandbox", box), ("here", Here()))
             }
             taken = side_by_side(ways, repeats, f"size {size}")

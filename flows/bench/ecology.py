@@ -105,7 +105,7 @@ def measure(
     loaded: dict[str, tuple[Host, Prices]] = {}
     for word, size in tqdm(sizes, desc="ecologies", unit="run"):
         if word not in loaded:
-            host = load_host(word)
+            host = load_host(word, device=config.device, dtype=config.dtype)
             loaded[word] = host, price(host, items, config.ecology.practice, config.decoding, 0)
         points.append(_point(config, *loaded[word], items, size, generations))
     return points

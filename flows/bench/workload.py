@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evolora_core.engine import rng
+from evolora_core.errors import ConfigError
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.lora.population.stack import Population
 
@@ -46,6 +47,12 @@ class Size:
 def make_workload(word: str, device: str, dtype: str, size: Size) -> Workload:
     """Load the host and draw everything from a fixed seed."""
     host = dataclasses.replace(load_host(word, device=device, dtype=dtype), eos_ids=(NEVER,))
+    longest = size.prompt_tokens + size.prompt_tokens // 4 + size.new_tokens
+    if longest > host.max_context:
+        raise ConfigError(
+            f"--prompt-tokens {size.prompt_tokens}: a prompt, a quarter longer, and {size.new_tokens} new tokens are "
+            f"{longest}, more than the context of {word}, {host.max_context}; name fewer"
+        )
     draw = rng.stream(0, 0, 0, "bench engine")
     population = Population.empty(host, size.population, size.rank)
     for slot in range(size.population):

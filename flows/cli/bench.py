@@ -170,7 +170,7 @@ def ecology(
 
     config = load_suite(suite, settings or [])
     points = measure(config, host, generations)
-    commits = measure_commits(config, load_host(host[0]))
+    commits = measure_commits(config, load_host(host[0], device=config.device, dtype=config.dtype))
     kept = _keep("ecology", table(points) + commit_rows(commits), json)
     print(f"plot: {save(plot(points), kept.parent, kept.stem)}", file=sys.stderr)
 

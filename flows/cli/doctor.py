@@ -92,8 +92,9 @@ def hosts() -> Iterator[Row]:
         if listed.ready:
             yield row(f"host {listed.name}", "ok", listed.folder)
         else:
-            state = "broken" if listed.source == "shipped" else "optional"
-            yield row(f"host {listed.name}", state, "weights are not here", f"evolora host fetch {listed.name}")
+            shipped = listed.source == "shipped"
+            mend = f"git checkout -- {listed.folder}" if shipped else f"evolora host fetch {listed.name}"
+            yield row(f"host {listed.name}", "broken" if shipped else "optional", "weights are not here", mend)
 
 
 def devices() -> Iterator[Row]:

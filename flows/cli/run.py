@@ -110,7 +110,7 @@ def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
     found = []
     for word in words:
         seed = word.removeprefix("s")
-        if word == seed or not seed.isdigit():
+        if word == seed or not seed.isdecimal():
             found.append(word)
         elif int(seed) in config.seeds:
             found += [f"{condition}.{word}" for condition in config.conditions]

@@ -55,7 +55,7 @@ def shard(
         runs = []
         for word in runs_of(asked_suite(found), only):
             condition, _, seed = word.rpartition(".s")
-            if not condition or not seed.isdigit():
+            if not condition or not seed.isdecimal():
                 raise ConfigError(f"{word}: not a seed or run; name one like s270 or ecology.s270")
             runs.append((condition, int(seed)))
     written = write_shard(home, found, out, runs)

@@ -2,13 +2,19 @@
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from evolora_core.errors import ConfigError, StageError
 from evolora_core.searches.adapters.experiment import load_suite
-from flows.bench import ecology, engine
+from evolora_core.searches.attention.corpus.registry import make_corpus
+from evolora_core.searches.attention.corpus.settings import CorpusSettings
+from evolora_core.searches.attention.host.training import TrainSpec
+from evolora_core.searches.attention.known.registry import get_known
+from flows.bench import attention, ecology, engine
 from flows.bench.workload import Size
 
 
@@ -23,6 +29,20 @@ def test_the_engine_is_compared_with_every_other_way() -> None:
     shares = [row["ours"] for name, row in found.items() if name.startswith("prefill:")]
     assert len(shares) == 7 and math.isclose(sum(shares), 1, abs_tol=0.05)
     assert found["memory of an organelle"]["ours"] == pytest.approx(3 * 4 * adapter_parameters() * 4 / 2**20, rel=1e-3)
+
+
+def test_prompts_that_do_not_fit_the_host_are_named() -> None:
+    with pytest.raises(ConfigError, match="--prompt-tokens 4000: .* more than the context of nano, 2048"):
+        engine.measure("nano", "cpu", "float32", [Size(1, 1, 2, 4000, 3, 4)], repeats=1, threads=1, only=[])
+
+
+def test_an_evaluation_that_is_refused_is_no_measurement(tmp_path: Path) -> None:
+    corpus, spec = make_corpus(CorpusSettings(train=64, held_out=8, context=32), 0), TrainSpec(1, 2, 32, 0.004, 0)
+    with pytest.raises(StageError, match="bench attention at size xs: the program was refused"):
+        attention._evaluate(attention.Here(), "mixer = None", "xs", spec, corpus, tmp_path)
+    (folder,) = tmp_path.iterdir()
+    attention._evaluate(attention.Here(), get_known("rope").source, "xs", spec, corpus, tmp_path)
+    assert {*tmp_path.iterdir()} > {folder}  # each has a folder of its own
 
 
 def adapter_parameters() -> Any:

@@ -47,6 +47,14 @@ def test_it_learns_and_reports(trained: tuple[PretrainReport, list[PretrainStep]
     assert {cell.depth for cell in report.accuracy if cell.family == "math" and cell.share} == {"short"}
 
 
+def test_a_place_that_cannot_be_written_costs_no_training(tmp_path: Path) -> None:
+    (tmp_path / "small").touch()
+    steps: list[PretrainStep] = []
+    with pytest.raises(ConfigError, match=r"small: cannot be made \(File exists\); name a new folder"):
+        pretrain(CONFIG, tmp_path / "small", steps.append)
+    assert not steps
+
+
 def test_what_it_writes_is_a_host(trained: tuple[PretrainReport, list[PretrainStep]]) -> None:
     report, _ = trained
     host = load_host(str(report.folder))

@@ -101,6 +101,9 @@ def test_a_seed_can_be_written_by_name(
     with pytest.raises(SystemExit):
         main(["store", "shard", "example", "--only", "s9", "--out", str(tmp_path / "s9")])
     assert "s9: example has no such seed; it has 0, 1, 2" in capsys.readouterr().err
+    with pytest.raises(SystemExit):  # a digit to Python's isdigit, and no number
+        main(["store", "shard", "example", "--only", "s²", "--out", str(tmp_path / "s9")])
+    assert "s²: not a seed or run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
