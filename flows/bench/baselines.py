@@ -48,7 +48,9 @@ def transformers_generate(load: Workload) -> None:
 
 
 def as_peft(load: Workload) -> PeftModel:
-    """A copy of the host with every organelle's adapter loaded, named by its slot."""
+    """A copy of the host with every organelle's adapter loaded, named by its slot, in the host's number format: PEFT
+    would keep float32 beside a host in bfloat16, which is more work than ours.
+    """
     with tempfile.TemporaryDirectory(prefix="evolora-bench-") as folder:
         model: PeftModel | None = None
         for slot in range(load.population.capacity):
@@ -60,6 +62,9 @@ def as_peft(load: Workload) -> PeftModel:
             else:
                 model.load_adapter(place, adapter_name=str(slot), is_trainable=True)
     assert model is not None
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            parameter.data = parameter.data.to(load.host.model.dtype)
     return model.eval()
 
 

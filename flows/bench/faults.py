@@ -23,7 +23,7 @@ from evolora_core.store import query
 from flows.bench import strikes
 from flows.bench.strikes import NotStruck, Strike
 from flows.bench.timing import Row
-from flows.bench.victim import Victim
+from flows.bench.victim import Victim, end_all
 
 ATTEMPTS = 5  # to strike
 TOLERANCE = 0.05  # of an accuracy over some dozens of items, where smaller batches round otherwise
@@ -44,15 +44,18 @@ class Fault:
 def measure(config: Experiment, kills: int, seed: int, only: Sequence[str] = ()) -> list[Row]:
     """Every fault whose name has one of `only` in it, or all: how often tried (`other`) and survived (`ours`)."""
     with tempfile.TemporaryDirectory(prefix="evolora-faults-") as folder:
-        calm = Victim.make(Path(folder) / "calm", config)
-        started = time.monotonic()
-        calm.start()
-        if calm.finish():
-            raise StageError(f"{calm.log}: the undisturbed suite failed; mend that first")
-        rows = []
-        for fault in _faults(kills, time.monotonic() - started):
-            if not only or any(part in fault.name for part in only):
-                rows.append(_row(fault, [] if fault.needs else _tries(fault, Path(folder), seed, calm)))
+        try:
+            calm = Victim.make(Path(folder) / "calm", config)
+            started = time.monotonic()
+            calm.start()
+            if calm.finish():
+                raise StageError(f"{calm.log}: the undisturbed suite failed; mend that first")
+            rows = []
+            for fault in _faults(kills, time.monotonic() - started):
+                if not only or any(part in fault.name for part in only):
+                    rows.append(_row(fault, [] if fault.needs else _tries(fault, Path(folder), seed, calm)))
+        finally:
+            end_all()  # an interrupted benchmark leaves no suite running
     return rows
 
 

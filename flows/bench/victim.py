@@ -1,6 +1,7 @@
 """A suite in a home of its own, run by real commands, that something is done to."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from evolora_core.searches.base import Experiment
 from evolora_core.store import fingerprints
 
 RETRIES = 3
+_started: list[subprocess.Popen[bytes]] = []  # each in a session of its own, which an interrupt does not reach
 
 
 @dataclass
@@ -47,6 +49,7 @@ class Victim:
                 start_new_session=True,
             )
         self.running.append(process)
+        _started.append(process)
         return process
 
     def finish(self) -> int:
@@ -81,3 +84,12 @@ class Victim:
     def _last_error(self) -> str:
         lines = self.log.read_text(errors="replace").split("\n")
         return next((line for line in reversed(lines) if line.startswith("error")), "no error line")
+
+
+def end_all() -> None:
+    """Kill what still runs of all victims, with their workers and servers."""
+    for process in _started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    _started.clear()

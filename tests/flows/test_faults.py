@@ -1,11 +1,13 @@
 """One of the faults of `evolora bench faults`, on a suite of some seconds: a real process, killed for real."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from evolora_core.searches.adapters.experiment import load_suite
 from flows.bench.faults import measure
+from flows.bench.victim import Victim, end_all
 
 TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
 SMALL = [
@@ -13,6 +15,14 @@ SMALL = [
     "evaluation.comparisons=[]",
 ]  # fmt: skip
 FAULTS = ["truncated checkpoint"]  # the process is killed too; `evolora bench faults` has all
+
+
+def test_nothing_runs_on_after_an_interrupted_benchmark(tmp_path: Path) -> None:
+    victim = Victim.make(tmp_path, load_suite(TINY, SMALL))
+    process = victim.start()
+    assert process.poll() is None
+    end_all()
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.slow
