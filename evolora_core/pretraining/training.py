@@ -57,6 +57,9 @@ def pretrain(
 
     try:  # before training, so that a place that cannot be written costs none
         folder.mkdir(parents=True, exist_ok=True)
+        for place in (folder.parent, folder):  # what is made goes from beside it into it
+            with tempfile.TemporaryFile(dir=place):
+                pass
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be made ({error.strerror}); name a new folder") from error
     mixture = read_mixture(config)

@@ -181,9 +181,9 @@ def _bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def commit_rows(commits: Sequence[Commit]) -> list[Row]:
-    """Time and bytes of each commit, beside those of the first."""
-    first, note = commits[0], f"beside it after {commits[0].generation} generations"
+def commit_rows(commits: Sequence[Commit], place: str) -> list[Row]:
+    """Time and bytes of each commit, beside those of the first; `place` is the device and the arithmetic."""
+    first, note = commits[0], f"{place}; beside it after {commits[0].generation} generations"
     rows = []
     for commit in commits:
         name = f"a commit after {commit.generation} generations"
@@ -195,21 +195,21 @@ def commit_rows(commits: Sequence[Commit]) -> list[Row]:
     return rows
 
 
-def table(points: Sequence[Point]) -> list[Row]:
+def table(points: Sequence[Point], place: str) -> list[Row]:
     """Seconds and shares of the standard ecologies, which are like the first, seconds of the others, and the exponent
-    of each growth.
+    of each growth; `place` is the device and the arithmetic.
     """
     rows = []
     for point in points:
         name = f"{point.host}, " + ", ".join(f"{key} {value}" for key, value in point.size.items())
-        rows.append(row(f"{name}: a generation", point.seconds, None, "s", ""))
+        rows.append(row(f"{name}: a generation", point.seconds, None, "s", place))
         if point.size == points[0].size:
             whole = sum(point.phases.values())
             rows += [
-                row(f"{name}: {phase}", own / whole, None, "of its time", "") for phase, own in point.phases.items()
+                row(f"{name}: {phase}", own / whole, None, "of its time", place) for phase, own in point.phases.items()
             ]
     for key, line in growth(points).items():
-        rows.append(row(f"seconds grow as {key} to the power of", exponent(line), None, "", ""))
+        rows.append(row(f"seconds grow as {key} to the power of", exponent(line), None, "", place))
     return rows
 
 

@@ -133,7 +133,7 @@ def retired_and_repeatable(victim: Victim, calm: Victim) -> list[str]:
     """The organelles went, nothing of theirs is left, and a second suite struck alike has the same tables."""
     fates = query(victim.home, "SELECT organelle FROM organelles WHERE cause = 'not finite'").rows
     twin = Victim.make(victim.folder / "twin", victim.config)
-    twin.start("not_a_number", "suite.json", module="flows.bench.sabotage")
+    twin.start("not_a_number", str(twin.suite), module="flows.bench.sabotage")
     if twin.finish():
         return ["the same again failed"]
     return ([] if fates else ["no organelle was retired for it"]) + same_tables(victim, twin)

@@ -52,13 +52,12 @@ def measure(config: Experiment, repeats: int) -> list[Row]:
 
 
 def _run(way: str, config: Experiment) -> dict[str, float]:
-    """One run in a home of its own; its clock."""
+    """One run in a home of its own, and in our working directory, where the suite's relative paths lead; its clock."""
     with tempfile.TemporaryDirectory(prefix="evolora-bench-") as folder:
         suite = Path(folder) / "suite.json"
         write_json(suite, stated(config))
         done = subprocess.run(
             [sys.executable, "-m", "flows.bench.orchestration", way, str(suite)],
-            cwd=folder,
             env=elsewhere() | {"EVOLORA_HOME": str(Path(folder) / "home")},
             stdout=subprocess.PIPE,
             text=True,
@@ -78,7 +77,7 @@ def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
         from flows.paper_suite import paper_suite
 
         started = time.perf_counter()
-        paper_suite(str(suite))
+        paper_suite(str(suite), packs=str(suite.parent / "packs"))
         return {"started": started, "ended": time.perf_counter()}
 
 
@@ -114,7 +113,7 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
             needs = {role: result(need) for role, need in step.needs.items()}
             results[step.name] = perform(step.stage.request(**step.given, **needs), step.stage)
             record.fn(str(made.id), results[step.name])
-    publish(results[PACK], Path("packs") / config.name, sections_of(config).files)
+    publish(results[PACK], suite.parent / "packs" / config.name, sections_of(config).files)
     return {"started": started, "ended": time.perf_counter(), "stages": len(results)}
 
 

@@ -78,4 +78,4 @@ if __name__ == "__main__":
     from flows.cli import main
 
     with FAULTS[fault]():
-        main(["run", suite, "--set", "processes=1"])
+        main(["run", suite, "--packs", str(Path(suite).parent / "packs"), "--set", "processes=1"])

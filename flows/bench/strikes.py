@@ -131,7 +131,7 @@ def read_only(victim: Victim, draw: np.random.Generator, *, span: float) -> None
 
 def sabotaged(victim: Victim, draw: np.random.Generator, *, fault: str, code: int) -> None:
     """Run once with a fault inside (see sabotage.py), after which the process must have ended with `code`."""
-    found = victim.start(fault, "suite.json", module="flows.bench.sabotage").wait()
+    found = victim.start(fault, str(victim.suite), module="flows.bench.sabotage").wait()
     if found != code:
         raise NotStruck(f"the suite ended with {found}, not {code}")
 

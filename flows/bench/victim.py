@@ -33,16 +33,23 @@ class Victim:
     def make(cls, folder: Path, config: Experiment, home: Path | None = None) -> "Victim":
         """A suite file in `folder`; the home is beside it unless given."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "suite.json", stated(config))
-        return cls(config, folder, home or folder / "home", folder / "log.txt")
+        victim = cls(config, folder, home or folder / "home", folder / "log.txt")
+        write_json(victim.suite, stated(config))
+        return victim
+
+    @property
+    def suite(self) -> Path:
+        """Its suite file."""
+        return self.folder / "suite.json"
 
     def start(self, *arguments: str, module: str = "flows.cli") -> subprocess.Popen[bytes]:
-        """Start `evolora` with these arguments, `run` of the suite by default."""
-        words = arguments or ("run", "suite.json")
+        """Start `evolora` with these arguments, `run` of the suite by default; in our working directory, where the
+        relative paths of a suite lead.
+        """
+        words = arguments or ("run", str(self.suite), "--packs", str(self.folder / "packs"))
         with open(self.log, "a") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *words],
-                cwd=self.folder,
                 env=os.environ | self.environment | {"EVOLORA_HOME": str(self.home)},
                 stdout=log,
                 stderr=log,

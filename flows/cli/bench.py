@@ -156,7 +156,10 @@ def ecology(
     *,
     suite: Suite = Path("configs/suites/quickstart.yaml"),
     settings: Settings = None,
-    host: Annotated[list[str], Parameter(help="Host; may be repeated; sizes vary on the first.")] = ["nano"],  # noqa: B006
+    host: Annotated[
+        list[str] | None,
+        Parameter(help="Host; may be repeated; sizes vary on the first. By default the suite's."),
+    ] = None,
     generations: Annotated[int, Parameter(help="Generations of each; the medians are compared."), AtLeastOne] = 3,
     json: Json = False,
 ) -> None:
@@ -169,9 +172,10 @@ def ecology(
     from flows.bench.ecology import commit_rows, measure, measure_commits, plot, table
 
     config = load_suite(suite, settings or [])
-    points = measure(config, host, generations)
-    commits = measure_commits(config, load_host(host[0], device=config.device, dtype=config.dtype))
-    kept = _keep("ecology", table(points) + commit_rows(commits), json)
+    words, place = host or [config.host], f"{config.device}, {config.dtype}"
+    points = measure(config, words, generations)
+    commits = measure_commits(config, load_host(words[0], device=config.device, dtype=config.dtype))
+    kept = _keep("ecology", table(points, place) + commit_rows(commits, place), json)
     print(f"plot: {save(plot(points), kept.parent, kept.stem)}", file=sys.stderr)
 
 

@@ -62,7 +62,10 @@ def pretrain(
 ) -> None:
     """Train a host of our own from nothing."""
     from evolora_core.engine.home import prepare_home
+    from evolora_core.errors import ConfigError
 
+    if out and out.exists() and not out.is_dir():  # before Prefect is started for it
+        raise ConfigError(f"--out {out}: is no folder; name a new one")
     home = prepare_home()
     from flows._server import embedded_prefect
 

@@ -110,9 +110,9 @@ def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
     found = []
     for word in words:
         seed = word.removeprefix("s")
-        if word == seed or not seed.isdecimal():
+        if word == seed or not (seed.isascii() and seed.isdecimal()):
             found.append(word)
-        elif int(seed) in config.seeds:
+        elif seed in map(str, config.seeds):
             found += [f"{condition}.{word}" for condition in config.conditions]
         else:
             raise ConfigError(f"{word}: {config.name} has no such seed; it has {', '.join(map(str, config.seeds))}")

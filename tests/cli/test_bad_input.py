@@ -1,14 +1,18 @@
 """Bad input is answered with one clear line before compute is spent, and nothing is half written."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from evolora_core.errors import ConfigError
+from evolora_core.searches.registry import load_experiment
 from flows._preflight import asked_suite, check_machine, check_suite
 from flows.cli import doctor, main
+from flows.cli.run import runs_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD: dict[str, Any] = {
@@ -110,6 +114,19 @@ def test_a_wrong_holdout_file(capsys: pytest.CaptureFixture[str], home: Path, li
     assert not home.exists()
 
 
+def test_digits_that_are_no_seed() -> None:
+    config = load_experiment(ROOT / "configs/suites/tiny.yaml")
+    assert runs_of(config, ["s²", "s٠"]) == ["s²", "s٠"]  # names of runs, which are then found to be none
+    assert runs_of(config, ["s0"])[0] == f"{config.conditions[0]}.s0"
+    with pytest.raises(ConfigError, match="9: tiny has no such seed"):
+        runs_of(config, ["s" + "9" * 5000])  # more than Python makes a number of
+
+
+def test_a_host_is_not_trained_into_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("taken").touch()
+    assert refusal(capsys, "host", "pretrain", "nano", "--out", "taken") == "--out taken: is no folder; name a new one"
+
+
 def test_a_missing_holdout_file(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     assert "absent.jsonl" in refusal(capsys, "evaluate", "--holdout", "absent.jsonl")
     assert not home.exists()
@@ -195,6 +212,13 @@ def test_an_extra_outside_its_bounds_is_no_fault(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("importlib.metadata.requires", lambda name: wanted)
     states = {row["what"]: row["state"] for row in doctor.installed()}
     assert states == {"python": "ok", "numpy": "broken", "pytest": "optional", "absent": "optional"}
+
+
+def test_the_doctor_mends_a_broken_host_by_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evolora_core.language.hosts.catalog.is_complete", lambda folder: False)
+    mends = {row["what"]: row["mend"] for row in doctor.hosts()}
+    assert re.fullmatch(r"git checkout -- \S*evolora_core/language/hosts/nano", mends["host nano"])  # not fetched
+    assert mends["host smollm2-135m-q4"] == "evolora host fetch smollm2-135m-q4"
 
 
 def test_the_doctor_finds_a_home_that_cannot_be_written(capsys: pytest.CaptureFixture[str], home: Path) -> None:

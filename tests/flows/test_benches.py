@@ -14,8 +14,9 @@ from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.host.training import TrainSpec
 from evolora_core.searches.attention.known.registry import get_known
-from flows.bench import attention, ecology, engine
+from flows.bench import attention, baselines, ecology, engine, workload
 from flows.bench.workload import Size
+from flows.cli import bench as cli
 
 
 def test_the_engine_is_compared_with_every_other_way() -> None:
@@ -29,6 +30,13 @@ def test_the_engine_is_compared_with_every_other_way() -> None:
     shares = [row["ours"] for name, row in found.items() if name.startswith("prefill:")]
     assert len(shares) == 7 and math.isclose(sum(shares), 1, abs_tol=0.05)
     assert found["memory of an organelle"]["ours"] == pytest.approx(3 * 4 * adapter_parameters() * 4 / 2**20, rel=1e-3)
+
+
+def test_peft_computes_in_the_numbers_of_the_host() -> None:
+    for dtype in ("float32", "bfloat16"):
+        load = workload.make_workload("nano", "cpu", dtype, Size(2, 1, 2, 12, 3, 4))
+        kinds = {own.dtype for name, own in baselines.as_peft(load).named_parameters() if "lora_" in name}
+        assert kinds == {load.host.dtype}
 
 
 def test_prompts_that_do_not_fit_the_host_are_named() -> None:
@@ -65,10 +73,24 @@ def test_an_ecology_is_timed_by_phase_and_size() -> None:
     for point in points:
         assert min(point.phases.values()) > 0
         assert sum(point.phases.values()) == pytest.approx(point.seconds)
-    rows: Any = ecology.table(points)
+    rows: Any = ecology.table(points, "cpu, float32")
+    assert {row["note"] for row in rows} == {"cpu, float32"}
     assert sum(row["ours"] for row in rows if row["unit"] == "of its time") == pytest.approx(1, abs=1e-3)
     assert sum(row["measure"].startswith("seconds grow as") for row in rows) == 3
     assert len(ecology.plot(points).axes) == 3
+
+
+def test_an_ecology_is_measured_where_its_suite_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def load(word: str, **where: Any) -> Any:
+        asked.update(where, host=word)
+        raise InterruptedError
+
+    monkeypatch.setattr(ecology, "load_host", load)
+    with pytest.raises(InterruptedError):
+        cli.ecology(suite=Path("configs/suites/tiny.yaml"), settings=["host=nano-nine", "device=cuda:1", "dtype=auto"])
+    assert asked == {"host": "nano-nine", "device": "cuda:1", "dtype": "auto"}
 
 
 def test_commits_are_weighed_early_and_late() -> None:
@@ -78,7 +100,7 @@ def test_commits_are_weighed_early_and_late() -> None:
     early, late = ecology.measure_commits(config, load_host("nano"), at=(3, 12), repeats=2)
     assert (early.generation, late.generation) == (3, 12) and min(early.milliseconds, late.milliseconds) > 0
     assert late.state_bytes < 1.02 * early.state_bytes and late.row_bytes < 1.2 * early.row_bytes
-    rows: Any = ecology.commit_rows([early, late])
+    rows: Any = ecology.commit_rows([early, late], "cpu, float32")
     assert [row["ratio"] for row in rows[:3]] == [1, 1, 1] and {row["unit"] for row in rows} == {"ms", "KiB"}
 
 

@@ -2,6 +2,8 @@
 
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,28 @@ def test_nothing_runs_on_after_an_interrupted_benchmark(tmp_path: Path) -> None:
     assert process.poll() is None
     end_all()
     assert process.returncode == -signal.SIGKILL
+
+
+def test_a_victim_finds_the_relative_paths_of_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path / "own")
+    victim = Victim.make(tmp_path / "victim", load_suite(TINY, SMALL))
+    began: dict[str, Any] = {}
+
+    def begin(words: list[str], **options: Any) -> SimpleNamespace:
+        began.update(options, words=words)
+        return SimpleNamespace(pid=0, poll=lambda: 0)
+
+    monkeypatch.setattr("flows.bench.victim.subprocess.Popen", begin)
+    victim.start()
+    assert "cwd" not in began  # that of the caller
+    assert began["words"][-4:] == [
+        "run",
+        str(tmp_path / "victim/suite.json"),
+        "--packs",
+        str(tmp_path / "victim/packs"),
+    ]
+    end_all()
 
 
 @pytest.mark.slow
