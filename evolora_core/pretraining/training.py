@@ -55,13 +55,7 @@ def pretrain(
     from evolora_core.language.hosts.identity import sha256_of_file
     from evolora_core.pretraining.card import measure, write_card
 
-    try:  # before training, so that a place that cannot be written costs none
-        folder.mkdir(parents=True, exist_ok=True)
-        for place in (folder.parent, folder):  # what is made goes from beside it into it
-            with tempfile.TemporaryFile(dir=place):
-                pass
-    except OSError as error:
-        raise ConfigError(f"{folder}: cannot be made ({error.strerror}); name a new folder") from error
+    _refuse_unwritable(folder)  # before training, so that a place that cannot be written costs none
     mixture = read_mixture(config)
     reserved_items = draw_measured(config)  # before training, so that a family that cannot serve costs no compute
     threads = torch.get_num_threads()
@@ -73,6 +67,7 @@ def pretrain(
     finally:
         torch.set_num_threads(threads)
 
+    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
         made = Path(name)
         with bars_on_terminals_only():
@@ -93,10 +88,24 @@ def pretrain(
             json.dumps(config.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8"
         )
         write_card(made / "README.md", config, report)
+        folder.mkdir(exist_ok=True)
         for path in sorted(made.iterdir()):
             path.chmod(0o644)  # safetensors writes for its owner alone
             os.replace(path, folder / path.name)
     return report
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    """ConfigError where a host cannot be made beside `folder` and moved into it; nothing is left there."""
+    for wanted in (folder.parent, folder):
+        place = wanted.absolute()
+        while not place.exists():
+            place = place.parent
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise ConfigError(f"{folder}: cannot be made ({error.strerror}); name a new folder") from error
 
 
 def build_model(shape: Architecture, seed: int) -> "Qwen3ForCausalLM":

@@ -50,7 +50,7 @@ def test_it_learns_and_reports(trained: tuple[PretrainReport, list[PretrainStep]
 def test_a_place_that_cannot_be_written_costs_no_training(tmp_path: Path) -> None:
     (tmp_path / "small").touch()
     steps: list[PretrainStep] = []
-    with pytest.raises(ConfigError, match=r"small: cannot be made \(File exists\); name a new folder"):
+    with pytest.raises(ConfigError, match=r"small: cannot be made \(Not a directory\); name a new folder"):
         pretrain(CONFIG, tmp_path / "small", steps.append)
     assert not steps
 
