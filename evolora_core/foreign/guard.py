@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import time
 import traceback
 from collections.abc import Callable
 from typing import NoReturn
@@ -17,6 +18,9 @@ from evolora_core import errors
 from evolora_core.foreign.files import MIB, Unfit
 
 _LOOK = 0.02  # seconds between two looks at the memory
+# Seconds beside its own after which a copy is given up: one that was made while another thread held a lock may wait for
+# it forever, and has begun nothing then.
+_GIVEN_UP = 120.0
 Begin = Callable[[], None]
 
 
@@ -24,7 +28,8 @@ def guarded(work: Callable[[Begin], str], *, seconds: float, memory: int) -> str
     """What `work` returns. It gets a function that it calls when its seconds begin to count.
 
     Raises the EvoloraError that it raises, and Unfit where it took more than `seconds`, or more than `memory` bytes
-    beside what this process has already. Nothing else that it does is seen here, as it is done in another process.
+    beside what this process has already, or where two minutes more bring no answer. Nothing else that it does is seen
+    here, as it is done in another process.
     """
     reading, writing = os.pipe()
     own = psutil.Process().memory_info().rss
@@ -34,13 +39,11 @@ def guarded(work: Callable[[Begin], str], *, seconds: float, memory: int) -> str
         _work(work, seconds, writing)
     os.close(writing)
     try:
-        said = _listen(reading, child, own + memory)
+        said = _listen(reading, child, own + memory, time.monotonic() + seconds + _GIVEN_UP)
     finally:
         os.close(reading)
         os.kill(child, signal.SIGKILL)  # it is a zombie by now, or has to go: its number is not free before we wait
         _, status = os.waitpid(child, 0)
-    if said is None:
-        raise Unfit(f"took more than {memory // MIB} MB of memory")
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
         raise Unfit(f"took more than {seconds:g} s")
     kind, text = said[:1], said[1:].decode("utf-8", "surrogatepass")
@@ -78,8 +81,8 @@ def _work(work: Callable[[Begin], str], seconds: float, pipe: int) -> NoReturn:
         os._exit(0)
 
 
-def _listen(pipe: int, child: int, memory: int) -> bytes | None:
-    """All that the copy says until it ends; None if it has more than `memory` bytes."""
+def _listen(pipe: int, child: int, memory: int, until: float) -> bytes:
+    """All that the copy says until it ends. Raises Unfit if it has more than `memory` bytes, or is late."""
     parts: list[bytes] = []
     process = psutil.Process(child)
     while True:
@@ -90,6 +93,8 @@ def _listen(pipe: int, child: int, memory: int) -> bytes | None:
             parts.append(part)
         try:
             if process.memory_info().rss > memory:
-                return None
+                raise Unfit(f"took more than {memory // MIB} MB of memory")
         except psutil.Error:  # it has just ended
             pass
+        if time.monotonic() > until:
+            raise Unfit("has not begun; try again")

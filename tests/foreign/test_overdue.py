@@ -1,5 +1,6 @@
 """Functions that take too long are ended, and nothing of that is felt later."""
 
+import os
 import threading
 import time
 from contextlib import suppress
@@ -34,11 +35,37 @@ def test_a_loop_without_end_is_ended() -> None:
 
 
 def test_what_ends_at_its_limit_disturbs_nothing() -> None:
-    """Calls that end when their time does: each gives an answer or a TimeoutError, and no exception comes later."""
-    for _ in range(100):
+    """Calls that end when their time does: each gives an answer or a TimeoutError, no exception comes later, and the
+    next loop without end is ended too.
+    """
+    for _ in range(400):
         with suppress(TimeoutError):
             assert within(0.002, spin, 0.002) == "done"
         assert spin(0.001) == "done"
+    with pytest.raises(TimeoutError):
+        within(0.1, spin, 60)
+
+
+def test_a_function_that_swallows_all_is_not_disturbed_later() -> None:
+    def swallow() -> str:
+        with suppress(BaseException):
+            spin(60)
+        return "done"
+
+    assert within(0.05, swallow) == "done"
+    assert spin(0.2) == "done"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_ends_loops_too() -> None:
+    within(5, spin, 0.001)  # somebody watches here
+    child = os.fork()
+    if child == 0:
+        with suppress(TimeoutError):
+            within(0.1, spin, 60)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_threads_have_their_own_time() -> None:
