@@ -13,7 +13,13 @@ import pandas as pd
 
 from evolora_core.errors import PackError
 from evolora_core.language.splits import in_order
-from evolora_core.statistics.comparisons import compute_accuracies, compute_comparisons, facts_of, shared_prompts
+from evolora_core.statistics.comparisons import (
+    compute_accuracies,
+    compute_comparisons,
+    facts_of,
+    shared_prompts,
+    splits_of_shared_items,
+)
 from evolora_core.statistics.inference import RESAMPLES
 from evolora_core.store import frame, query
 
@@ -98,6 +104,11 @@ class StoredSuite:
         )
         shares = shared_prompts(asked)
         return {split: shares[split] for split in in_order(set(shares))}
+
+    @property
+    def splits_of_shared_items(self) -> set[str]:
+        """The splits over which seeds and items are resampled crossed."""
+        return splits_of_shared_items(self.prompts_of_other_seeds)
 
     def counted(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of the tables `comparisons` and `accuracies`, computed from the graded items. Raises StageError

@@ -80,7 +80,7 @@ def compute_comparisons(
     the others; one without any seed is left out. Raises StageError for unlike conditions and items without a partner.
     """
     items = _named(items)
-    arms, shared = set(items["arm"]), _shared(items)
+    arms, shared = set(items["arm"]), splits_of_shared_items(shared_prompts(items))
     kept = list(_possible(declared, facts))
     margins = sum(pair.get("margin") is not None for pair, _ in kept)
     compared = []
@@ -127,7 +127,7 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
     split and family; family `*` is the whole split.
     """
     items = _named(items)
-    whole, shared = items.assign(family=ALL), _shared(items)
+    whole, shared = items.assign(family=ALL), splits_of_shared_items(shared_prompts(items))
     rows = []
     for key, group in pd.concat([whole, items]).groupby(["arm", "split", "family"], sort=True):
         arm, split, family = map(str, key)
@@ -227,9 +227,11 @@ def shared_prompts(items: pd.DataFrame) -> dict[str, float]:
     return {str(split): float(share) for split, share in (seeds > 1).groupby(asked["split"]).mean().items()}
 
 
-def _shared(items: pd.DataFrame) -> set[str]:
-    """The splits whose prompts stand with several seeds for the most part, as those of a file do."""
-    return {split for split, share in shared_prompts(items).items() if share >= SHARED}
+def splits_of_shared_items(shares: Mapping[str, float]) -> set[str]:
+    """The splits whose prompts stand with several seeds for the most part, as those of a file do; `shares` as from
+    `shared_prompts`.
+    """
+    return {split for split, share in shares.items() if share >= SHARED}
 
 
 def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, split: str) -> None:

@@ -24,6 +24,7 @@ IN_A_TAIL = 20  # resamples beyond a bound at least, or it is their extreme by l
 BLOCK = 2**21  # draws of items that are held at once
 UNDECIDED = "undecided"
 THESE_RUNS_ONLY = "these runs only"
+Items = Sequence[np.ndarray] | None  # the name of the item of each value, where seeds share items
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def hierarchical_bootstrap(
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
     alpha: float = ALPHA,
-    items: Sequence[np.ndarray] | None = None,
+    items: Items = None,
 ) -> tuple[float, float]:
     """Percentile interval of the mean over seeds of the per-seed means, resampling seeds, then items within each
     drawn seed.
@@ -93,8 +94,7 @@ def hierarchical_bootstrap(
     """
     tail, resamples = tail_and_resamples(len(values), resamples, alpha)
     drawn = _draw_seeds(values, rng, resamples)
-    means = _resampled_means(values, drawn, rng) if items is None else _crossed_means(values, items, drawn, rng)
-    return bounds(means, tail)
+    return bounds(_means(values, items, drawn, rng), tail)
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,10 @@ def contrast(
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
     alpha: float = ALPHA,
+    items: tuple[Items, Items] = (None, None),
 ) -> Contrast:
     """Two means over the same seeds of different items: percentile intervals, resampling seeds for both together, then
-    the items of each within the drawn seeds, as in `hierarchical_bootstrap`.
+    the items of each within the drawn seeds, or crossed where `items` names them, as in `hierarchical_bootstrap`.
 
     `first[s]` and `second[s]` are item values of seed s. There is no ratio where the interval of mean(first) is not
     wholly above zero, since no interval of finite length would cover it then (Fieller 1954, J. R. Stat. Soc. B 16:175).
@@ -124,7 +125,7 @@ def contrast(
         raise ValueError(f"contrast: {len(first)} and {len(second)} seeds do not pair")
     tail, resamples = tail_and_resamples(len(first), resamples, alpha)
     drawn = _draw_seeds(first, rng, resamples)
-    one, other = (_resampled_means(values, drawn, rng) for values in (first, second))
+    one, other = (_means(values, named, drawn, rng) for values, named in zip((first, second), items, strict=True))
     difference = bounds(one - other, tail)
     if bounds(one, tail)[0] <= 0:
         return Contrast(difference, None)
@@ -151,6 +152,10 @@ def _draw_seeds(values: Sequence[np.ndarray], rng: np.random.Generator, resample
     if seeds == 0:
         raise ValueError("a bootstrap over seeds needs at least one")
     return rng.integers(seeds, size=(resamples, seeds))
+
+
+def _means(values: Sequence[np.ndarray], items: Items, drawn: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return _resampled_means(values, drawn, rng) if items is None else _crossed_means(values, items, drawn, rng)
 
 
 def _resampled_means(values: Sequence[np.ndarray], drawn: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -201,7 +206,7 @@ def accuracy_interval(
     outcomes: Sequence[np.ndarray],
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
-    items: Sequence[np.ndarray] | None = None,
+    items: Items = None,
 ) -> tuple[float, float]:
     """Interval of a mean accuracy over seeds, never narrower than Wilson's of the pooled items; `items` as in
     `hierarchical_bootstrap`, each of which counts once.

@@ -24,9 +24,13 @@ _ASKED = """
         SELECT condition, seed, form, task_id, correct::INT AS correct, (organelle = -1)::INT AS bare,
             row_number() OVER (PARTITION BY condition, seed, form ORDER BY task_id) % 2 AS half
         FROM variants JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
+    ), named AS (
+        SELECT seed, task_id, coalesce(any_value(prompt), task_id) AS item
+        FROM evaluations WHERE suite = $suite AND split = $split GROUP BY seed, task_id
     )
-    SELECT v.condition, seed, v.form, v.half, v.correct, v.bare, v.correct - p.correct AS change
-    FROM placed AS v JOIN placed AS p USING (condition, seed, task_id) JOIN suites ON suites.suite = $suite
+    SELECT v.condition, seed, v.form, v.half, v.correct, v.bare, v.correct - p.correct AS change, item
+    FROM placed AS v JOIN placed AS p USING (condition, seed, task_id) JOIN named USING (seed, task_id)
+        JOIN suites ON suites.suite = $suite
     WHERE p.form = $plain
     ORDER BY list_position(conditions, v.condition), list_position($forms, v.form), seed
 """
@@ -40,15 +44,18 @@ def robustness_frame(stored: StoredSuite) -> pd.DataFrame:
     intervals; `change` is to the plain form on the same items. The worst form is the one with the lowest change on one
     half of the items; its row is of the other half. No numbers where a form was asked of no item of some seed.
     """
-    asked = stored.frame(_ASKED, forms=list(FORMS), plain=PLAIN)
+    asked = stored.frame(_ASKED, forms=list(FORMS), plain=PLAIN, split=SPLIT)
+    crossed = SPLIT in stored.splits_of_shared_items
     resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
     rows = []
     for condition, own in asked.groupby("condition", sort=False):
         for form, items in own.groupby("form", sort=False):
-            rows.append({"condition": condition, "form": form, "chosen": "", **_measured(items, resamples)})
+            rows.append({"condition": condition, "form": form, "chosen": "", **_measured(items, resamples, crossed)})
         if worst := _worst(own[own["half"] == 0]):
             items = own[(own["half"] == 1) & (own["form"] == worst)]
-            rows.append({"condition": condition, "form": WORST, "chosen": worst, **_measured(items, resamples)})
+            rows.append(
+                {"condition": condition, "form": WORST, "chosen": worst, **_measured(items, resamples, crossed)}
+            )
     return pd.DataFrame(rows)
 
 
@@ -65,8 +72,8 @@ def _worst(items: pd.DataFrame) -> str:
     return "" if changes.empty else str(changes.idxmin())
 
 
-def _measured(items: pd.DataFrame, resamples: int) -> dict[str, Any]:
-    """Accuracy, and change to the plain form, of the items that were asked."""
+def _measured(items: pd.DataFrame, resamples: int, crossed: bool) -> dict[str, Any]:
+    """Accuracy, and change to the plain form, of the items that were asked; `crossed`: seeds share items."""
     asked = items.dropna(subset="correct")
     seeds = items["seed"].nunique()
     found: dict[str, Any] = {"seeds": seeds, "n": len(asked), "left_out": len(items) - len(asked)}
@@ -74,13 +81,13 @@ def _measured(items: pd.DataFrame, resamples: int) -> dict[str, Any]:
     names = ("acc", "lo", "hi", "change", "change_lo", "change_hi")
     if asked["seed"].nunique() < seeds:
         return found | dict.fromkeys(names, np.nan)
-    outcomes, changes = (
-        [own.to_numpy(dtype=np.float64) for _, own in asked.groupby("seed")[column]] for column in ("correct", "change")
-    )
+    by_seed = [own for _, own in asked.groupby("seed")]
+    outcomes, changes = ([own[name].to_numpy(dtype=np.float64) for own in by_seed] for name in ("correct", "change"))
+    named = [own["item"].to_numpy(dtype=str) for own in by_seed] if crossed else None
     # The draws of the split's accuracy, so that the plain form has the interval that it has elsewhere.
-    own = accuracy_interval(outcomes, stream(0, 0, 0, "bootstrap", "accuracy", SPLIT, "*"), resamples)
-    paired = hierarchical_bootstrap(changes, stream(0, 0, 0, "bootstrap", "variants"), resamples)
-    means = [float(np.mean([values.mean() for values in by_seed])) for by_seed in (outcomes, changes)]
+    own = accuracy_interval(outcomes, stream(0, 0, 0, "bootstrap", "accuracy", SPLIT, "*"), resamples, named)
+    paired = hierarchical_bootstrap(changes, stream(0, 0, 0, "bootstrap", "variants"), resamples, items=named)
+    means = [float(np.mean([values.mean() for values in parts])) for parts in (outcomes, changes)]
     return found | dict(zip(names, (means[0], *own, means[1], *paired), strict=True))
 
 

@@ -10,10 +10,11 @@ from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table, difference
 from evolora_core.searches.adapters.pack.curves import headline
 from evolora_core.searches.adapters.pack.plotted import BY_FAMILY
-from evolora_core.statistics.inference import RESAMPLES, contrast, hierarchical_bootstrap
+from evolora_core.statistics.inference import RESAMPLES, Items, contrast, hierarchical_bootstrap
 
 UNPROVEN = "no ratio: the gain on learned families may be none"
 BARE = "the bare host in every seed"
+SPLITS = ("holdout_id", "holdout_ood")  # of learned and of unseen families
 
 # Of every item, whether the arm or the bare host of the same seed is ahead. Routers by family are left out: they send
 # what nobody trained on to the host.
@@ -24,7 +25,8 @@ _AHEAD = """
         FROM evaluations JOIN complete_seeds USING (suite, seed)
         WHERE suite = $suite AND condition <> 'frozen' AND split IN ('holdout_id', 'holdout_ood')
     )
-    SELECT r.condition, r.arm, r.seed, r.split, r.correct::INT - h.correct::INT AS ahead
+    SELECT r.condition, r.arm, r.seed, r.split, r.correct::INT - h.correct::INT AS ahead,
+        coalesce(r.prompt, task_id) AS item
     FROM routed AS r JOIN host AS h USING (seed, split, task_id) JOIN suites ON suites.suite = $suite
     WHERE NOT list_contains($by_family, routing)
     ORDER BY list_position(conditions, r.condition), r.arm <> r.condition, r.arm, r.seed
@@ -44,30 +46,35 @@ def transfer_frame(stored: StoredSuite) -> pd.DataFrame:
     """
     asked = stored.frame(_AHEAD, headline=headline(stored.config), by_family=list(BY_FAMILY))
     bare = {str(row.arm): row.bare for row in stored.frame(_BARE).itertuples()}
-    resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
+    resamples, crossed = stored.config["evaluation"].get("bootstrap", RESAMPLES), stored.splits_of_shared_items
     rows = []
     for (condition, arm), own in asked.groupby(["condition", "arm"], sort=False):
-        by_split = {split: _by_seed(mine) for split, mine in own.groupby("split")}
-        if len(by_split) < 2:
+        if own["split"].nunique() < 2:
             continue
-        found = _measured(by_split["holdout_id"], by_split["holdout_ood"], resamples)
+        learned, unseen = (_by_seed(own[own["split"] == split], split in crossed) for split in SPLITS)
+        found = _measured(learned, unseen, resamples)
         note = BARE if bare.get(str(arm)) else UNPROVEN if np.isnan(found["ratio"]) else ""
         rows.append({"condition": condition, "arm": arm, "seeds": own["seed"].nunique(), **found, "note": note})
     return pd.DataFrame(rows)
 
 
-def _by_seed(rows: pd.DataFrame) -> list[np.ndarray]:
-    """The values of each seed's items."""
-    return [own["ahead"].to_numpy(dtype=np.float64) for _, own in rows.groupby("seed")]
+Values = tuple[list[np.ndarray], Items]  # of each seed's items, and the items' names where seeds share them
 
 
-def _measured(learned: list[np.ndarray], unseen: list[np.ndarray], resamples: int) -> dict[str, float]:
+def _by_seed(rows: pd.DataFrame, crossed: bool) -> Values:
+    parts = [own for _, own in rows.groupby("seed")]
+    values = [own["ahead"].to_numpy(dtype=np.float64) for own in parts]
+    return values, [own["item"].to_numpy(dtype=str) for own in parts] if crossed else None
+
+
+def _measured(learned: Values, unseen: Values, resamples: int) -> dict[str, float]:
     """Both gains, their gap and their ratio, with intervals, of two splits of the same seeds."""
     found: dict[str, float] = {}
-    for name, values in (("learned", learned), ("unseen", unseen)):
-        lo, hi = hierarchical_bootstrap(values, stream(0, 0, 0, "bootstrap", "transfer", name), resamples)
-        found |= {name: float(np.mean([v.mean() for v in values])), f"{name}_lo": lo, f"{name}_hi": hi}
-    both = contrast(learned, unseen, stream(0, 0, 0, "bootstrap", "transfer"), resamples)
+    for name, (own, items) in (("learned", learned), ("unseen", unseen)):
+        lo, hi = hierarchical_bootstrap(own, stream(0, 0, 0, "bootstrap", "transfer", name), resamples, items=items)
+        found |= {name: float(np.mean([v.mean() for v in own])), f"{name}_lo": lo, f"{name}_hi": hi}
+    (first, named), (second, other) = learned, unseen
+    both = contrast(first, second, stream(0, 0, 0, "bootstrap", "transfer"), resamples, items=(named, other))
     found |= {"gap": found["learned"] - found["unseen"], "gap_lo": both.difference[0], "gap_hi": both.difference[1]}
     lo, hi = both.ratio or (np.nan, np.nan)
     ratio = found["unseen"] / found["learned"] if both.ratio else np.nan

@@ -64,6 +64,23 @@ def test_a_form_is_compared_with_the_plain_one_on_the_items_that_it_was_asked_of
     assert set(plain["change"]) == {0}
 
 
+@pytest.mark.parametrize("name", ["split_part(task_id, '-', 3)", "task_id"])
+def test_where_seeds_share_items_they_are_resampled_as_the_accuracy_is(home: Path, tmp_path: Path, name: str) -> None:
+    own = tmp_path / "home"
+    shutil.copytree(home, own)
+    with opened(store_path(own)) as connection:
+        connection.execute(f"UPDATE data.evaluations SET prompt = {name}")
+    stored = StoredSuite(own, SUITE)
+    assert ("holdout_id" in stored.splits_of_shared_items) == (name != "task_id")
+    found: Any = robustness_frame(stored).set_index(["form", "condition"]).loc[PLAIN]
+    whole = {row["arm"]: row for row in stored.counted()["accuracies"] if row["split"] == "holdout_id"
+             and row["family"] == "*"}  # fmt: skip
+    for condition in CONDITIONS:
+        assert [found.loc[condition, bound] for bound in ("lo", "hi")] == [
+            whole[condition][bound] for bound in ("lo", "hi")
+        ]
+
+
 def test_the_worst_form_is_chosen_on_other_items_than_it_is_measured_on(home: Path, tmp_path: Path) -> None:
     """Answers to the half that is measured do not change which form is chosen."""
     before: Any = robustness_frame(StoredSuite(home, SUITE)).set_index(["condition", "form"]).loc[("frozen", WORST)]

@@ -56,6 +56,17 @@ def test_a_gain_that_may_be_none_has_no_ratio_and_says_so(tmp_path: Path) -> Non
     assert shown["single"][5:] == ["–", UNPROVEN] and shown["sft"][5] != "–"
 
 
+def test_items_that_seeds_share_count_once(home: Path) -> None:
+    widths = []
+    for name in ("task_id", "split_part(task_id, '-', 3)"):
+        with opened(store_path(home)) as connection:
+            connection.execute(f"UPDATE data.evaluations SET prompt = {name}")
+        found: Any = transfer_frame(StoredSuite(home, SUITE)).set_index("arm").loc["sft:single"]
+        widths.append({own: found[f"{own}_hi"] - found[f"{own}_lo"] for own in ("learned", "unseen", "gap", "ratio")})
+    apart, shared = widths
+    assert all(shared[own] > 1.05 * apart[own] for own in apart), widths
+
+
 def test_an_arm_that_is_the_host_is_called_so(home: Path) -> None:
     for seed in (0, 1, 2):
         host = frame(home, f"SELECT * FROM evaluations WHERE condition = 'frozen' AND seed = {seed}", [])
