@@ -1,6 +1,7 @@
 """All tests write to one temporary EVOLORA_HOME. Set before Prefect is imported, which reads its environment then."""
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -22,3 +23,16 @@ os.environ |= environment(_home) | {
 # Machines are shared and slow at times: how long an example takes says nothing about the code.
 settings.register_profile("evolora", deadline=None)
 settings.load_profile("evolora")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what all test modules have imported out of every later collection: TRL asks for one after each training,
+    and half a second goes to a million objects that never die.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the process collect all."""
+    gc.unfreeze()
