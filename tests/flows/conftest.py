@@ -1,5 +1,6 @@
 """A real Prefect server for the tests of flows; it starts once a session."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ def prefect_server() -> Iterator[str]:
     from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
+    import evolora_core.searches.adapters.rivals.sft  # noqa: F401  # TRL, which almost every suite here needs
+
+    gc.freeze()  # as tests/conftest.py does with what is imported before
     with (
         prefect_test_harness(server_startup_timeout=120),
         temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),

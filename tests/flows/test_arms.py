@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ARMS = [
     "processes=1",
     "seeds=[0]",
-    "conditions=[frozen, ecology, unmerged, double, less, es, grpo, expert, specialists, few]",
+    "conditions=[frozen, ecology, unmerged, double, es, grpo, expert, specialists, few]",
     "arms={unmerged: {like: ecology, changes: {verifier_error: 0.05, assimilation: {attempts: 0}}}, "
-    "double: {like: single, budget: 2}, less: {like: single, budget: 0.9}, "
+    "double: {like: single, budget: 2}, "
     "specialists: {like: sft, changes: {specialists: true, strengths: [1.0, 0.5], labels: 24, label_error: 0.1}}, "
     "few: {like: examples, changes: {labels: 4, shown: [1], chosen: [same]}}, expert: {like: expert-iteration}}",
     "es={pairs: 2, items: 8, trials: [{sigma: 0.02}, {sigma: 0.05}]}",
@@ -43,7 +43,6 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
         "ecology",
         "unmerged",
         "double",
-        "less",
         "es",
         "grpo",
         "expert",
@@ -55,7 +54,6 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
     for condition, share in {
         "unmerged": 1,
         "double": 2,
-        "less": 0.9,
         "es": 1,
         "grpo": 1,
         "expert": 1,
@@ -63,9 +61,7 @@ def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_pat
     }.items():
         assert 0.8 * share * whole < table[condition]["total_flops"] <= share * whole, condition
     tuned = query(home, "SELECT arm, count(*) FROM tuning WHERE changes IS NOT NULL GROUP BY ALL").rows
-    assert dict(tuned) == dict.fromkeys(
-        ["ecology", "unmerged", "double", "less", "es", "grpo", "expert", "specialists"], 2
-    )
+    assert dict(tuned) == dict.fromkeys(["ecology", "unmerged", "double", "es", "grpo", "expert", "specialists"], 2)
     adapters = "SELECT DISTINCT adapter FROM sft_steps WHERE condition = '{}' ORDER BY ALL"
     assert query(home, adapters.format("specialists")).rows == [("math",), ("string.sort",)]
     assert query(home, adapters.format("expert")).rows == [("round-1",), ("round-2",)]
