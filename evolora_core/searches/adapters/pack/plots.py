@@ -153,7 +153,7 @@ def lineage(lives: pd.DataFrame) -> Figure:
         panel.set(
             title=f"Lineage of {order['condition'][0]}, seed {order['seed'][0]}",
             xlabel="generation",
-            ylabel="organelles, the eldest on top",
+            ylabel="organelles,\nthe eldest on top",
             yticks=[],
         )
         panel.set_xlim(-0.3, generations + 0.3)
