@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from evolora_core.errors import EvoloraError
 from evolora_core.foreign.text import one_line
 
-FEW = 100  # of each kind, the same ones every time; `make test-hostile` tries 10,000 fresh ones
+FEW = 60  # of each kind, the same ones every time; `make test-hostile` tries 10,000 fresh ones
 EXAMPLES = int(os.environ.get("EVOLORA_HOSTILE_EXAMPLES", str(FEW)))
 SECONDS, GIB = 20.0, 2**30
 
