@@ -22,8 +22,7 @@ define create
 test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one or run make PYTHON=/path/to/python3" >&2; exit 1; }; \
 test -x $(BIN)/python || $(PYTHON) -m venv .venv
 endef
-# Python compiles a module when it is first imported; compiling all 23,000 takes half of pip's time.
-install = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
+install = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 
 .PHONY: paper-suite regex-evo-vs-sft test test-slow test-hostile test-distributed test-browser check install clean
 .DEFAULT_GOAL := paper-suite

@@ -214,7 +214,6 @@ def serve(questions: int, answers: int) -> None:
         warming.load(settings["preload"])
     except Exception as error:
         return answer({"error": f"{type(error).__name__}: {error}"})
-    sys.dont_write_bytecode = True  # from here on: what a program makes Python load leaves no files
     gc.collect()
     gc.freeze()  # so that collecting in a child copies no page of what it shares
     readable = warming.readable()

@@ -147,7 +147,7 @@ class Sandbox:
         self._stop()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _stop
         self._nursery = subprocess.Popen(
-            [sys.executable, "-P", "-s", "-m", _NURSERY],
+            [sys.executable, "-P", "-s", "-B", "-m", _NURSERY],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
