@@ -56,7 +56,6 @@ def test_a_function_that_swallows_all_is_not_disturbed_later() -> None:
     assert spin(0.2) == "done"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_ends_loops_too() -> None:
     within(5, spin, 0.001)  # somebody watches here
     child = os.fork()
