@@ -15,6 +15,7 @@ from evolora_core.statistics.inference import RESAMPLES, Items, contrast, hierar
 UNPROVEN = "no ratio: the gain on learned families may be none"
 BARE = "the bare host in every seed"
 SPLITS = ("holdout_id", "holdout_ood")  # of learned and of unseen families
+Values = tuple[list[np.ndarray], Items]  # of each seed's items, and the items' names where seeds share them
 
 # Of every item, whether the arm or the bare host of the same seed is ahead. Routers by family are left out: they send
 # what nobody trained on to the host.
@@ -56,9 +57,6 @@ def transfer_frame(stored: StoredSuite) -> pd.DataFrame:
         note = BARE if bare.get(str(arm)) else UNPROVEN if np.isnan(found["ratio"]) else ""
         rows.append({"condition": condition, "arm": arm, "seeds": own["seed"].nunique(), **found, "note": note})
     return pd.DataFrame(rows)
-
-
-Values = tuple[list[np.ndarray], Items]  # of each seed's items, and the items' names where seeds share them
 
 
 def _by_seed(rows: pd.DataFrame, crossed: bool) -> Values:
