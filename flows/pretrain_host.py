@@ -4,14 +4,15 @@ from typing import Any
 
 from prefect import flow
 
-from evolora_core.engine.home import home_path
+from evolora_core.language.hosts.catalog import training_folder
 from tasks.pretrain_host import pretrain_host
 
 
 @flow(name="pretrain-host")
 def pretrain_host_flow(name: str = "nano", folder: str = "") -> dict[str, Any]:
-    """Train the described host `name`; into EVOLORA_HOME/hosts/NAME-pretrained unless a folder is named.
+    """Train the described host `name`; unless a folder is named, into EVOLORA_HOME/hosts/NAME, where suites find it.
 
-    The shipped weights are not touched: pass evolora_core/language/hosts/nano to renew them.
+    Shipped weights are not touched: theirs go into EVOLORA_HOME/hosts/NAME-pretrained. To renew them, pass
+    evolora_core/language/hosts/nano.
     """
-    return pretrain_host(name, folder or str(home_path() / "hosts" / f"{name}-pretrained"))
+    return pretrain_host(name, folder or str(training_folder(name)))

@@ -89,7 +89,9 @@ def pretrain(
         )
         write_card(made / "README.md", config, report)
         folder.mkdir(exist_ok=True)
-        for path in sorted(made.iterdir()):
+        for path in sorted(
+            made.iterdir(), key=lambda path: (path.name == "config.json", path.name)
+        ):  # last: all is here
             path.chmod(0o644)  # safetensors writes for its owner alone
             os.replace(path, folder / path.name)
     return report

@@ -93,7 +93,8 @@ def hosts() -> Iterator[Row]:
             yield row(f"host {listed.name}", "ok", listed.folder)
         else:
             shipped = listed.source == "shipped"
-            mend = f"git checkout -- {listed.folder}" if shipped else f"evolora host fetch {listed.name}"
+            bring = "pretrain" if listed.source == "trained" else "fetch"
+            mend = f"git checkout -- {listed.folder}" if shipped else f"evolora host {bring} {listed.name}"
             yield row(f"host {listed.name}", "broken" if shipped else "optional", "weights are not here", mend)
 
 

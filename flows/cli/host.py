@@ -57,7 +57,8 @@ def pretrain(
     /,
     *,
     out: Annotated[
-        Path | None, Parameter(help="Folder to write; by default EVOLORA_HOME/hosts/NAME-pretrained.")
+        Path | None,
+        Parameter(help="Folder to write; by default EVOLORA_HOME/hosts/NAME, for a shipped host NAME-pretrained."),
     ] = None,
 ) -> None:
     """Train a host of our own from nothing."""

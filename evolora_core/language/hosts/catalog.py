@@ -30,7 +30,7 @@ class HostListing:
     summary: str
     parameters: int
     licence: str
-    source: str  # shipped, hub or package
+    source: str  # shipped, trained, hub or package
     ready: bool  # its weights are on this machine
     folder: str  # where they are, or will be
 
@@ -47,14 +47,22 @@ class HostPlace:
 
 
 def host_folder(description: HostDescription) -> Path:
-    """Where a described host's weights are, or will be once fetched."""
+    """Where a described host's weights are, or will be once fetched or trained."""
     if description.source == "shipped":
         return Path(__file__).parent / description.name
     return home_path() / "hosts" / description.name
 
 
+def training_folder(name: str) -> Path:
+    """Where `evolora host pretrain NAME` writes: a trained host's own place, or one beside it where weights are shipped."""
+    description = load_descriptions().get(name)
+    if description is not None and description.source == "trained":
+        return host_folder(description)
+    return home_path() / "hosts" / f"{name}-pretrained"
+
+
 def is_complete(folder: Path) -> bool:
-    """Whether a host is there. Fetching renames the whole folder last, so its config.json means all of it."""
+    """Whether a host is there. config.json means all of it: fetching renames the whole folder, training moves it last."""
     return (folder / "config.json").is_file()
 
 

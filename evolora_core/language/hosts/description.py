@@ -43,8 +43,9 @@ class HostDescription(Strict):
     summary: str = Field(description="one line for `evolora host list`")
     licence: str = Field(description="licence of the weights")
     parameters: int = Field(ge=1, lt=10**15, description="number of parameters, for the listing")
-    source: Literal["shipped", "hub", "package"] = Field(
-        description="shipped: in the checkout; hub: a Hugging Face repository; package: a GGUF file in a Python package"
+    source: Literal["shipped", "trained", "hub", "package"] = Field(
+        description="shipped: in the checkout; trained: by `evolora host pretrain`, into EVOLORA_HOME; "
+        "hub: a Hugging Face repository; package: a GGUF file in a Python package"
     )
     repository: str = Field("", description="hub: owner/name")
     revision: str = Field("main", description="hub: branch, tag or commit")
@@ -58,6 +59,8 @@ class HostDescription(Strict):
 
     @model_validator(mode="after")
     def _source_is_complete(self) -> "HostDescription":
+        if self.source == "trained" and self.pretrain is None:
+            raise ValueError("source trained needs pretrain: how it is trained")
         if self.source == "hub" and self.repository.count("/") != 1:
             raise ValueError("source hub needs repository: owner/name")
         if self.source == "package" and not (self.packages and self.member and self.sha256):

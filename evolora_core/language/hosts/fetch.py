@@ -33,6 +33,8 @@ def fetch_host(name: str) -> Path:
     description = load_descriptions().get(name)
     if description is not None and description.source == "shipped":
         raise HostError(f"host {name!r}: {place.path}: the shipped weights are missing; restore them from the checkout")
+    if description is not None and description.source == "trained":
+        raise HostError(f"host {name!r}: its weights are not here; train it by: evolora host pretrain {name}")
     place.path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.path.parent, prefix=".fetch-") as scratch:
         folder = Path(scratch) / "host"

@@ -34,6 +34,7 @@ def test_unknown_keys_name_their_line_and_the_nearest_key(tmp_path: Path) -> Non
 def test_incomplete_sources_say_what_they_need(tmp_path: Path) -> None:
     text = HUB.format(name="mine")
     assert "repository: owner/name" in _fault(tmp_path, text.replace("a/b", "b"))
+    assert "needs pretrain" in _fault(tmp_path, text.replace("source: hub", "source: trained"))
     assert "packages, member and sha256" in _fault(tmp_path, text.replace("source: hub", "source: package"))
 
 

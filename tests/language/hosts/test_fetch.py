@@ -7,7 +7,7 @@ import huggingface_hub.constants
 import pytest
 
 from evolora_core.errors import HostError
-from evolora_core.language.hosts.catalog import find_host
+from evolora_core.language.hosts.catalog import find_host, training_folder
 from evolora_core.language.hosts.description import HostDescription
 from evolora_core.language.hosts.fetch import fetch_host, fetch_packages
 from evolora_core.language.hosts.host import load_host
@@ -32,6 +32,13 @@ def test_without_the_hub_it_is_one_line_and_nothing_is_left(home: Path, name: st
         load_host(name)
     assert "\n" not in str(caught.value) and name in str(caught.value)
     assert not list((home / "hosts").iterdir())
+
+
+def test_a_host_that_is_to_be_trained_says_so_and_is_found_where_training_puts_it(home: Path) -> None:
+    with pytest.raises(HostError, match="nano-small.*: evolora host pretrain nano-small$"):
+        load_host("nano-small")
+    assert training_folder("nano-small") == find_host("nano-small").path == home / "hosts" / "nano-small"
+    assert training_folder("nano") == home / "hosts" / "nano-pretrained"  # the shipped weights stay
 
 
 def test_without_a_package_index_it_is_one_line_and_nothing_is_left(home: Path) -> None:
