@@ -54,7 +54,7 @@ def host_folder(description: HostDescription) -> Path:
 
 
 def training_folder(name: str) -> Path:
-    """Where `evolora host pretrain NAME` writes: a trained host's own place, or one beside it where weights are shipped."""
+    """Where `evolora host pretrain NAME` writes: a trained host's place, or one beside a shipped host's."""
     description = load_descriptions().get(name)
     if description is not None and description.source == "trained":
         return host_folder(description)
@@ -62,7 +62,7 @@ def training_folder(name: str) -> Path:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether a host is there. config.json means all of it: fetching renames the whole folder, training moves it last."""
+    """Whether a host is there. config.json means all of it: fetching renames the folder, training moves it last."""
     return (folder / "config.json").is_file()
 
 
