@@ -1,4 +1,4 @@
-"""Does what an arm gains grow with its host? A straight line in the logarithm of the parameters, over a ladder of hosts.
+"""Does what an arm gains grow with its host? A straight line in the logarithm of parameters, over a ladder of hosts.
 
 Reads the packs of `configs/suites/ladder.yaml`: what each arm gains over its bare host, in points, and what the line
 through the two smaller hosts says of the largest. Where that one has run, the error of the prediction follows, and the
