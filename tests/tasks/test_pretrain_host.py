@@ -1,9 +1,9 @@
 """The task that trains a host of our own, with a tiny configuration in place of nano's."""
 
+import re
 from pathlib import Path
 
 import pytest
-from prefect.logging import disable_run_logger
 
 from evolora_core.errors import ConfigError
 from evolora_core.language.hosts.host import load_host
@@ -28,11 +28,15 @@ TINY = {
 }
 
 
-def test_it_trains_into_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_trains_into_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     config = PretrainConfig.model_validate(TINY)
     monkeypatch.setattr("evolora_core.language.hosts.pretrain_config.pretrain_config", lambda name: config)
-    with disable_run_logger():
+    monkeypatch.setattr("tasks._progress.LOG_SECONDS", 0.0)
+    with caplog.at_level("INFO", logger="evolora_core.stages"):
         done = pretrain_host.fn("little", str(tmp_path / "made"))
+    assert re.search(r"pretrain little: 50 %, about \d+ s left, loss \d", caplog.text)
     assert done["weights_sha256"] == load_host(str(tmp_path / "made")).identity["weights_sha256"]
     assert done["tokens"] > 0 and done["flops"] > 0
 
