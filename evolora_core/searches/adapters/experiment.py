@@ -247,6 +247,8 @@ class SuiteConfig(Experiment):
         section = self.tuned_settings(name)
         place = f"arms.{name}.changes" if own else self.kind(name).section
         given = self.arms[name].changes if own else getattr(self, place).model_dump(exclude_defaults=True)
+        if any("generations" in trial for trial in section.trials):
+            raise ValueError(f"{place}.trials: generations: no trial changes how long a run is; take it out")
         replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
         if dead := sorted(leaves(given) & replaced):
             raise ValueError(f"{place}.{dead[0]}: every trial replaces it; change the trials, or take it out")

@@ -294,6 +294,7 @@ def test_an_overridden_key_is_a_fault_of_the_override(tmp_path: Path, override: 
             "es.trials: 0 and 1 are the same run: 'best' reads no setting in which they differ",
         ),
         ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every trial replaces it"),
+        ("ecology.trials=[{generations: 2}, {generations: 4}]", "ecology.trials: generations: no trial changes"),
         ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every trial"),
         (
             "arms={lone: {like: ecology, changes: {generations: 9}}}",

@@ -214,7 +214,8 @@ def _summary(state: State, before: _Before, seconds: float) -> Row:
     postings = state.settle()
     rewards = sum(row["amount"] for row in postings if row["entry"] == "reward" and row["amount"] > 0)
     spending = {"ticket", "answer", "update", "test"}
-    costs = sum(row["amount"] for row in postings if row["account"] == SINK and row["entry"] in spending)
+    paid = (row["amount"] for row in postings if row["account"] not in (SUN, SINK) and row["entry"] in spending)
+    costs = -sum(paid)
     own = state.events["episodes"][before.episodes :]
     episodes = max(len(own), 1)  # an extinct generation has none; its means are 0
     born = state.organelles[before.organelles :]

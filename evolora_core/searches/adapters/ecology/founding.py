@@ -47,7 +47,7 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
         archive=archive,
         ledger=ledger,
         buffers={organelle.id: Buffer() for organelle in organelles},
-        practice=np.zeros((slots, len(task.cells), 2)),
+        practice=np.zeros((slots, len(task.cells), 3)),
         curriculum=np.stack([prior, prior], axis=1),
         baselines=task.inside @ prior / task.inside.sum(axis=1),
         meter=meter,

@@ -51,7 +51,7 @@ def bare_host(run: Run, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     same = [organelle.slot for organelle in run.state.living if not moved[organelle.slot]]
     priced = run.task.prices.per_cell
-    answers, correct = run.state.practice[same].sum(axis=0).T
+    answers, correct = run.state.practice[same, :, :2].sum(axis=0).T
     answers = answers + priced
     return (correct + priced * run.host_accuracy) / answers, answers
 

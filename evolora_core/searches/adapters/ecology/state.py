@@ -36,7 +36,7 @@ class State:
     archive: Archive
     ledger: Ledger
     buffers: dict[int, Buffer]  # of the living
-    practice: np.ndarray  # [slots, cells, 2]
+    practice: np.ndarray  # [slots, cells, 3] answers and right ones, which fade; answers of its own since its birth
     curriculum: np.ndarray  # [cells, 2] fast and slow success averages
     baselines: np.ndarray  # [families] running mean reward, which the rule `hebbian` compares with
     meter: Meter
@@ -103,7 +103,9 @@ class State:
         self.buffers[child.id] = inherited
         # A child's skill is not known yet: it starts from half the evidence of its living parents.
         living = [self.practice[parent.slot] for parent in parents if self.organelles[parent.id].alive]
-        self.practice[slot] = 0.5 * np.mean(living, axis=0) if living else 0.0
+        self.practice[slot] = 0.0
+        if living:
+            self.practice[slot, :, :2] = 0.5 * np.mean(living, axis=0)[:, :2]
         self.optimizer.reset(slot)
         self._descend(child, [("parent", parent, weight) for parent, weight in birth.parents])
         self._descend(child, [("sponsor", payer, 0.0) for payer in birth.payers if payer.id not in child.parents])
@@ -219,11 +221,11 @@ class State:
 
     def fade(self, cells: np.ndarray, share: float) -> None:
         """Let the evidence of skill in some cells (bool `[cells]`) lose a share of its weight."""
-        self.practice[:, cells] *= 1 - share
+        self.practice[:, cells, :2] *= 1 - share
 
     def observe(self, organelle: Organelle, cell: int, correct: Sequence[bool]) -> None:
         """Count answers of an organelle as evidence of its skill."""
-        self.practice[organelle.slot, cell] += (len(correct), sum(correct))
+        self.practice[organelle.slot, cell] += (len(correct), sum(correct), len(correct))
 
     def follow(self, success: Mapping[int, Sequence[bool]], fast: float) -> None:
         """Move the success averages of cells towards a generation's answers there, the slow one by a quarter."""

@@ -13,11 +13,14 @@ _ORIGINS = """
     WITH gained AS (
         SELECT condition, seed, origin, points FROM gain_by_origin JOIN complete_seeds USING (suite, seed)
         WHERE suite = $suite AND split = 'holdout_id' AND arm = condition
-    ), lived AS (
-        SELECT condition, seed, count(*) FILTER (WHERE died IS NULL) AS alive,
+    ), ended AS (
+        SELECT run_id, max(generation) AS last FROM generations WHERE suite = $suite GROUP BY run_id
+    ), lived AS ( -- without the sum of learners, which is made after the last generation
+        SELECT condition, seed,
+            count(*) FILTER (WHERE died IS NULL AND (origin <> 'merge' OR born <= coalesce(last, born))) AS alive,
             count(*) FILTER (WHERE died IS NULL AND lessons > 0) AS learned
-        FROM organelles JOIN complete_seeds USING (suite, seed) WHERE suite = $suite AND condition <> 'tuning'
-        GROUP BY ALL
+        FROM organelles JOIN complete_seeds USING (suite, seed) LEFT JOIN ended USING (run_id)
+        WHERE suite = $suite AND condition <> 'tuning' GROUP BY ALL
     ), runs AS (
         SELECT condition, seed, alive, learned, coalesce(sum(points), 0) AS gain,
             coalesce(sum(points) FILTER (WHERE origin = 'founder'), 0) AS founders,

@@ -69,11 +69,14 @@ def provenance(stored: StoredSuite) -> dict[str, Any]:
 
 def context(stored: StoredSuite) -> dict[str, Any]:
     """Names in the README's template."""
-    return {"headline": headline(stored.config), "signal": signal(stored.config["ecology"]["plasticity"])}
+    return {"headline": headline(stored.config), "signal": signal(stored.config["ecology"])}
 
 
-def signal(plasticity: Mapping[str, Any]) -> str:
-    """What an ecology's rule learns from, in words."""
+def signal(ecology: Mapping[str, Any]) -> str:
+    """What an ecology learns from, in words."""
+    plasticity = ecology["plasticity"]
+    if labels := ecology.get("memory", {}).get("labels", 0):
+        return f"which sees rewards, and begins with {labels} gold answers a family"
     if plasticity["rule"] == "gold":
         return "which sees gold answers too"
     # Without the key the suite is of a version in which it was no setting and always counted.

@@ -14,8 +14,8 @@ class ContestConfig(Strict):
         1,
         ge=1,
         le=256,
-        description="organelles of a niche that learn, each a part of its learning steps; 1: no contest. With "
-        "`single`, organelles that practise everything",
+        description="organelles of a niche that learn, each a part of its learning steps, one at least; 1: no contest. "
+        "With `single`, organelles that practise everything",
     )
     every: int = Field(2, ge=1, le=1_000_000, description="generations between two contests")
     ends: int | None = Field(

@@ -127,7 +127,7 @@ lived AS (
 ),
 paid AS ( -- from the ledger, since a cooldown is paid for too and no generation has it
     SELECT run_id, coalesce(sum(amount) FILTER (WHERE entry = 'reward' AND account <> 'sun'), 0) / 1e6 AS reward,
-        sum(amount) FILTER (WHERE entry IN ('ticket', 'answer', 'update', 'test') AND account = 'sink') / 1e6 AS cost
+        -sum(amount) FILTER (WHERE entry IN ('ticket', 'answer', 'update', 'test') AND account NOT IN ('sun', 'sink')) / 1e6 AS cost
     FROM data.ledger GROUP BY run_id
 ),
 merged AS (SELECT run_id, count(*) FILTER (WHERE origin = 'merge') AS merges FROM data.organelles GROUP BY run_id),

@@ -15,6 +15,7 @@ from small_ecologies import evolve, founded, rows, without_clock
 
 from evolora_core.engine.probes import probe
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of
+from evolora_core.searches.adapters.ecology.learning.rehearsal import rehearse
 from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.pace import LEFT, LONGER
@@ -72,6 +73,21 @@ def test_one_learns_in_the_place_of_a_winner_that_cannot_pay(small: Any) -> None
     run.state.ledger.post(0, "test", str(winner.id), SINK, balance + 1)
     shares = learners_of(run, {own.id for own in run.state.living})
     assert [own.organelle.id for own in shares if own.organelle.niche == niche] == [others[0].id]
+
+
+def test_who_learns_in_the_place_of_a_winner_does_not_count_its_steps_again(small: Any) -> None:
+    """`state.steps` prices the steps of the cooldown; counted twice, each would seem half as dear."""
+    run = founded(small, config=contending(small, contenders=2))
+    item = next(number for number, item in enumerate(small.items) if item.family == "math")
+    for own in run.state.living:
+        run.state.remember(own, Memory(item, run.task.gold_tokens[item], 1.0), 8)
+    winners = list({own.niche: own for own in run.state.living}.values())
+    for own in winners:
+        run.state.teach(own)
+    assert run.crowd == 1
+    run.state.ledger.post(0, "test", str(winners[0].id), SINK, run.state.ledger.balance(winners[0].id) + 1)
+    rehearse(run, [], [])
+    assert run.crowd == 2 and run.state.steps == run.config.plasticity.steps
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])

@@ -132,9 +132,9 @@ def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology: Run, monk
     state.generation = 10
     seen = []
 
-    def spied(run: Any, learners: Any, decay: Any, batches: Any) -> None:
+    def spied(run: Any, learners: Any, decay: Any, batches: Any, *, crowd: int) -> None:
         seen.append(decay)
-        train(run, learners, decay, batches)
+        train(run, learners, decay, batches, crowd=crowd)
 
     monkeypatch.setattr(rehearsal, "train", spied)
     evolve.cool(run)

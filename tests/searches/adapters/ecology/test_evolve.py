@@ -72,6 +72,23 @@ def test_the_ledger_has_every_balance_and_all_that_was_metered(small: Any, strai
         assert spent[entry] == pytest.approx(flops[purpose] / small.prices.unit_flops * 1e6, rel=1e-6)
 
 
+def test_the_archive_has_organelles_where_they_have_answered(small: Any, straight: Any) -> None:
+    """A child inherits half of its parent's evidence of skill, which is no practice of its own."""
+    asked: dict[tuple[int, str, str], int] = {}
+    first: dict[tuple[int, str, str, int], int] = {}
+    for row in rows(straight.folder, "episodes"):
+        asked[row["organelle"], row["family"], row["depth"]] = (
+            asked.get((row["organelle"], row["family"], row["depth"]), 0) + 1
+        )
+        first.setdefault((row["organelle"], row["family"], row["depth"], row["sample"]), row["generation"])
+    elites = rows(straight.folder, "archive")
+    assert elites
+    for row in elites:
+        assert asked.get((row["organelle"], row["family"], row["depth"]), 0) >= small.config.samples
+    born = {row["organelle"]: row["born"] for row in rows(straight.folder, "organelles") if row["origin"] == "mutation"}
+    assert born and all(born.get(row["organelle"], -1) < row["generation"] for row in elites)
+
+
 def test_births_are_paid_by_the_living(straight: Any) -> None:
     """A child's endowment comes out of organelles' accounts, never from the sun after the founders."""
     ledger = rows(straight.folder, "ledger")

@@ -9,6 +9,7 @@ import torch
 from small_ecologies import evolve, rows, start, without_clock
 
 from evolora_core.engine.probes import probe
+from evolora_core.searches.adapters.ecology import evolve as loop
 from evolora_core.searches.adapters.ecology.evolve import advance, cool
 from evolora_core.searches.adapters.ecology.ledger import SUN
 from evolora_core.searches.adapters.ecology.phases import inheriting
@@ -77,8 +78,10 @@ def test_the_best_of_the_host_and_the_learners_is_the_donor(arrived: Arrived, mo
     (chosen,) = [row for row in told if row["chosen"]]
     assert chosen == max(told, key=lambda row: row["correct"])  # of equals the first
     assert run.state.meter.flops("selection") > spent
-    paid = [row for row in run.state.settle() if row["entry"] == "test"]
+    paid = [row for row in run.state.ledger.postings if row["entry"] == "test"]
     assert sum(row["amount"] for row in paid) == 0 and paid[0]["account"] == SUN
+    run.state.ledger.postings = paid
+    assert loop._summary(run.state, loop._Before(0, 0, 0), 0.0)["mean_cost"] == 0  # no organelle paid
 
     asked = inheriting._answers
 

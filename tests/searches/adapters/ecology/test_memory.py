@@ -49,6 +49,20 @@ def test_only_answers_to_other_items_of_the_family_are_shown(small: Any, chosen:
     assert [len(shown) for shown in examples(few, [Group(few.state.living[0], item) for item in asked])] == [1, 1]
 
 
+def test_what_is_drawn_in_one_family_says_nothing_of_another(small: Any) -> None:
+    run, mine = remembering(small, showing(small, chosen="drawn"))
+    first = run.state.living[0]
+    theirs = [number for number, item in enumerate(small.items) if item.family == "json_repair"][: len(mine)]
+    for item in theirs:
+        run.state.remember(first, Memory(item, run.task.gold_tokens[item], 1.0), 100)
+    places = []
+    for own in (mine, theirs):
+        order = [small.items[item].prompt for item in own]
+        (*found,) = examples(run, [Group(first, item) for item in own])
+        places.append([[order.index(prompt) for prompt, _ in shown] for shown in found])
+    assert places[0] != places[1]
+
+
 def test_the_nearest_stands_last(small: Any) -> None:
     run, mine = remembering(small, showing(small, shown=5))
     (shown,) = examples(run, [Group(run.state.living[0], mine[0])])

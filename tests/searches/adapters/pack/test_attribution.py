@@ -36,6 +36,9 @@ def test_the_origins_of_answers_sum_to_the_gain(home: Path) -> None:
     assert (found["mutants"] == 0).all()
     members = frame(home, "SELECT * FROM organelles WHERE condition = 'ecology'", [])
     assert found.loc["ecology", "alive"] == members["died"].isna().sum() / 3
+    last = frame(home, "SELECT run_id, max(generation) AS last FROM generations GROUP BY run_id", [])
+    summed = members.merge(last).query("origin == 'merge' and born > last")
+    assert found.loc["ecology", "alive"] == (members["died"].isna().sum() - len(summed)) / 3
     assert [row[3] for row in origin_table(SUITE, origin_frame(StoredSuite(home, SUITE))).cells()] == [
         f"{100 * (right[c] - right['frozen']).mean():+.1f}" for c in found.index
     ]

@@ -83,16 +83,18 @@ def train(
     decay: Sequence[float],
     batches: Iterable[Batch],
     step: Step = gradient_step,
+    *,
+    crowd: int = 1,
 ) -> None:
     """Take one step of all learners for each factor of the learning rate in `decay`, each on the next batch, and charge
-    their accounts. An organelle whose weights become NaN retires.
+    their accounts. An organelle whose weights become NaN retires. `crowd`: learners of a niche that the number of steps
+    was divided among (`Run.crowd`, before these were taught: who learns in another's place contends from then on).
     """
     started = time.perf_counter()
     state = run.state
     rates = torch.zeros(len(state.practice))
     for organelle in learners:
         rates[organelle.slot] = run.rate(organelle)
-    crowd = run.crowd
     spent, tokens = np.zeros(len(state.practice), dtype=np.int64), 0
     sound = torch.ones(len(state.practice), dtype=torch.bool)
     for factor, batch in zip(decay, batches, strict=False):

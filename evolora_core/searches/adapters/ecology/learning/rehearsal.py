@@ -38,7 +38,7 @@ def batch_of(run: Run, flat: Sequence[tuple[Organelle, Memory]]) -> Batch:
 
 def _rehearse(run: Run, decay: Sequence[float], role: str) -> None:
     """One step of the learners for each factor of their learning rates in `decay`, over what they remember."""
-    state = run.state
+    state, crowd = run.state, run.crowd
     able = {organelle.id for organelle in state.living if state.buffers[organelle.id]}
     shares = teach(run, learners_of(run, able)) if len(decay) else []
     if not shares:
@@ -55,4 +55,4 @@ def _rehearse(run: Run, decay: Sequence[float], role: str) -> None:
             ]
             yield batch_of(run, flat)
 
-    train(run, [organelle for organelle, _ in shares], decay, batches())
+    train(run, [organelle for organelle, _ in shares], decay, batches(), crowd=crowd)

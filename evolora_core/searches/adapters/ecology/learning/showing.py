@@ -45,7 +45,7 @@ def _chosen(run: Run, organelle: Organelle, family: str, asked: np.ndarray) -> l
     if not answers:
         return [[] for _ in asked]
     known = np.array(list(answers))
-    likeness = _likeness(run, organelle, asked, known)
+    likeness = _likeness(run, organelle, family, asked, known)
     likeness[asked[:, None] == known[None]] = -np.inf
     order = np.argsort(likeness, axis=1, kind="stable")[:, -run.config.memory.shown :]
     texts = [(items[item].prompt, host.decode(list(tokens)).strip()) for item, tokens in answers.items()]
@@ -54,10 +54,10 @@ def _chosen(run: Run, organelle: Organelle, family: str, asked: np.ndarray) -> l
     ]
 
 
-def _likeness(run: Run, organelle: Organelle, asked: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _likeness(run: Run, organelle: Organelle, family: str, asked: np.ndarray, known: np.ndarray) -> np.ndarray:
     """How alike the prompts of asked and known items are `[asked, known]`; noise, where examples are drawn."""
     if run.config.memory.chosen == "drawn":
-        noise: np.ndarray = run.stream(organelle.id, "show").random((len(asked), len(known)))
+        noise: np.ndarray = run.stream(organelle.id, f"show {family}").random((len(asked), len(known)))
         return noise
     alike, each, once = likeness(run.task.host, *([run.task.items[item] for item in own] for own in (asked, known)))
     run.state.meter.add("rollout", int(each.sum()) + once, 0, 0.0)

@@ -68,10 +68,13 @@ def _varied(run: Run, adapter: Adapter, draw: np.random.Generator) -> Adapter:
 
 
 def archive(run: Run) -> None:
-    """Enter every living organelle in the cells that it has practised, with its weights; log the grid."""
+    """Enter every living organelle in the cells that it has practised, with its weights; log the grid. What a child
+    inherits of its parents' evidence is no practice of its own.
+    """
     state, skill = run.state, skill_of(run)
     for organelle in state.living:
-        for cell in np.flatnonzero(state.practice[organelle.slot, :, 0] >= run.config.samples):
+        own = state.practice[organelle.slot][:, [0, 2]].min(axis=1)
+        for cell in np.flatnonzero(own >= run.config.samples):
             cost = run.task.flops.dearness(organelle.rank)
             state.elect(int(cell), cost, organelle, float(skill[organelle.slot, cell]))
     for index, elite in sorted(state.archive.elites.items()):
