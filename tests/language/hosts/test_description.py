@@ -12,6 +12,7 @@ from evolora_core.language.hosts.catalog import find_host, list_hosts
 from evolora_core.language.hosts.description import load_description, load_descriptions
 from evolora_core.language.hosts.pretrain_config import TrainedHost, pretrain_config
 from evolora_core.pretraining.data import read_mixture
+from evolora_core.pretraining.training import build_model
 
 HUB = "name: {name}\nsummary: s\nlicence: MIT\nparameters: 5\nsource: hub\nrepository: a/b\n"
 
@@ -52,6 +53,14 @@ def test_mixture_needs_weight(tmp_path: Path) -> None:
     head, tail = text[: text.index("  mixture:")], text[text.index("  measurement:") :]
     text = head + "  mixture: {math: {short: 0}}\n" + tail
     assert "mixture weights" in _fault(tmp_path, text, "nano", lambda path: load_yaml(path, TrainedHost))
+
+
+@pytest.mark.parametrize("name", ["nano-small", "nano-large"])
+def test_the_hosts_of_the_ladder_have_the_recipe_of_nano(name: str) -> None:
+    own, nano = pretrain_config(name), pretrain_config("nano")
+    assert own.model_dump(exclude={"architecture"}) == nano.model_dump(exclude={"architecture"})
+    described = load_descriptions()[name].parameters
+    assert described == sum(parameter.numel() for parameter in build_model(own.architecture, 0).parameters())
 
 
 def test_shipped_descriptions_are_sound() -> None:

@@ -4,6 +4,7 @@ import logging
 import math
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +75,11 @@ def test_the_ledger_has_every_balance_and_all_that_was_metered(small: Any, strai
 
 def test_the_archive_has_organelles_where_they_have_answered(small: Any, straight: Any) -> None:
     """A child inherits half of its parent's evidence of skill, which is no practice of its own."""
-    asked: dict[tuple[int, str, str], int] = {}
-    first: dict[tuple[int, str, str, int], int] = {}
-    for row in rows(straight.folder, "episodes"):
-        asked[row["organelle"], row["family"], row["depth"]] = (
-            asked.get((row["organelle"], row["family"], row["depth"]), 0) + 1
-        )
-        first.setdefault((row["organelle"], row["family"], row["depth"], row["sample"]), row["generation"])
+    asked = Counter((row["organelle"], row["family"], row["depth"]) for row in rows(straight.folder, "episodes"))
     elites = rows(straight.folder, "archive")
     assert elites
     for row in elites:
-        assert asked.get((row["organelle"], row["family"], row["depth"]), 0) >= small.config.samples
+        assert asked[row["organelle"], row["family"], row["depth"]] >= small.config.samples
     born = {row["organelle"]: row["born"] for row in rows(straight.folder, "organelles") if row["origin"] == "mutation"}
     assert born and all(born.get(row["organelle"], -1) < row["generation"] for row in elites)
 
