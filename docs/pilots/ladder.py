@@ -27,8 +27,8 @@ def accuracies(pack: str) -> pd.DataFrame:
 
 def interval(values: pd.Series) -> str:
     """Mean with 95 %."""
-    low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
-    return f"{values.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+    mean, half = values.mean(), stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
 
 
 ran = {pack: accuracies(pack) for pack in PARAMETERS if (PACKS / pack).is_dir()}
