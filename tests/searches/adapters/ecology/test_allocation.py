@@ -30,7 +30,7 @@ def shares(small: Any, allocation: Any) -> Any:
     state.ledger.post(0, "reward", SUN, "0", micro(50_000))
     move(state, 0)
     own = run.task.cells.index((state.organelles[0].niche, "short"))
-    state.practice[0, own] = (200, 200)
+    state.practice[0, own, :2] = (200, 200)
     groups = allocate(run, state.living)
     counts = Counter(group.organelle.id for group in groups)
     merit = appraise(run)
@@ -64,7 +64,7 @@ def test_a_learner_that_fell_behind_the_host_is_not_starved(small: Any) -> None:
     family = run.task.families.index(state.organelles[0].niche)
 
     def promise(answers: Any, gain: Any) -> Any:
-        state.practice[0, run.task.inside[family]] = [(answers, answers * (p + gain)) for p in bare]
+        state.practice[0, run.task.inside[family], :2] = [(answers, answers * (p + gain)) for p in bare]
         merit = appraise(run)
         return promise_of(run, merit.gain, merit.doubt)[0, family]
 

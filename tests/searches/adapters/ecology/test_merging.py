@@ -46,7 +46,7 @@ def test_an_accepted_child_lives_and_is_paid_for(small: Any, skill: Any) -> None
     for slot, sign in ((0, 1.0), (1, -1.0)):
         state.population.put(slot, with_fault(skill, sign))
         change(state, state.organelles[slot], rank=4)
-        state.practice[slot, cell] = (12, 6)
+        state.practice[slot, cell, :2] = (12, 6)
     before = {name: state.ledger.balance(name) for name in ("0", "1")}
     try_first_two(run)
 
@@ -73,7 +73,7 @@ def test_a_copy_of_a_parent_is_refused(small: Any, skill: Any) -> None:
     for slot in (0, 1):
         state.population.put(slot, skill)
         change(state, state.organelles[slot], rank=2)
-        state.practice[slot, cell] = (12, 6)
+        state.practice[slot, cell, :2] = (12, 6)
     try_first_two(run)
     (row,) = state.events["assimilations"]
     assert not row["accepted"] and row["reason"] == "not ahead" and row["child"] is None
@@ -86,10 +86,10 @@ def test_mates_are_learners_that_lead_in_their_niches_and_can_pay_for_the_longes
     for slot in range(4):
         state.population.put(slot, skill)
         niche = run.task.families.index(change(state, state.organelles[slot], learned=0).niche)
-        state.practice[slot, run.task.inside[niche]] = (100, 99)
+        state.practice[slot, run.task.inside[niche], :2] = (100, 99)
         state.ledger.post(0, "reward", "sun", str(slot), 10**12)
     json, math = [[o.id for o in state.organelles if o.niche == niche] for niche in ("json_repair", "math")]
-    state.practice[json[1], :] -= (0, 1)  # the weaker one
+    state.practice[json[1], :, :2] -= (0, 1)  # the weaker one
     draw = np.random.default_rng(0)
 
     def mates() -> Any:
@@ -172,7 +172,7 @@ def test_a_budget_that_leaves_no_room_for_the_information_tries_no_merge_by_it(
         state.population.put(organelle.slot, skill)
         change(state, organelle, learned=0, rank=2)
         remember(run, organelle, organelle.niche, 10)
-        state.practice[organelle.slot, run.task.inside[run.task.families.index(organelle.niche)]] = (100, 99)
+        state.practice[organelle.slot, run.task.inside[run.task.families.index(organelle.niche)], :2] = (100, 99)
         state.ledger.post(0, "reward", "sun", str(organelle.id), 10**12)
     assert merging.propose(run, np.random.default_rng(0), set())
     merging.assimilate(run)
@@ -186,7 +186,7 @@ def test_who_cannot_pay_for_its_information_is_no_mate(small: Any, skill: Any) -
     for organelle in state.organelles:
         state.population.put(organelle.slot, skill)
         change(state, organelle, learned=0)
-        state.practice[organelle.slot, run.task.inside[run.task.families.index(organelle.niche)]] = (100, 99)
+        state.practice[organelle.slot, run.task.inside[run.task.families.index(organelle.niche)], :2] = (100, 99)
         sizes = merging._design(run.config.assimilation).sizes
         price = micro(small.config.economy.endowment / 2 + (merging.ARMS + 2) / 2 * sizes[-1])
         state.ledger.post(0, "reward", "sun", str(organelle.id), price + run.task.energy(fisher_flops(run)) - 1)

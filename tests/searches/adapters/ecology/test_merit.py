@@ -46,9 +46,9 @@ def test_it_is_what_its_formulas_say(run: Run) -> None:
         for number, family in enumerate(task.families):
             gains, variances = [], []
             for cell in [i for i, (own, _) in enumerate(task.cells) if own == family]:
-                n, right = state.practice[organelle.slot, cell]
+                n, right = state.practice[organelle.slot, cell, :2]
                 skill = (right + PRIOR * host[cell]) / (n + PRIOR)
-                same = [state.practice[o.slot, cell] for o in state.living if o.slot not in moved]
+                same = [state.practice[o.slot, cell, :2] for o in state.living if o.slot not in moved]
                 asked = task.prices.per_cell + sum(own[0] for own in same)
                 bare = (task.prices.per_cell * host[cell] + sum(own[1] for own in same)) / asked
                 assert skills[organelle.slot, cell] == pytest.approx(skill)

@@ -75,7 +75,7 @@ def test_who_answers_like_the_host_gains_nothing_by_errors(small: Any, error: fl
     state.population.put(0, adapter)
     truth = np.array([small.prices.accuracy[f"{family}/{depth}"] for family, depth in run.task.cells])
     heard = truth * (1 - error) + (1 - truth) * error
-    state.practice[0] = np.stack([np.full(len(truth), 1e4), 1e4 * heard], axis=1)
+    state.practice[0, :, :2] = np.stack([np.full(len(truth), 1e4), 1e4 * heard], axis=1)
     np.testing.assert_allclose(appraise(run).gain[0], 0, atol=1e-3)
 
 
