@@ -26,7 +26,8 @@ def accuracies(pack: str) -> pd.DataFrame:
 
 
 def interval(values: pd.Series) -> str:
-    """Mean with 95 %."""
+    """Mean with 95 %, over the seeds that an arm was run with."""
+    values = values.dropna()
     mean, half = values.mean(), stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
     return f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
 
