@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = 1
     except KeyboardInterrupt as end:
         how, code = ("terminated", 143) if isinstance(end, Terminated) else ("interrupted", 130)
-        print(f"{how}; the same command goes on from here", file=sys.stderr)
+        print(f"{how}; the same command goes on from what is kept", file=sys.stderr)
     except BrokenPipeError:
         if not _unread():  # it is another pipe
             raise

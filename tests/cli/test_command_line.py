@@ -116,7 +116,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, ignored: bool, sen
         process.send_signal(sent)
         said += process.stderr.read()
         assert process.wait() == code
-    assert f"{word}; the same command goes on from here\n" in said and "Traceback" not in said
+    assert f"{word}; the same command goes on from what is kept\n" in said and "Traceback" not in said
 
 
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
