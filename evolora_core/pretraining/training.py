@@ -89,9 +89,8 @@ def pretrain(
         )
         write_card(made / "README.md", config, report)
         folder.mkdir(exist_ok=True)
-        for path in sorted(
-            made.iterdir(), key=lambda path: path.name == "config.json"
-        ):  # last: it says that all is there
+        # config.json last: where it is, all is there.
+        for path in sorted(made.iterdir(), key=lambda path: path.name == "config.json"):
             path.chmod(0o644)  # safetensors writes for its owner alone
             os.replace(path, folder / path.name)
     return report
