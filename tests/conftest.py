@@ -20,6 +20,8 @@ os.environ |= environment(_home) | {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
 }
 
+gc.disable()  # until all test modules are imported: what they make stays
+
 # Machines are shared and slow at times: how long an example takes says nothing about the code.
 settings.register_profile("evolora", deadline=None)
 settings.load_profile("evolora")
@@ -29,8 +31,8 @@ def pytest_collection_finish() -> None:
     """Leave what all test modules have imported out of every later collection: TRL asks for one after each training,
     and half a second goes to a million objects that never die.
     """
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
