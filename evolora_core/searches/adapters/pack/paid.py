@@ -8,9 +8,22 @@ from evolora_core.report.tables import Column, Table, number, percent
 _PAID = """
     WITH tried AS (
         SELECT arm AS condition, count(DISTINCT trial) AS trials FROM tuning WHERE suite = $suite GROUP BY arm
-    ), spent AS (
-        SELECT regexp_extract(stage, '^try-(.*)-[0-9]+$', 1) AS condition, sum(flops) AS tuning_flops
+    ), evolving AS (
+        SELECT DISTINCT condition FROM compute
+        WHERE suite = $suite AND purpose = 'calibration' AND condition NOT IN ('shared', 'tuning')
+    ), price AS (
+        SELECT stage, seed, sum(flops) AS flops FROM compute
+        WHERE suite = $suite AND condition = 'shared' AND (stage = 'price' OR starts_with(stage, 'price-')) GROUP BY ALL
+    ), trial AS (
+        SELECT regexp_extract(stage, '^try-(.*)-[0-9]+$', 1) AS condition, seed, stage, sum(flops) AS flops
         FROM compute WHERE suite = $suite AND condition = 'tuning' GROUP BY ALL
+    ), spent AS ( -- what a trial practises for was priced once a tuning seed; each trial is charged for it, as each run is
+        SELECT trial.condition, sum(trial.flops)
+            + coalesce(sum(coalesce(own.flops, common.flops)) FILTER (evolving.condition IS NOT NULL), 0) AS tuning_flops
+        FROM trial LEFT JOIN evolving USING (condition)
+            LEFT JOIN price AS own ON own.seed = trial.seed AND own.stage = 'price-' || trial.condition
+            LEFT JOIN price AS common ON common.seed = trial.seed AND common.stage = 'price'
+        GROUP BY ALL
     )
     SELECT condition, holdout_id_acc AS accuracy, coalesce(trials, 0) AS trials, coalesce(total_flops, 0) AS run_flops,
         coalesce(tuning_flops, 0) AS tuning_flops
@@ -23,7 +36,8 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition in the order of the suite; empty where nothing was tuned.
 
     Columns: condition, accuracy in distribution (mean over seeds), trials, run_flops (mean of a run), tuning_flops (all
-    trials on all tuning seeds, with the answers that judge them), paid_flops (one run that pays them all), and as texts
+    trials on all tuning seeds, each with the answers that judge it, and with the pricing of answers where it evolves, as
+    in run_flops), paid_flops (one run that pays them all), and as texts
     `ahead` and `ahead_paid`: the conditions whose mean accuracy is higher for no more FLOPs, without and with tuning.
     """
     rows = stored.frame(_PAID)

@@ -90,6 +90,16 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
     assert paid["trials"].to_dict() == {"frozen": 0, "single": 0, "ecology": 3, "sft": 3}
     assert paid["tuning_flops"].to_dict() == {"frozen": 0, "single": 0, "ecology": 72, "sft": 72}
     assert (paid["paid_flops"] == paid["run_flops"] + paid["tuning_flops"]).all()
+    priced = [("shared", 1000, "price"), ("shared", 1001, "price"), ("ecology", 0, "price-run")]
+    for condition, seed, name in priced:  # 5 for each seed's price, which each run of `ecology` is charged for
+        stage = part(SUITE, condition, seed, name)
+        record(tmp_path, write_stage(tmp_path, stage, {"compute": compute_rows(calibration=5)}))
+    paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
+    assert paid["tuning_flops"].to_dict() == {"frozen": 0, "single": 0, "ecology": 6 * (12 + 5), "sft": 6 * 12}
+    stage = part(SUITE, "shared", 1001, "price-ecology")  # an arm that practises at another temperature
+    record(tmp_path, write_stage(tmp_path, stage, {"compute": compute_rows(calibration=7)}))
+    paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
+    assert paid["tuning_flops"]["ecology"] == 3 * (12 + 5) + 3 * (12 + 7)
     for cost, column in (("run_flops", "ahead"), ("paid_flops", "ahead_paid")):
         for own in paid.itertuples():
             better = paid[(paid["accuracy"] > own.accuracy) & (paid[cost] <= getattr(own, cost))]
