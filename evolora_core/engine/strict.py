@@ -164,7 +164,12 @@ def _stated(value: Any, dumped: Any) -> Any:
 
 def config_hash(model: BaseModel) -> str:
     """First 8 hex digits of the SHA-256 of the model's settings as canonical JSON."""
-    text = json.dumps(stated(model), sort_keys=True, separators=(",", ":"))
+    return document_hash(stated(model))
+
+
+def document_hash(document: dict[str, Any]) -> str:
+    """The same of settings as they were written, whatever this version makes of them."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

@@ -6,7 +6,7 @@ from evolora_core.report.pack import build, build_anew
 from evolora_core.report.sections import PackPlot, PackTable, Sections
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table
-from evolora_core.report.verification import verify
+from evolora_core.report.verification import renamed, verify
 
 __all__ = [
     "Column",
@@ -19,5 +19,6 @@ __all__ = [
     "build",
     "build_anew",
     "export",
+    "renamed",
     "verify",
 ]

@@ -118,7 +118,7 @@ def _differences(
         return {tuple(row[k] for k in key): row for row in rows}
 
     old, new = by_key(stored), by_key(computed)
-    lines = []
+    lines = [f"{table}: {len(stored) - len(old)} rows of {source} stand twice"] if len(old) < len(stored) else []
     for place in sorted(old.keys() | new.keys()):
         name = f"{table} {' '.join(map(str, place))}"
         if place not in old or place not in new:

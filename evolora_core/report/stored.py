@@ -99,7 +99,7 @@ class StoredSuite:
     def prompts_of_other_seeds(self) -> dict[str, float]:
         """Split -> the share of its prompts that another seed has too: items of small families are drawn again."""
         asked = self.frame(
-            "SELECT DISTINCT split, seed, coalesce(prompt, task_id) AS prompt FROM evaluations "
+            "SELECT DISTINCT split, seed, item_key(prompt, task_id) AS prompt FROM evaluations "
             "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite"
         )
         shares = shared_prompts(asked)
@@ -117,7 +117,8 @@ class StoredSuite:
         Which comparisons are declared, and how often to resample, stands under `evaluation` in every suite.
         """
         items = self.frame(
-            "SELECT condition, seed, arm, split, task_id, family, correct, prompt FROM evaluations "
+            "SELECT condition, seed, arm, split, task_id, family, correct, item_key(prompt, task_id) AS prompt "
+            "FROM evaluations "
             "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite"
         )
         evaluation = self.config.get("evaluation", {})

@@ -9,12 +9,14 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from evolora_core.engine.run_index import SuiteId
+from evolora_core.engine.strict import document_hash
 from evolora_core.errors import PackError, StoreError
 from evolora_core.report import figures
 from evolora_core.report.contents import Contents
 from evolora_core.report.other_forms import write_tables
 from evolora_core.report.pack import hashes, write_numbers
-from evolora_core.report.pack_folder import DATA, read_stamp
+from evolora_core.report.pack_folder import DATA, STAMP, read_stamp
 from evolora_core.report.sections import Sections
 from evolora_core.report.stored import same
 from evolora_core.store import carry, query, read, store_path, unpacked
@@ -58,6 +60,17 @@ def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
         contents = Contents(Path(home), suite, sections=sections)
         differences += _check(contents, folder, hashes(folder / DATA) if carried else None)
     return list(dict.fromkeys(differences))
+
+
+def renamed(folder: Path) -> list[str]:
+    """Whether the settings of a pack are other than those that its suite's id was made of, as where a comparison was
+    taken out of those that Holm corrects for; in one line.
+    """
+    stamp = read_stamp(folder)
+    suite, made_of = str(stamp["suite"]), document_hash(stamp["config"])
+    if made_of == SuiteId.of(suite).digest:
+        return []
+    return [f"{STAMP}: its settings are not those of {suite}: their hash is {made_of}"]
 
 
 def _has(home: Path, suite: str) -> bool:

@@ -42,7 +42,7 @@ _ITEMS = """
         FROM data.evaluations AS e SEMI JOIN chosen USING (run_id, stage)
     ), once AS (
         SELECT seed, split, task_id, any_value(family) AS family, any_value(depth) AS depth,
-            any_value(coalesce(prompt, task_id)) AS prompt, min(place) AS place
+            any_value(item_key(prompt, task_id)) AS prompt, min(place) AS place
         FROM asked GROUP BY ALL
     )
     SELECT *, row_number() OVER (PARTITION BY seed, split ORDER BY place, task_id) - 1 AS item,
@@ -58,10 +58,7 @@ _NUMBERED = """
 """
 # In a shard they must mean the same in every shard.
 _NAMED = """
-    SELECT seed, split, family, depth, item, task_id AS task,
-        CASE WHEN regexp_full_match(prompt, '[0-9a-f]{16}') THEN prompt -- it came from a shard
-            ELSE substr(sha256(prompt), 1, 16) END AS prompt
-    FROM items ORDER BY split, seed, item
+    SELECT seed, split, family, depth, item, task_id AS task, prompt FROM items ORDER BY split, seed, item
 """
 
 

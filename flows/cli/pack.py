@@ -50,12 +50,13 @@ def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) 
     the rows are compared with the store's. Exits with 1 and names each difference if there is any.
     """
     from evolora_core.engine.home import prepare_home
+    from evolora_core.report import renamed
     from evolora_core.report import verify as verify_pack
     from evolora_core.report.pack_folder import read_stamp
     from evolora_core.searches.registry import sections_of
 
     home = prepare_home()
-    differences = verify_pack(home, folder, sections_of(read_stamp(folder)["config"]))
+    differences = renamed(folder) + verify_pack(home, folder, sections_of(read_stamp(folder)["config"]))
     for difference in differences:
         print(printable(difference))
     if not differences:

@@ -10,9 +10,10 @@ import pytest
 from example_suite import write_suite
 
 from evolora_core.errors import StoreError
-from evolora_core.report import build, verify
+from evolora_core.report import StoredSuite, build, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import fingerprints, merge, query, rebuild, record, store_path, write_shard
+from evolora_core.store.connection import opened
 from flows.cli import main
 
 SUITE = "example-0a1b2c3d"
@@ -89,6 +90,27 @@ def test_shards_give_the_pack_of_the_whole(
     store_path(home).unlink()
     assert rebuild(home).left_out == []
     assert fingerprints(home, SUITE) == found
+
+
+def test_an_item_is_the_same_in_a_run_of_this_home_and_in_a_shard(whole: Path, tmp_path: Path) -> None:
+    """Seeds share items, as those of a holdout file; two were run here, and one came in a shard."""
+
+    def ask_the_same(home: Path) -> Path:
+        with opened(store_path(home)) as connection:
+            connection.execute("UPDATE data.evaluations SET prompt = 'What is ' || split_part(task_id, '-', 3)")
+        return home
+
+    one = ask_the_same(Path(shutil.copytree(whole, tmp_path / "one")))
+    write_shard(one, SUITE, tmp_path / "shard", [(own, 2) for own in ("frozen", "single", "ecology", "sft", "data")])
+    two = tmp_path / "two"
+    for stage in write_suite(two, SUITE, SEEDS, items=48):
+        if stage.seed in (0, 1):
+            record(two, stage)
+    ask_the_same(two)
+    merge(two, [tmp_path / "shard"])
+    here, joined = (StoredSuite(home, SUITE) for home in (one, two))
+    assert joined.prompts_of_other_seeds == here.prompts_of_other_seeds and joined.splits_of_shared_items
+    assert joined.counted() == here.counted()
 
 
 def test_a_seed_can_be_written_by_name(

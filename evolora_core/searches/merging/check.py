@@ -107,8 +107,9 @@ def _compare_vocabularies(named: Sequence[str], paths: Sequence[Path], reasons: 
         if told := difference(known[0][1], own):
             reasons.append(f"{one_line(word, 100)}: another tokenizer than {one_line(known[0][0], 100)}: {told}")
     return [
-        f"{one_line(word, 100)}: the tokenizer of a GGUF file is not compared"
-        for word, own in zip(named, found, strict=True)
+        f"{one_line(word, 100)}: "
+        + ("no file says how it reads text" if path.is_dir() else "the tokenizer of a GGUF file is not compared")
+        for word, path, own in zip(named, paths, found, strict=True)
         if own is None
     ]
 

@@ -61,7 +61,9 @@ def evolve(
     """
     run = Evolution(domains)
     number = restore(run, judge.meter, checkpoints)
-    known = {candidate.genome.id: candidate for candidate in run.past}
+    known: dict[str, Candidate] = {}
+    for candidate in run.past:
+        known.setdefault(candidate.genome.id, candidate)
     while number < generations and run.idle < IDLE and not run.spent:
         reached("generation", number=number)
         before = {name: len(rows) for name, rows in run.rows.items()}

@@ -82,7 +82,8 @@ class MergeExperiment(Experiment):
     groups: int = Field(2, ge=1, le=64, description="groups of layers with values of their own, in recipes")
     adam: Gradients = Field(Gradients(learning_rates=[0.03, 0.1]), description="gradient descent on the coefficients")
     fine_tuned_mean: Gradients = Field(
-        Gradients(learning_rates=[1e-4, 5e-4]), description="fine-tuning of the uniform mean on the search items"
+        Gradients(learning_rates=[1e-5, 3e-5, 1e-4, 5e-4]),
+        description="fine-tuning of the uniform mean on the search items",
     )
     landscape: Landscape | None = Field(
         None, description="measure the whole space of layer routes, and replay strategies on it"

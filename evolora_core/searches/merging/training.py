@@ -93,6 +93,11 @@ def looks(steps: int, times: int) -> set[int]:
     return {round(number * steps / times) for number in range(1, times + 1)}
 
 
+def early_looks(steps: int, times: int) -> set[int]:
+    """The same at equal ratios: a fine-tuning of few items may be best after its first steps."""
+    return {round(steps ** (number / times)) for number in range(1, times + 1)}
+
+
 def pace(step: int, steps: int) -> float:
     """The learning rate at a step (from 0), as a fraction of its peak."""
     warm = max(1, round(WARMUP * steps))

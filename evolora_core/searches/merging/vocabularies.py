@@ -24,10 +24,10 @@ class Vocabulary:
 
 
 def find_vocabulary(model: Path) -> Vocabulary | None:
-    """Of a model's folder. None for a GGUF file, whose tokenizer is inside."""
-    if not model.is_dir():
+    """Of a model's folder. None for a GGUF file, whose tokenizer is inside, and for weights without a tokenizer."""
+    path = next((model / name for name in FILES if (model / name).is_file()), None)
+    if path is None:
         return None
-    path = next(model / name for name in FILES if (model / name).is_file())
     try:
         return Vocabulary(path, hashlib.sha256(read_bytes(path, LARGEST)).hexdigest())
     except (OSError, ValueError) as error:
@@ -35,8 +35,8 @@ def find_vocabulary(model: Path) -> Vocabulary | None:
 
 
 def tokenizers_differ(one: Path, other: Path) -> str:
-    """In what the tokenizers of two models differ, in words; nothing where they mean the same, or where one model is a
-    GGUF file. HostError for a file that cannot be read."""
+    """In what the tokenizers of two models differ, in words; nothing where they mean the same, or where one has no
+    file that says so. HostError for a file that cannot be read."""
     first, second = find_vocabulary(one), find_vocabulary(other)
     return difference(first, second) if first and second else ""
 

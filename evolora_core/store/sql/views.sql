@@ -24,6 +24,11 @@ CREATE OR REPLACE VIEW not_run AS
 SELECT suite, run_id, condition, seed, json_extract_string(manifest, '$.summary.not_run') AS reason
 FROM data.stages WHERE stage = 'evaluate' AND json_extract_string(manifest, '$.summary.not_run') IS NOT NULL;
 
+-- What an item is called across seeds: the same wherever its seed was run. Rows that came in a shard have it already.
+CREATE OR REPLACE MACRO item_key(prompt, task_id) AS CASE
+    WHEN regexp_full_match(coalesce(prompt, task_id), '[0-9a-f]{16}') THEN coalesce(prompt, task_id)
+    ELSE substr(sha256(coalesce(prompt, task_id)), 1, 16) END;
+
 -- Wilson score intervals, z = 1.959963984540054. An item whose answer never came (too long) is in it, as wrong.
 CREATE OR REPLACE MACRO wilson_lo(k, n) AS CASE WHEN n = 0 OR k = 0 THEN 0.0 ELSE
     (k / n + 1.920729410347062 / n - 1.959963984540054 * sqrt(k / n * (1 - k / n) / n + 0.960364705173531 / (n * n)))

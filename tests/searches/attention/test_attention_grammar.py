@@ -162,3 +162,29 @@ def test_handicaps_are_nearly_blind(name: str) -> None:
         baseline(x)
         module(x)
         close(seen[1], 0.1 * seen[0] + 0.9 * values)
+
+
+def test_weights_of_the_delta_rule_are_bounded_where_their_sum_is_not() -> None:
+    """What the delta rule leaves of a token can be negative, with features above zero too: no plain sum divides it."""
+    for normaliser in ("sum", "one-more"):
+        mechanism = attention(COEFFICIENTS, kernel="elu", evolution="delta", normaliser=normaliser)
+        q, k, _, x = inputs(24)
+        alpha = mechanism.core(3 * q, 3 * k, x)
+        assert (alpha < 0).any() and alpha.abs().sum(-1).max() <= 1 + 1e-4
+
+
+def test_both_halves_of_the_channels_see_distances() -> None:
+    """Of tokens that are all alike, rotary positions leave the distance alone to tell: also where heads are halved."""
+    mechanism = attention(COEFFICIENTS, difference="half", position="rope")
+    x = torch.randn(1, 1, DIM, generator=torch.Generator().manual_seed(0)).expand(1, 12, DIM)
+    seen: list[Tensor] = []
+    for module in mechanism.modules():
+        if weigh := getattr(module, "weights", None):
+            module.weights = lambda q, k, x, weigh=weigh: seen.append(q @ k.transpose(-2, -1)) or weigh(q, k, x)
+    mechanism(x)
+    assert len(seen) == 2
+    for scores in seen:
+        for distance in range(12):
+            along = scores.diagonal(-distance, -2, -1)
+            assert (along - along[..., :1]).abs().max() < 1e-5
+        assert (scores[..., 6, :6] - scores[..., 6, 6:7]).abs().max() > 1e-3

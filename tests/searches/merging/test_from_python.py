@@ -11,8 +11,9 @@ from example_suite import write_suite
 from tiny_merges import family_folders, saved, tiny
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, EvoloraError
 from evolora_core.merging import check, load, make, tables
+from evolora_core.searches.merging.vocabularies import find_vocabulary
 from evolora_core.store import record
 
 RECIPE = {"op": "ties", "inputs": ["a", "b"], "params": {"density": 0.5}}
@@ -50,6 +51,15 @@ def test_a_recipe_makes_the_same_model_from_a_file_and_from_a_dictionary(words: 
     assert len({(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")}) == 1
     assert AutoModelForCausalLM.from_pretrained(tmp_path / "two").num_parameters() > 0
     assert len(AutoTokenizer.from_pretrained(tmp_path / "two")) > 0
+
+
+def test_weights_without_a_tokenizer_are_refused_in_a_line(words: dict[str, str], tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    AutoModelForCausalLM.from_pretrained(words["a"]).save_pretrained(bare)
+    assert find_vocabulary(bare) is None
+    document = {"models": words | {"a": str(bare)}, "base": "base", "recipe": RECIPE}
+    with pytest.raises(EvoloraError, match="tokenizer.json is missing; save the tokenizer with save_pretrained"):
+        make(document, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

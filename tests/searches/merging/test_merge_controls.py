@@ -22,7 +22,7 @@ from evolora_core.searches.merging.settings import FineTuning, Gradients
 from evolora_core.searches.merging.stages import choosing
 from evolora_core.searches.merging.stages.evaluate import Evaluation
 from evolora_core.searches.merging.stages.evaluate import make as evaluate
-from evolora_core.searches.merging.training import fine_tune, looks
+from evolora_core.searches.merging.training import early_looks, fine_tune, looks
 from evolora_core.searches.merging.weights import Loaded
 
 
@@ -82,6 +82,7 @@ def test_a_budget_that_does_not_pay_for_a_beginning_says_so(control: Any, judge:
 
 def test_a_training_is_looked_at_as_often_as_was_reserved(judge: Judge, tmp_path: Path) -> None:
     assert sorted(looks(7, 4)) == [2, 4, 5, 7] and looks(4, 4) == {1, 2, 3, 4}
+    assert sorted(early_looks(160, 4)) == [4, 13, 45, 160] and max(early_looks(5, 4)) == 5
     fine_tuned_mean.choose(task(judge, 6.75, tmp_path))  # which pays for seven steps
     assert judge.meter.accounts["selection"].flops == 5 * judge.plain_cost("selection")  # before, and four states
 

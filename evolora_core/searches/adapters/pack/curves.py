@@ -69,7 +69,8 @@ def _without_rates(trial: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def curve_frame(stored: StoredSuite) -> pd.DataFrame:
-    """One row per condition of a curve, by rising budget, and before them the frozen host; empty without a curve.
+    """One row per condition of a curve, by rising budget, and before them the frozen host; empty without a curve,
+    and where none of its conditions was run.
 
     Columns: curve, condition, budget, seeds, total_flops (mean over seeds; none for the host), then id_acc, id_lo,
     id_hi and retention_acc, … (shares with 95 % intervals; retention under the router `single`, missing where that was
@@ -77,7 +78,8 @@ def curve_frame(stored: StoredSuite) -> pd.DataFrame:
     """
     members = curves(stored.config)
     found = stored.frame(_CURVE, headline=headline(stored.config))
-    order = [condition for condition in ("frozen", *members) if condition in set(found["condition"])] if members else []
+    ran = set(found["condition"])  # a budget may pay for no step
+    order = [condition for condition in ("frozen", *members) if condition in ran] if ran & {*members} else []
     shown = found.set_index("condition").loc[order].reset_index()
     places = [members.get(condition, (condition, None)) for condition in order]
     shown.insert(0, "curve", [name for name, _ in places])

@@ -17,9 +17,10 @@ _PAID = """
     ), trial AS (
         SELECT regexp_extract(stage, '^try-(.*)-[0-9]+$', 1) AS condition, seed, stage, sum(flops) AS flops
         FROM compute WHERE suite = $suite AND condition = 'tuning' GROUP BY ALL
-    ), spent AS ( -- what a trial practises for was priced once a tuning seed; each trial is charged for it, as each run is
-        SELECT trial.condition, sum(trial.flops)
-            + coalesce(sum(coalesce(own.flops, common.flops)) FILTER (evolving.condition IS NOT NULL), 0) AS tuning_flops
+    ), spent AS ( -- answers are priced once a tuning seed; each trial that evolves is charged for it, as each run is
+        SELECT trial.condition, sum(
+            trial.flops + CASE WHEN evolving.condition IS NULL THEN 0 ELSE coalesce(own.flops, common.flops, 0) END
+        ) AS tuning_flops
         FROM trial LEFT JOIN evolving USING (condition)
             LEFT JOIN price AS own ON own.seed = trial.seed AND own.stage = 'price-' || trial.condition
             LEFT JOIN price AS common ON common.seed = trial.seed AND common.stage = 'price'
@@ -36,9 +37,9 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition in the order of the suite; empty where nothing was tuned.
 
     Columns: condition, accuracy in distribution (mean over seeds), trials, run_flops (mean of a run), tuning_flops (all
-    trials on all tuning seeds, each with the answers that judge it, and with the pricing of answers where it evolves, as
-    in run_flops), paid_flops (one run that pays them all), and as texts
-    `ahead` and `ahead_paid`: the conditions whose mean accuracy is higher for no more FLOPs, without and with tuning.
+    trials on all tuning seeds, each with the answers that judge it and, where it evolves, the pricing of answers, as in
+    run_flops), paid_flops (one run that pays them all), and as texts `ahead` and `ahead_paid`: the conditions whose
+    mean accuracy is higher for no more FLOPs, without and with tuning.
     """
     rows = stored.frame(_PAID)
     if not rows["trials"].any():

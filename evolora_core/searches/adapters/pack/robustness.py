@@ -25,14 +25,14 @@ _ASKED = """
             row_number() OVER (PARTITION BY condition, seed, form ORDER BY task_id) % 2 AS half
         FROM variants JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
     ), named AS (
-        SELECT seed, task_id, coalesce(any_value(prompt), task_id) AS item
+        SELECT seed, task_id, item_key(any_value(prompt), task_id) AS item
         FROM evaluations WHERE suite = $suite AND split = $split GROUP BY seed, task_id
     )
     SELECT v.condition, seed, v.form, v.half, v.correct, v.bare, v.correct - p.correct AS change, item
     FROM placed AS v JOIN placed AS p USING (condition, seed, task_id) JOIN named USING (seed, task_id)
         JOIN suites ON suites.suite = $suite
     WHERE p.form = $plain
-    ORDER BY list_position(conditions, v.condition), list_position($forms, v.form), seed
+    ORDER BY list_position(conditions, v.condition), list_position($forms, v.form), seed, task_id
 """
 
 
@@ -45,7 +45,8 @@ def robustness_frame(stored: StoredSuite) -> pd.DataFrame:
     half of the items; its row is of the other half. No numbers where a form was asked of no item of some seed.
     """
     asked = stored.frame(_ASKED, forms=list(FORMS), plain=PLAIN, split=SPLIT)
-    crossed = SPLIT in stored.splits_of_shared_items
+    if crossed := SPLIT in stored.splits_of_shared_items:  # an item is in the same half with every seed
+        asked["half"] = pd.factorize(asked["item"])[0] % 2
     resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
     rows = []
     for condition, own in asked.groupby("condition", sort=False):

@@ -25,7 +25,7 @@ def curve(points: pd.DataFrame) -> Figure:
         titles = {"id": "In distribution, headline routing", "retention": "Retention, routing single"}
         figure = Figure(figsize=(1.0 + 3.6 * len(shown), 4.2))
         panels = np.atleast_1d(figure.subplots(1, len(shown), sharex=True))
-        looks = looks_of(points["condition"])
+        looks = looks_of([*points["curve"], *points["condition"]])
         trained = points[points["condition"] != FROZEN]
         for panel, what in zip(panels, shown, strict=True):
             for name, mine in trained.groupby("curve", sort=False):

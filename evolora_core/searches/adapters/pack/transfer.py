@@ -27,7 +27,7 @@ _AHEAD = """
         WHERE suite = $suite AND condition <> 'frozen' AND split IN ('holdout_id', 'holdout_ood')
     )
     SELECT r.condition, r.arm, r.seed, r.split, r.correct::INT - h.correct::INT AS ahead,
-        coalesce(r.prompt, task_id) AS item
+        item_key(r.prompt, task_id) AS item
     FROM routed AS r JOIN host AS h USING (seed, split, task_id) JOIN suites ON suites.suite = $suite
     WHERE NOT list_contains($by_family, routing)
     ORDER BY list_position(conditions, r.condition), r.arm <> r.condition, r.arm, r.seed

@@ -21,8 +21,8 @@ _RUNS = """
 
 
 def worst_frame(stored: StoredSuite) -> pd.DataFrame:
-    """One row per condition, and one per comparison that is declared in distribution under the headline router; empty
-    with fewer runs than FEWEST.
+    """One row per condition, and one per comparison that is declared in distribution under the headline router and has
+    FEWEST runs in common; empty with fewer runs than that.
 
     Columns: a, b ("" for a condition alone), runs, mean, lowest and worst (mean of the worst quarter; of a comparison
     the differences) with lo and hi.
@@ -39,6 +39,8 @@ def worst_frame(stored: StoredSuite) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for a, b in pairs:
         shared = by_condition[a].index.intersection(by_condition[b or a].index)  # a run may have been too dear for one
+        if len(shared) < FEWEST:
+            continue
         first = by_condition[a].loc[shared].to_numpy(dtype=np.float64)
         second = by_condition[b].loc[shared].to_numpy(dtype=np.float64) if b else None
         lo, hi = worst_quarter_interval(first, second, stream(0, 0, 0, "bootstrap", "worst", a, b), resamples)

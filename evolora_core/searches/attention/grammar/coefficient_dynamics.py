@@ -81,7 +81,7 @@ def _core(genome: Genome) -> list[Part]:
         *_scores(genome),
         weighting.band(window, weighting.needs_ages(fading)),
         *weighting.fade(fading, window),
-        *weighting.weights(KERNELS[genome["kernel"]], genome["normaliser"], faded),
+        *weighting.weights(KERNELS[genome["kernel"]], genome["normaliser"], faded, signed=fading == "delta"),
     ]
     if genome["difference"] == "half":
         found = _difference(found)
@@ -145,13 +145,14 @@ def _scores(genome: Genome) -> list[Part]:
 
 
 def _difference(found: list[Part]) -> list[Part]:
-    """The code of the weights as a method, called for both halves (after Ye et al. 2024)."""
+    """The code of the weights as a method, called for both halves (after Ye et al. 2024). Every other channel: rotary
+    positions pair channel c with c + d/2, and each half has to have whole pairs.
+    """
     head = "weights(self, q: Tensor, k: Tensor, x: Tensor) -> Tensor"
     method = method_text(head, "The weights of one half of the channels.", found, "alpha")
     forward = """
-        half = q.shape[-1] // 2
-        other = torch.sigmoid(self.other) * self.weights(q[..., half:], k[..., half:], x)
-        alpha = self.weights(q[..., :half], k[..., :half], x) - other
+        other = torch.sigmoid(self.other) * self.weights(q[..., 1::2], k[..., 1::2], x)
+        alpha = self.weights(q[..., ::2], k[..., ::2], x) - other
     """
     init = "self.other = nn.Parameter(torch.full((heads, 1, 1), -1.0))  # a share of 27 % at first"
     return [*(Part(init=part.init) for part in found), Part(init=init, methods=method, forward=forward)]

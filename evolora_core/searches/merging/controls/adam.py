@@ -1,4 +1,4 @@
-"""Adam on the same coefficients: task arithmetic with a weight for each parent and layer group.
+"""Adam on the same coefficients, within the same bounds: task arithmetic with a weight for each parent and layer group.
 
 Their gradients are known (AdaMerging, Yang et al. 2024, arXiv 2310.02575; here on gold answers), so this is what
 evolution has to beat where a recipe is smooth.
@@ -21,6 +21,7 @@ from evolora_core.searches.merging.controls.task import Task, shifted
 from evolora_core.searches.merging.judging.judge import Failed, shell
 from evolora_core.searches.merging.judging.scoring import Batch, Questions, batches, encoded, logits
 from evolora_core.searches.merging.roles import BASE
+from evolora_core.searches.merging.spaces.smooth import HIGH, LOW
 from evolora_core.searches.merging.training import BACKWARD, looks, pace
 from evolora_core.searches.merging.weights import place_of
 
@@ -96,6 +97,8 @@ def _descend(task: Task, rate: float, steps: int, rows: int, number: int, step_c
         (gradient,) = torch.autograd.grad(total, [weights])
         weights.grad = gradient
         optimizer.step()
+        with torch.no_grad():
+            weights.clamp_(LOW, HIGH)
         if step + 1 in looked_at:
             kept.append(weights.detach().cpu().double().numpy().round(6))
     spent = round(steps * step_cost)

@@ -3,6 +3,7 @@
 Each learning rate gets an equal share; of every try a few states are measured on the selection items, which choose.
 """
 
+import logging
 import time
 from typing import Any
 
@@ -13,7 +14,9 @@ from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, mean
 from evolora_core.searches.merging.judging.judge import Failed, fill, shell
 from evolora_core.searches.merging.roles import BASE, MODEL
-from evolora_core.searches.merging.training import BACKWARD, fine_tune, looks, save_model
+from evolora_core.searches.merging.training import BACKWARD, early_looks, fine_tune, save_model
+
+log = logging.getLogger("evolora_core.stages")
 
 
 def choose(task: Task) -> Choice:
@@ -31,7 +34,7 @@ def choose(task: Task) -> Choice:
         raise Unaffordable(
             f"fine-tuned-mean: {max(0, steps)} steps are left for each learning rate; raise budget.evaluations"
         )
-    looked_at = looks(steps, settings.checkpoints)
+    looked_at = early_looks(steps, settings.checkpoints)
     share = questions.weights[questions.domain_of] / _tokens_of(questions)
     best: dict[str, Any] = {"score": judge.measure_model(_model(pool, start), "selection").score, "note": "step 0"}
     best["weights"] = start
@@ -68,6 +71,8 @@ def choose(task: Task) -> Choice:
             after=look,
         )
         judge.meter.add("update", spent.flops, spent.tokens, time.monotonic() - started - looked)
+    if best["weights"] is start:
+        log.warning("no fine-tuned state is better than the mean itself on the selection items; try lower rates")
     model = _model(pool, best["weights"])
     score = judge.measure_model(model, "search").score
     save_model(model, pool.host, task.folder / MODEL)

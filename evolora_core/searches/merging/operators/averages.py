@@ -16,7 +16,6 @@ YES_NO = ("yes", "no")
 NO_YES = ("no", "yes")
 COLINEAR = 0.9995  # cosine above which an arc is taken for a line
 NO_LENGTH = 1e-8  # norm up to which a tensor has no direction
-NO_LENGTHS = 1e-6  # the same for the product of two norms
 
 
 def linear(
@@ -64,7 +63,8 @@ def model_stock(
     count = len(inputs)
     found = products(inputs, base)
     norms = found.diagonal().sqrt()
-    cosines = (found / torch.outer(norms, norms).clamp(min=NO_LENGTHS)).clamp(-1, 1)
+    norms = torch.where(norms > 0, norms, torch.ones_like(norms))  # what has no direction has the cosine 0
+    cosines = (found / torch.outer(norms, norms)).clamp(-1, 1)
     cosine = float(cosines.triu(diagonal=1).sum()) / (count * (count - 1) / 2)
     below = 1 + (count - 1) * cosine
     t = count * cosine / below if abs(below) >= 1e-6 else 0.0

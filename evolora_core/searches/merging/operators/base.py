@@ -1,5 +1,6 @@
 """What an operator is: it makes one tensor of tensors of the same name and shape."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,14 @@ Draw = Callable[[int], "torch.Generator"]  # the random stream of an input, for 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that a recipe may set. `each`: one for each input."""
+    """A number that a recipe may set. `each`: one for each input. `most`: a search tries none above it."""
 
     name: str
     default: float
     low: float
     high: float
     each: bool = False
+    most: float = math.inf
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,9 @@ def sce(
         left = ~_most_varied(parts, params["select_topk"])
         for part in parts:
             part.masked_fill_(left, 0)
-    # The weights are of means, not of sums: what is nearly 0 is told by an element's size, not by their number.
-    energy = [float(deltas.products([part])[0, 0]) / max(1, part.numel()) for part in parts]
+    energy = [float(deltas.products([part])[0, 0]) for part in parts]
     total = math.fsum(energy)
-    weights = [own / total if total >= deltas.TINY else 1 / len(parts) for own in energy]
+    weights = [own / total if total > 0 else 1 / len(parts) for own in energy]
 
     def step(block: slice) -> Tensor:
         found, divisor = deltas.elected([part[block] for part in parts], [1.0] * len(parts), weights)

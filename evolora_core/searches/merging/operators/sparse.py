@@ -22,7 +22,7 @@ from evolora_core.searches.merging.operators.base import Draw, Operator, Paramet
 
 DENSITY = Parameter("density", 1.0, 0.0, 1.0, each=True)
 EPSILON = Parameter("epsilon", 0.15, 0.0, 0.5, each=True)
-GAMMA = Parameter("gamma", 0.01, 0.0, 1.0, each=True)
+GAMMA = Parameter("gamma", 0.01, 0.0, 1.0, each=True, most=0.1)  # outliers are few
 RESCALE = ("inverse_p", "l1", "none")
 
 # (flat τ of an input, the tensor's shape, the input's own parameters, options, its stream) -> the thinned τ. May write

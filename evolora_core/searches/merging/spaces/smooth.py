@@ -9,8 +9,9 @@ import numpy as np
 from evolora_core.searches.merging.recipe import Genome, Merge
 from evolora_core.searches.merging.spaces.values import as_groups, grid, tidy
 
-LOW, HIGH = -0.5, 1.5  # a little of a parent may be taken away, or more than all of it added
-SUMS = (0.5, 2.0)  # what the weights of the parents add up to, where a genome is drawn
+LOW, HIGH = -0.5, 3.0  # a little of a parent may be taken away, or more than all of it added
+LEAST = 0.5  # of the sum of the parents' weights, where a genome is drawn
+MOST = 1.5  # of the same, for each parent
 FEWEST = 8  # genomes of the first generation
 STEP = 0.1  # standard deviation of a change
 
@@ -47,12 +48,14 @@ class Smooth:
         return [*plain, *((self.draw(rng), "draw") for _ in range(FEWEST - len(plain)))]
 
     def draw(self, rng: np.random.Generator) -> Genome:
-        """In each group, shares of the parents that are uniform on the simplex, times a sum that all groups have.
+        """In each group, shares of the parents that are uniform on the simplex, times a sum of the group's own.
 
-        Weights that are drawn one by one would add up to ever more with the number of parents.
+        Uniform in its logarithm: half of the sums are below 1.2 for two parents, 1.7 for four. Weights that are
+        drawn one by one would nearly all add up to more than that.
         """
         shares = rng.dirichlet(np.ones(len(self.parents)), size=self.groups).T
-        return self.genome(shares * rng.uniform(*SUMS))
+        sums = np.exp(rng.uniform(np.log(LEAST), np.log(MOST * len(self.parents)), size=self.groups))
+        return self.genome(shares * sums)
 
     def mutate(self, genome: Genome, rng: np.random.Generator) -> tuple[Genome, str]:
         """All weights a little, one weight much, all by one factor, or one parent left out in a group."""

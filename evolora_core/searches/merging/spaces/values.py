@@ -35,6 +35,10 @@ def is_share(parameter: Parameter) -> bool:
     return parameter.low >= 0 and parameter.high <= 1
 
 
+def _span(parameter: Parameter) -> float:
+    return min(parameter.high, parameter.most) - parameter.low
+
+
 def jittered(parameter: Parameter, values: np.ndarray, rng: np.random.Generator, factor: float = 1.0) -> np.ndarray:
     """Values of a parameter, each changed: a share logit-normally over its range, a factor log-normally, its sign kept.
 
@@ -42,7 +46,7 @@ def jittered(parameter: Parameter, values: np.ndarray, rng: np.random.Generator,
     """
     noise = rng.standard_normal(values.shape) * factor
     if is_share(parameter):
-        span = parameter.high - parameter.low
+        span = _span(parameter)
         share = np.clip((values - parameter.low) / span, EDGE, 1 - EDGE)
         changed = 1 / (1 + np.exp(-(np.log(share / (1 - share)) + LOGIT_SPREAD * noise)))
         return tidy(parameter.low + span * np.clip(changed, EDGE, 1 - EDGE))
@@ -53,6 +57,6 @@ def jittered(parameter: Parameter, values: np.ndarray, rng: np.random.Generator,
 def drawn(parameter: Parameter, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Values of a parameter at random: shares uniform over their range, factors log-normal around their default."""
     if is_share(parameter):
-        span = parameter.high - parameter.low
+        span = _span(parameter)
         return tidy(parameter.low + span * rng.uniform(EDGE, 1 - EDGE, size=shape))
     return tidy(parameter.default * np.exp(2 * SPREAD * rng.standard_normal(shape)))

@@ -10,7 +10,7 @@ import pytest
 from big_suite import write_big_store
 
 from evolora_core.errors import PackError, StoreError
-from evolora_core.report import build, export, verify
+from evolora_core.report import build, export, renamed, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import carry, query, read, unpacked
 
@@ -70,6 +70,24 @@ def test_an_edited_number_is_found_without_a_store(pack: Path, nowhere: Path) ->
     assert any(
         line.startswith("summary.json: checks.largest_ledger_imbalance") for line in verify(nowhere, pack, SECTIONS)
     )
+
+
+def test_a_row_beside_the_honest_one_is_found_without_a_store(pack: Path, nowhere: Path) -> None:
+    file = pack / "data" / "accuracies.parquet"
+    rows = pq.read_table(file)
+    pq.write_table(pa.concat_tables([rows.slice(0, 1), rows]), file)
+    assert "accuracies: 1 rows of its data stand twice" in verify(nowhere, pack, SECTIONS)
+
+
+def test_settings_other_than_those_of_the_suites_id_are_found(pack: Path) -> None:
+    (line,) = renamed(pack)  # the id of the example is not made of its settings
+    file = pack / "provenance.json"
+    file.write_text(file.read_text().replace(SUITE, f"example-{line.split()[-1]}"))
+    assert renamed(pack) == []
+    stamp = json.loads(file.read_text())
+    del stamp["config"]["evaluation"]["comparisons"][0]
+    file.write_text(json.dumps(stamp))
+    assert len(renamed(pack)) == 1
 
 
 def test_rows_that_are_not_the_stores_are_named(home: Path, pack: Path) -> None:

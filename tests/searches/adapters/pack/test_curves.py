@@ -1,5 +1,6 @@
 """Learning curves: which conditions are points of one, and what stands at them."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from evolora_core.searches.adapters.pack.curves import curve_frame, curves
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tradeoffs import curve
 from evolora_core.store import query, rebuild
+from evolora_core.store.connection import opened, store_path
 
 SUITE = "example-0a1b2c3d"
 BUDGETS = {"sft-2": 2.0, "sft-half": 0.5}
@@ -73,6 +75,23 @@ def test_the_points_are_those_of_the_store(home: Path) -> None:
             assert point[f"id_{column}"] == arms[name, "holdout_id"][column]
             assert point[f"retention_{column}"] == kept[column]
         assert point["total_flops"] == paper[name]["total_flops"]
+
+
+def test_a_budget_that_was_not_run_is_no_point(home: Path, tmp_path: Path) -> None:
+    """Be it the one that the curve is called like; without any, there is no curve."""
+    own = Path(shutil.copytree(home, tmp_path / "home"))
+
+    def without(*conditions: str) -> Any:
+        with opened(store_path(own)) as connection:
+            connection.execute(
+                "DELETE FROM data.accuracies WHERE list_contains(?, split_part(arm, ':', 1))", [list(conditions)]
+            )
+        return curve_frame(StoredSuite(own, SUITE))
+
+    points = without("sft")
+    assert points["condition"].tolist() == ["frozen", "sft-half", "sft-2"] and set(points["curve"]) == {"frozen", "sft"}
+    curve(points.assign(curve=points["curve"].replace("sft", "mine")))  # an arm of the suite, which was not run
+    assert without("sft-half", "sft-2").empty
 
 
 def test_a_pack_shows_its_curves_and_verifies(home: Path, tmp_path: Path) -> None:

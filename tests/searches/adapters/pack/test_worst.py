@@ -11,6 +11,7 @@ from evolora_core.report import StoredSuite, build, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.worst import worst_frame
 from evolora_core.store import query, rebuild
+from evolora_core.store.connection import opened, store_path
 
 SUITE = "example-0a1b2c3d"
 
@@ -42,3 +43,13 @@ def test_worst_runs_are_told_from_sixteen_on(tmp_path: Path) -> None:
     pack = build(tmp_path, SUITE, tmp_path / "packs" / "example", SECTIONS)
     assert "The worst quarter of runs" in (pack / "README.md").read_text()
     assert verify(tmp_path, pack, SECTIONS) == []
+
+
+def test_a_pair_with_few_seeds_in_common_is_not_compared(tmp_path: Path) -> None:
+    suite = stored(tmp_path, 17)
+    declared = worst_frame(suite)[lambda rows: rows["b"] != ""]
+    a, b = declared.iloc[0]["a"], declared.iloc[0]["b"]
+    with opened(store_path(tmp_path)) as connection:
+        connection.execute("DELETE FROM data.evaluations WHERE (condition, seed) IN ((?, 0), (?, 1))", [a, b])
+    found = worst_frame(suite)
+    assert {a, b} <= set(found["a"]) and (a, b) not in set(zip(found["a"], found["b"], strict=True))

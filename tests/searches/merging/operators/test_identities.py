@@ -58,6 +58,18 @@ def test_one_model_whole_is_task_arithmetic(merge: Any, shape: Any, seed: int, w
         close(merge(name, models, base, options={"normalize": "no"}, weight=weight, scale=scale), expected)
 
 
+@pytest.mark.parametrize("name", ["sce", "model_stock"])
+@pytest.mark.parametrize("size", [1e-4, 1e-6])
+def test_weights_of_small_differences_are_those_of_large_ones(merge: Any, name: str, size: float) -> None:
+    """As they stand in the papers: both depend on ratios of lengths alone. Fine-tuning moves a model little."""
+    base, models = drawn((40, 30), 0)
+    models[0] = base + 4 * (models[0] - base)
+    zero = torch.zeros_like(base)
+    parts = [model - base for model in models]
+    small = merge(name, [size * part for part in parts], zero)
+    torch.testing.assert_close(small / size, merge(name, parts, zero), atol=1e-5, rtol=1e-5)
+
+
 @given(shape=shapes, seed=seeds, weights=st.lists(st.floats(0.1, 5.0), min_size=1, max_size=4))
 def test_equal_models_merge_into_themselves(merge: Any, shape: Any, seed: int, weights: list[float]) -> None:
     base, models = drawn(shape, seed, 1)

@@ -12,6 +12,7 @@ from evolora_core.searches.merging.spaces import changes, stages
 from evolora_core.searches.merging.spaces.operators import Operators
 from evolora_core.searches.merging.spaces.smooth import HIGH, LOW, Smooth
 from evolora_core.searches.merging.spaces.trees import merged, route_over, values_of
+from evolora_core.searches.merging.spaces.values import drawn, jittered
 
 PARENTS = ("a", "b", "c", "d")
 SHAPE = changes.Shape(PARENTS, 4)
@@ -34,6 +35,23 @@ def test_the_mean_of_smooth_recipes_is_that_of_weights_and_starts_uniform() -> N
     assert (SMOOTH.weights(SMOOTH.seeds(rng)[0][0]) == 0.25).all()
     with pytest.raises(ValueError, match="smooth"):
         SMOOTH.weights(Genome(recipe="a"))
+
+
+def test_groups_of_a_drawn_smooth_recipe_add_up_to_sums_of_their_own() -> None:
+    """As the best recipes do: lower layers want about the mean of the parents, upper ones several times as much."""
+    sums = np.array([SMOOTH.weights(SMOOTH.draw(stream(seed, 0, 0, "sums"))).sum(0) for seed in range(400)])
+    assert sums.min() >= 0.499 and 5 < sums.max() <= 6.001
+    assert np.median(sums) == pytest.approx(1.73, abs=0.3) and abs(np.corrcoef(sums.T)[0, 1]) < 0.2
+
+
+@given(seed=st.integers(0, 2**20))
+def test_a_search_drops_few_outliers(seed: int) -> None:
+    """Breadcrumbs drop the largest magnitudes: a search tries shares about the default of 1 %, a recipe may say any."""
+    gamma = next(own for own in get_operator("breadcrumbs").parameters if own.name == "gamma")
+    values = drawn(gamma, (4,), stream(seed, 0, 0, "gamma"))
+    for step in range(5):
+        values = jittered(gamma, values, stream(seed, step, 1, "gamma"))
+        assert ((values >= 0.002) & (values <= 0.098)).all()
 
 
 def test_the_eight_seeds_are_three_stages_over_all_parents() -> None:
