@@ -13,39 +13,61 @@ from queue import SimpleQueue
 from typing import Any, Literal
 
 import uvicorn
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException as Refused  # a path that there is not is one too
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evolora_core.errors import EvoloraError
 from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
 
 MOST_PROMPTS = 256
+LARGEST_BODY = 8 << 20  # bytes
 
 
 class HungUp(Exception):
     """Nobody listens to a stream any more."""
 
 
+class Part(BaseModel):
+    """A part of a message. Only text is read."""
+
+    type: Literal["text"]
+    text: str
+
+
 class Message(BaseModel):
     """One message of a conversation."""
 
     role: str
-    content: str
+    content: str | list[Part]
+
+    @property
+    def text(self) -> str:
+        """All that is said."""
+        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
 
 
 class Asked(BaseModel):
-    """What both kinds of questions have. Further keys are allowed and not read."""
+    """What both kinds of questions have. Further keys are allowed and not read; null is as good as none."""
 
     model: str = Field("", max_length=1000)
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     temperature: float = Field(0.0, ge=0, le=100)
-    seed: int = Field(0, ge=0, lt=2**63)
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)  # without one, samples are new ones each time
     stream: bool = False
     n: Literal[1] = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, values: Any) -> Any:
+        return (
+            {key: value for key, value in values.items() if value is not None} if isinstance(values, dict) else values
+        )
 
 
 class Chat(Asked):
@@ -60,15 +82,39 @@ class Completion(Asked):
     prompt: str | list[str]
 
 
+class Guard:
+    """Asks for the token, and for how long the body is, before anything of it is read."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        size = headers.get("content-length", "" if scope["method"] == "POST" else "0")
+        if self._token and not secrets.compare_digest(given.encode(), self._token):
+            await _refusal(401, "the token is missing or wrong")(scope, receive, send)
+        elif not size.isdecimal() or int(size) > LARGEST_BODY:
+            words = f"the body has to say its length, which may be {LARGEST_BODY >> 20} MiB"
+            await _refusal(413, words)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def _refusal(code: int, words: str) -> JSONResponse:
+    kind = "authentication_error" if code == 401 else "invalid_request_error"
+    return JSONResponse({"error": {"message": words, "type": kind, "code": None, "param": None}}, code)
+
+
 def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
     """The application. `word` is how its user calls the run. One question is answered at a time."""
     app = FastAPI(title="Evolora", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Guard, token=token)
     turn = threading.Lock()
-
-    def check(request: Request) -> None:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if token and not secrets.compare_digest(given.encode(), token.encode()):
-            raise HTTPException(401, "the token is missing or wrong")
 
     def asked_of(model: str) -> Evolved:
         name, _, who = model.partition(":")
@@ -90,16 +136,14 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
             with turn:
                 return own.answer(
                     prompts, max_new_tokens=min(wanted, most) if wanted else None, temperature=asked.temperature,
-                    seed=asked.seed, told=told,
+                    seed=secrets.randbits(63) if asked.seed is None else asked.seed % 2**63, told=told,
                 )  # fmt: skip
         except EvoloraError as error:
             raise HTTPException(400, str(error)) from None
 
     @app.exception_handler(Refused)
     def refused(_: Request, error: Refused) -> JSONResponse:
-        kind = "authentication_error" if error.status_code == 401 else "invalid_request_error"
-        content = {"error": {"message": error.detail, "type": kind, "code": None, "param": None}}
-        return JSONResponse(content, error.status_code)
+        return _refusal(error.status_code, error.detail)
 
     @app.exception_handler(RequestValidationError)
     def misunderstood(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -113,15 +157,15 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
         content = {"message": words, "type": "invalid_request_error", "code": None, "param": place or None}
         return JSONResponse({"error": content}, 400)
 
-    @app.get("/v1/models", dependencies=[Depends(check)])
+    @app.get("/v1/models")
     def models() -> dict[str, Any]:
         names = [word, *(f"{word}:{own}" for own in (*evolved.organelles, BARE))]
         rows = [{"id": name, "object": "model", "created": 0, "owned_by": "evolora"} for name in names]
         return {"object": "list", "data": rows}
 
-    @app.post("/v1/chat/completions", dependencies=[Depends(check)])
+    @app.post("/v1/chat/completions")
     def chat(asked: Chat) -> Any:
-        prompt = "\n".join(message.content for message in asked.messages)
+        prompt = "\n".join(message.text for message in asked.messages)
         head = {"id": f"chatcmpl-{secrets.token_hex(8)}", "created": int(time.time())}
         head["model"] = asked.model or word
         if asked.stream:
@@ -131,7 +175,7 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
         choice = {"index": 0, "message": {"role": "assistant", "content": own.answer}, "finish_reason": _why(own)}
         return head | {"object": "chat.completion", "choices": [choice], "usage": _usage([own]), "evolora": _facts(own)}
 
-    @app.post("/v1/completions", dependencies=[Depends(check)])
+    @app.post("/v1/completions")
     def complete(asked: Completion) -> Any:
         if asked.stream:
             raise HTTPException(400, "stream: only chat completions are streamed here")

@@ -21,7 +21,7 @@ from threading import Event, Thread
 
 from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.run_index import alive, now
-from evolora_core.errors import StageError
+from evolora_core.errors import EvoloraError, StageError
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -41,16 +41,20 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL", "CRITICAL")  # of events that find no server
     url = known_server(home)
+    if url and not _answers(url):
+        raise StageError(f"PREFECT_API_URL: {url} does not answer; start that server, or unset the variable")
     port = _free_port()
     with _connected(url) if url else _started(home, port, private=True):
         try:
             yield
+        except EvoloraError:
+            raise
         except Exception as error:
-            if type(error).__module__.partition(".")[0] not in ("prefect", "httpx"):
-                raise
-            if url and not _healthy(url):
+            if url and not _answers(url):
                 kept = "what is made is kept, so run the same again"
                 raise StageError(f"Prefect: the server at {url} answers no more; {kept}") from error
+            if type(error).__module__.partition(".")[0] not in ("prefect", "httpx"):
+                raise
             reason = str(error).split("\n")[0]
             log_file = f"the log of {url}" if url else _log_file(home, port)
             raise StageError(f"Prefect: {reason}; {log_file} may say why") from error
@@ -62,11 +66,13 @@ def shared_prefect(home: Path) -> Iterator[str]:
     other shells find in EVOLORA_HOME. Raises StageError if it does not start, or if the known one ends.
     """
     if url := known_server(home):
+        if not _answers(url):
+            raise StageError(f"PREFECT_API_URL: {url} does not answer; start that server, or unset the variable")
         with _connected(url):
             try:
                 yield url
             except Exception as error:
-                if _healthy(url):
+                if _answers(url):
                     raise
                 again = f"the server at {url} answers no more; start `evolora serve` again"
                 raise StageError(f"Prefect: {again}") from error
@@ -139,7 +145,7 @@ def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
             _end(servers[-1])
             keeper.join()
         _end(servers[-1])
-        if not log_file.stat().st_size:
+        if not log_file.stat().st_size and servers[-1].returncode == 0:
             log_file.unlink()
 
 
@@ -181,10 +187,23 @@ def _free_port(wanted: int = 0) -> int:
 
 
 def _healthy(url: str, seconds: float = 5.0) -> bool:
+    """Whether a server of ours is ready. No proxy stands between two processes of this machine."""
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(f"{url}/health", timeout=seconds):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _answers(url: str, seconds: float = 5.0) -> bool:
+    """Whether there is a server, which may want to know first who asks."""
     try:
         with urllib.request.urlopen(f"{url}/health", timeout=seconds):
             return True
-    except (urllib.error.URLError, OSError):
+    except urllib.error.HTTPError:
+        return True
+    except (urllib.error.URLError, OSError, ValueError):
         return False
 
 
@@ -194,7 +213,11 @@ def _wait_until_healthy(server: subprocess.Popen[bytes], url: str, log: Path) ->
         if _healthy(url):
             return
         time.sleep(0.1)
-    raise StageError(f"{log}: Prefect's server did not start; its log says why")
+    if server.poll() is None:
+        raise StageError(
+            f"{url}: Prefect's server does not answer after {START_SECONDS:.0f} s; is this machine so busy?"
+        )
+    raise StageError(f"{log}: Prefect's server did not start (exit code {server.returncode}); its log says why")
 
 
 def _send_last_lines() -> None:

@@ -13,6 +13,7 @@ from prefect.task_runners import TaskRunner
 from pydantic import Field
 
 from evolora_core.engine.home import home_path
+from evolora_core.engine.identity import note_start
 from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, read_entry, write_plan
 from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, step_name
 from evolora_core.engine.strict import stated
@@ -31,6 +32,8 @@ from flows._workers import workers_of
 from tasks.record import record
 
 log = logging.getLogger("evolora_core.stages")
+
+PATIENCE = 60.0  # seconds for which a stage that ended waits for whoever holds the store
 
 
 def run_name() -> str:
@@ -85,6 +88,7 @@ def make_suite(
 
     Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
     """
+    note_start()
     name_process()
     report_killed()
     config = asked_suite(suite, overrides, host, seeds)
@@ -110,6 +114,7 @@ def make_suite(
         outcome = Outcome(len(chosen) + 2 * (len(chosen) == len(steps)))
         futures = submit(chosen)
         follow(runner, futures, outcome, records.keep)
+        records.catch_up()
         complete: list[int] = []
         if len(chosen) == len(steps):  # a comparison of a few runs would take the place of that of all
             records.forget_others({step.name for step in steps}, outcome.results)
@@ -118,6 +123,7 @@ def make_suite(
             # What closes a suite is made from the store, and so of all that was recorded before.
             futures = submit([replace(step, wait_for=list(records.states))], futures)
             follow(runner, futures, outcome, records.keep)
+            records.catch_up()
     if outcome.reused:
         log.info("%d of %d stages were done before and are reused", outcome.reused, outcome.planned)
     if packed := outcome.results.get(PACK):
@@ -138,16 +144,39 @@ class Records:
         self.states: list[State[Any]] = []  # of the task runs `record`
         self._before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), suite)]
         self._recorded = recorded(suite)  # identities in the store
+        self._late: list[StageFuture] = []  # that the store could not take yet
 
     def keep(self, future: StageFuture) -> None:
-        """Load what a stage left, which another suite may have made before. Raises what the store raises."""
+        """Load what a stage left, which another suite may have made before. Where somebody holds the store, what the
+        stage left waits for the end of the next one. Raises what the store raises else.
+        """
         result = future.result()
         entry = read_entry(home_path(), self.suite, result.condition, result.seed, result.stage)
         future.reused |= entry is not None and entry.state == "cached"
-        self._forget_later(result)
-        state = record(str(self.suite), result, wait_for=[future], return_state=True)
-        state.result()
-        self.states.append(state)
+        held = bool(self._late)
+        self._late.append(future)
+        if (why := holder(1.0 if held else PATIENCE)) is not None:
+            if not held:
+                log.warning("warning: %s; stages go on, and what they leave is recorded when it is free", why)
+            return
+        try:
+            self.catch_up()
+        except Exception as error:
+            if not held:
+                self._late.clear()  # the stage fails
+                raise
+            log.warning("warning: %s", error)  # of an earlier stage, perhaps: it is tried once more in the end
+
+    def catch_up(self) -> None:
+        """Load what waits, in the order in which it was made. Raises what the store raises."""
+        while self._late:
+            future = self._late[0]
+            result = future.result()
+            self._forget_later(result)
+            state = record(str(self.suite), result, wait_for=[future], return_state=True)
+            state.result()
+            self.states.append(state)
+            self._late.pop(0)
 
     def _forget_later(self, result: StageResult) -> None:
         """Where the store has another one than `result`, forget what was made of that: it may not be made anew now, as
@@ -173,6 +202,17 @@ class Records:
 def complete_seeds(config: Experiment, results: Mapping[str, StageResult]) -> list[int]:
     """Seeds that were evaluated in every condition."""
     return [seed for seed in config.seeds if all(step_name(own, seed, JUDGED) in results for own in config.conditions)]
+
+
+def holder(patience: float) -> str | None:
+    """Who holds the store for longer than so many seconds, in words."""
+    from evolora_core.store.connection import Locked, opened, store_path
+
+    try:
+        with opened(store_path(home_path()), wait=patience):
+            return None
+    except Locked as error:
+        return str(error)
 
 
 def recorded(suite: SuiteId) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from prefect.plugins import HookContext, SetupResult, register_hook
 
-from evolora_core.engine.home import environment, home_path
+from evolora_core.engine.home import environment, home_path, reach_this_machine
 from evolora_core.errors import EvoloraError
 from flows._server import known_server
 
@@ -31,6 +31,7 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
     if sys.argv[1:3] == ["deployment", "run"] and (why := refusal(sys.argv[3:])):
         print(f"error: {why}", file=sys.stderr)
         sys.exit(1)
+    reach_this_machine()
     home = home_path()
     url = known_server(home)
     if sys.argv[1:3] == ["deployment", "run"] and not (url or os.environ.get("PREFECT_API_URL")):
@@ -62,6 +63,8 @@ def refusal(words: Sequence[str]) -> str:
     if flow not in SUITES:
         return ""
     given = parameters(words[1:])
+    if not all(isinstance(given.get(name, []), list) for name in ("overrides", "seeds", "only")):
+        return ""
     try:
         suite = asked_suite(
             given.get("suite", SUITES[flow]),

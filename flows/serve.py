@@ -1,9 +1,19 @@
 """The deployments of this project, and how they are served."""
 
 import warnings
+from datetime import UTC, datetime
 from typing import Any
 
-from prefect import serve
+from prefect import get_client, serve
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
+    FlowRunFilter,
+    FlowRunFilterExpectedStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import StateType
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import EntrypointType, Flow
 from prefect.schedules import Cron
@@ -48,8 +58,24 @@ def deployments(nightly: bool) -> list[RunnerDeployment]:
     ]
 
 
+def forget_missed() -> None:
+    """Delete runs that a schedule planned for a time that has passed. Prefect plans nights ahead, and would start all
+    those that nobody served, at once, with or without `nightly`.
+    """
+    planned = FlowRunFilter(
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+        expected_start_time=FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
+    )
+    ours = DeploymentFilter(name=DeploymentFilterName(any_=[flow.name for flow in FLOWS]))
+    with get_client(sync_client=True) as client:
+        for run in client.read_flow_runs(flow_run_filter=planned, deployment_filter=ours):
+            if run.auto_scheduled:
+                client.delete_flow_run(run.id)
+
+
 def serve_deployments(*, nightly: bool, limit: int) -> None:
     """Register all deployments and execute their runs, `limit` at a time, until a signal. Schedules stay as they are
-    when it ends."""
+    when it ends; nights that have passed by the next time are not made up for."""
+    forget_missed()
     warnings.filterwarnings("ignore", message="coroutine 'Runner.astop' was never awaited")  # Prefect's, at SIGTERM
     serve(*deployments(nightly), limit=limit, pause_on_shutdown=False)

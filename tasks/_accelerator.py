@@ -1,6 +1,5 @@
 """One stage at a time on an accelerator, whichever process or suite of this user it belongs to."""
 
-import getpass
 import logging
 import os
 import tempfile
@@ -40,7 +39,7 @@ def _lock_file(device: str) -> Path:
     seen = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     index = int(number or 0)
     own = seen[index] if index < len(seen) else index
-    return Path(tempfile.gettempdir()) / f"evolora-{getpass.getuser()}-{kind}-{own}.lock"
+    return Path(tempfile.gettempdir()) / f"evolora-{os.getuid()}-{kind}-{own}.lock"
 
 
 def _release_memory() -> None:

@@ -19,6 +19,7 @@ from prefect.context import TaskRunContext
 
 from evolora_core.engine import artifacts
 from evolora_core.engine.home import home_path
+from evolora_core.engine.identity import refuse_changed_code
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.run_index import Entry, now, write_entry
 from evolora_core.engine.run_index import State as RunState
@@ -84,7 +85,7 @@ def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
     try:
         state.result()
     except StoreError as error:
-        return type(error).__name__ == "Locked"
+        return type(error).__name__ in ("Locked", "Unwritable")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
         return False  # still so the next time
     except OSError:
@@ -135,7 +136,9 @@ def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str,
         partial = artifacts.partial_folder(folder)
         with progress(request.label) as report:
             log.info("started")
+            refuse_changed_code(request.identity_document)
             made: Made[Any] = stage.body(_work(request, partial, report))
+            refuse_changed_code(request.identity_document)
         scratch = [path for name in SCRATCH for path in partial.rglob(name) if path.is_dir()]
         for path in sorted(scratch, reverse=True):  # those within others first
             shutil.rmtree(path)

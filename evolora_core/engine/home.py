@@ -11,6 +11,7 @@ from pathlib import Path
 from evolora_core.errors import StoreError
 
 FOLDERS = ("runs", "hosts", "cache", "prefect")
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def home_path() -> Path:
@@ -40,6 +41,17 @@ def set_environment(home: Path) -> None:
     os.environ["EVOLORA_HOME"] = str(home)  # absolute, for child processes with another working directory
     for name, value in environment(home).items():
         os.environ.setdefault(name, value)
+    reach_this_machine()
+
+
+def reach_this_machine() -> None:
+    """Where requests go through a proxy, leave out those to this machine, where Prefect's server is."""
+    if not any(os.environ.get(name) for own in PROXIES for name in (own, own.upper())):
+        return
+    passed = (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",")
+    passed = [name for name in map(str.strip, passed) if name]
+    wanted = [name for name in ("127.0.0.1", "localhost") if name not in passed and "*" not in passed]
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join([*passed, *wanted])
 
 
 def elsewhere() -> dict[str, str]:

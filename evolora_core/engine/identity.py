@@ -14,7 +14,9 @@ time than the host's; the modules of `ORCHESTRATION` and `COUNTED_OTHERWISE`, an
 import ast
 import hashlib
 import json
+import os
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.engine.plugins import OURS, source, sql_folders
-from evolora_core.errors import HostError
+from evolora_core.errors import HostError, StageError
 
 # They, and the modules below them, decide when and where a stage runs, and never what it computes.
 ORCHESTRATION = ("evolora_core.engine.stage", "evolora_core.searches.base", "evolora_core.searches.registry", "tasks")
@@ -31,6 +33,7 @@ COUNTED_OTHERWISE = ("evolora_core.language.hosts.fetch",)
 INDEX = "names"  # a module of this name only says where others are, which a stage names in `also`
 DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its code computes
 DIGITS = 16
+STARTED = "EVOLORA_STARTED"  # in the environment of a flow and its workers, seconds since 1970
 # Libraries that compute for another one without being imported by our code.
 _BEHIND = {"transformers": ("tokenizers",), "trl": ("accelerate",)}
 
@@ -68,6 +71,26 @@ def stage_identity(
         "code": digest([(name, _code_hash(name)) for name in sorted(modules)]),
         "libraries": library_versions(modules),
     }
+
+
+def note_start() -> None:
+    """Note when the code that runs was read: a file of it that changes later is not what computes. Child processes
+    inherit the note.
+    """
+    os.environ[STARTED] = str(time.time())
+
+
+def refuse_changed_code(document: Mapping[str, Any]) -> None:
+    """StageError where a file of the code in an identity document was written after `note_start`, if there was one:
+    modules stay as they were imported, and those that a stage imports late would not fit them.
+    """
+    if STARTED not in os.environ:
+        return
+    started, now = float(os.environ[STARTED]), time.time()
+    for module in sorted(import_closure(document["entry"], *document["also"])):
+        file = source(module)
+        if file and started < file.stat().st_mtime <= now:  # a date in the future says nothing
+            raise StageError(f"{file}: was changed while the suite runs; run it again, with the code as it is then")
 
 
 def import_closure(*modules: str) -> frozenset[str]:

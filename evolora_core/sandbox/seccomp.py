@@ -45,7 +45,7 @@ class Instruction(NamedTuple):
 _PR_SET_NAME, _PR_GET_NAME, _PR_SET_VMA = 15, 16, 0x53564D41
 # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. Not F_SETOWN: the kernel would send signals for it.
 _FCNTL = (0, 1, 2, 3, 4, 1030)
-_CLONE_VM, _CLONE_THREAD = 0x100, 0x10000
+_CLONE_VM, _CLONE_FILES, _CLONE_THREAD = 0x100, 0x400, 0x10000
 _TEMPORARY = 0o20000000  # the bit of O_TMPFILE that is its own: a file without a name, which nobody could count
 
 
@@ -70,8 +70,10 @@ def _without(argument: int, bits: int) -> list[Instruction]:
 
 
 def _a_thread() -> list[Instruction]:
-    """Allow clone if it starts a thread of this process."""
-    needed = _CLONE_VM | _CLONE_THREAD
+    """Allow clone if it starts a thread of this process with the same table of open files: what each table may hold
+    of files without a name is bounded, and not how many there are.
+    """
+    needed = _CLONE_VM | _CLONE_FILES | _CLONE_THREAD
     return [
         _load(_low(0)),
         Instruction(_AND, 0, 0, needed),

@@ -34,6 +34,10 @@ class Locked(StoreError):
     """Somebody else holds the store."""
 
 
+class Unwritable(StoreError):
+    """The disk did not take it, or did not give it."""
+
+
 @contextmanager
 def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
     """Keep everybody else out of a store that is about to be replaced. A missing or damaged file needs no lock."""
@@ -65,6 +69,8 @@ def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> I
         if str(error) != "Query interrupted":  # DuckDB raises this in place of what the signal's handler raised
             raise
         raise KeyboardInterrupt from error
+    except duckdb.IOException as error:
+        raise Unwritable(f"{path}: {one_line(error)}; is the disk full?") from error
     except duckdb.Error as error:
         if not is_damage(error):
             raise

@@ -136,7 +136,14 @@ def console() -> NoReturn:
     """The console script: `main`, and out at once where it failed. Prefect would stay for minutes, to tell a server
     that may be gone what happened.
     """
-    set_environment(home_path())  # before any library reads it
+    for name in ("stdout", "stderr"):  # closed by whoever started us
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    try:
+        set_environment(home_path())  # before any library reads it
+    except (OSError, RuntimeError) as error:  # no such user, or the working directory is gone
+        print(f"error: EVOLORA_HOME: {one_line(error)}; set it to a folder that is there", file=sys.stderr)
+        sys.exit(1)
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):  # a character that the terminal's encoding lacks must not end us

@@ -35,14 +35,17 @@ def calibrate(
     """Make the stages that come before anything is searched or trained, and show what they found, as means over
     the seeds, and what the rest will take. `evolora run` with the same settings goes on from them.
     """
+    from evolora_core.engine.home import home_path
+    from evolora_core.engine.run_index import read_packs
     from evolora_core.errors import ConfigError
-    from evolora_core.searches.registry import get_search, load_experiment
+    from evolora_core.searches.registry import get_search, load_experiment, suite_id
 
     config = load_experiment(suite, settings or [])
     search = get_search(config.search)
     if not search.calibration:
         raise ConfigError(f"{suite}: the search {config.search} has nothing to calibrate; use `evolora run`")
-    made = make(config, Path("packs"), calibration_steps(config))
+    packs = read_packs(home_path(), suite_id(config)) or Path("packs")  # where a run of it puts its pack
+    made = make(config, packs, calibration_steps(config))
     rest = _rest(made.home, config)
     show([*found(made.home, made.suite, search, config.seeds), *to_go(rest, config.processes)], json)
     if not json and rest.expected is None:

@@ -38,7 +38,7 @@ def evaluate(
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.language.holdouts import read_holdout
     from evolora_core.language.tasks.own import enter_beside
-    from evolora_core.searches.adapters.finished import check_host, datasets_of, find, load_run
+    from evolora_core.searches.adapters.finished import check_host, datasets_of, find, load_own_host, load_run
 
     if organelle is not None and run is None:
         raise ConfigError("--organelle: name the run that it lives in with --run")
@@ -63,7 +63,7 @@ def evaluate(
     from evolora_core.language.hosts.host import load_host
     from evolora_core.searches.adapters.evaluation.holdout import evaluate_holdout
 
-    loaded = load_host(word, dtype=suite.get("dtype", "float32"))
+    loaded = load_own_host(home, entry, word, suite.get("device", "cpu")) if entry else load_host(word)
     if decoding.max_new_tokens >= loaded.max_context:
         raise ConfigError(
             f"--max-new-tokens {decoding.max_new_tokens}: {word} has a context of {loaded.max_context} tokens, prompt "

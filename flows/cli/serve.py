@@ -1,5 +1,6 @@
 """`evolora serve`."""
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -26,7 +27,12 @@ def serve(
 ) -> None:
     """Serve all deployments until stopped, with a Prefect server if none answers."""
     from evolora_core.engine.home import prepare_home
+    from evolora_core.errors import ConfigError
+    from flows._preflight import SUITES
 
+    missing = [suite for suite in SUITES.values() if not Path(suite).is_file()]
+    if nightly and missing:
+        raise ConfigError(f"--nightly: {Path.cwd()} has no {missing[0]}; start it in the folder of the project")
     home = prepare_home()
     from flows._server import shared_prefect
 

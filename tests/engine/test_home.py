@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evolora_core.engine.home import elsewhere, environment, home_path, prepare_home
+from evolora_core.engine.home import elsewhere, environment, home_path, prepare_home, reach_this_machine
 from evolora_core.errors import StoreError
 
 
@@ -42,6 +42,27 @@ def test_a_child_with_another_home_gets_nothing_of_ours() -> None:
     child = elsewhere()
     assert not {"PREFECT_HOME", "PREFECT_RESULTS_LOCAL_STORAGE_PATH", "MPLCONFIGDIR"} & child.keys()
     assert child["HF_HOME"] == "/their/cache" and child["PATH"] == os.environ["PATH"]
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ({}, None),
+        ({"HTTP_PROXY": "http://proxy:3128"}, "127.0.0.1,localhost"),
+        ({"https_proxy": "http://proxy:3128", "NO_PROXY": "a.b, localhost"}, "a.b,localhost,127.0.0.1"),
+        ({"all_proxy": "http://proxy:3128", "no_proxy": "*"}, "*"),
+    ],
+)
+def test_no_proxy_stands_between_processes_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], passed: str | None
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    reach_this_machine()
+    assert os.environ.get("no_proxy") == passed == os.environ.get("NO_PROXY")
 
 
 def test_what_the_user_set_stays(tmp_path: Path) -> None:

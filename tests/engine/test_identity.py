@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from evolora_core.engine import identity, plugins
-from evolora_core.errors import HostError
+from evolora_core.errors import HostError, StageError
 from evolora_core.language.families.names import MODULES
 from evolora_core.language.families.registry import modules_of
 
@@ -221,6 +222,23 @@ def test_everything_that_is_given_counts(project: Write) -> None:
     ]
     assert len(set(variants)) == len(variants)
     assert of() == variants[0]
+
+
+def test_code_that_changes_while_it_runs_is_refused(project: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    project("inner.py", "x = 1")
+    project("stage.py", "from walked.inner import x")
+    document = {"entry": "walked.stage", "also": []}
+    monkeypatch.setenv(identity.STARTED, "0")
+    monkeypatch.delenv(identity.STARTED)
+    identity.refuse_changed_code(document)  # nobody said since when
+    identity.note_start()
+    identity.refuse_changed_code(document)
+    file, later = Path(str(plugins.source("walked.inner"))), float(os.environ[identity.STARTED]) + 0.001
+    os.utime(file, (later, later))
+    with pytest.raises(StageError, match=rf"{file}: was changed while the suite runs; run it again"):
+        identity.refuse_changed_code(document)
+    os.utime(file, (later + 9e4, later + 9e4))  # a clock that is wrong
+    identity.refuse_changed_code(document)
 
 
 def test_a_host_is_its_files_without_the_card(tmp_path: Path) -> None:

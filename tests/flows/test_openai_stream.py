@@ -4,12 +4,13 @@ import threading
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from random_host import random_host
 
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.adapters.evolved import Evolved, Reply
 from evolora_core.searches.adapters.finished import TrainedRun
-from flows._openai import Chat, _events, _url
+from flows._openai import LARGEST_BODY, Chat, _events, _url, make_app
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,33 @@ def test_a_client_that_hangs_up_leaves_the_turn_to_others(bare: Evolved) -> None
     hung_up.set()
     worker.join(30)
     assert not worker.is_alive() and len(pieces) == 1
+
+
+def test_what_clients_of_openai_send_is_understood(bare: Evolved) -> None:
+    part = {"type": "text", "text": "Compute 512 - 7."}
+    parts = {"messages": [{"role": "user", "content": [part]}], "seed": None, "temperature": None, "n": None}
+    with TestClient(make_app(bare, "mine", "", 8)) as client:
+        plain = {"messages": [{"role": "user", "content": part["text"]}]}
+        answers = [client.post("/v1/chat/completions", json=body).json() for body in (plain, parts)]
+        assert answers[0]["choices"] == answers[1]["choices"]
+
+        def said(**more: object) -> str:
+            body = plain | {"temperature": 1.5, "max_tokens": 8} | more
+            return str(client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"])
+
+        assert len({said() for _ in range(6)}) > 1  # samples are new ones each time
+        assert said(seed=-3) == said(seed=-3) != said(seed=4)
+
+
+def test_a_body_is_read_from_whom_has_the_token_and_no_longer_than_it_may_be(bare: Evolved) -> None:
+    with TestClient(make_app(bare, "mine", "secret", 8)) as client:
+        assert client.get("/v1/models").status_code == 401
+        told = {"authorization": "Bearer secret"}
+        assert client.get("/v1/models", headers=told).json()["data"][0]["id"] == "mine"
+        long = client.post("/v1/completions", content=b"x" * (LARGEST_BODY + 1), headers=told)
+        assert long.status_code == 413 and "8 MiB" in long.json()["error"]["message"]
+        unknown = client.post("/v1/completions", content=iter([b"{}"]), headers=told)  # in chunks, without a length
+        assert unknown.status_code == 413
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,25 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from prefect import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from evolora_core.engine.run_index import now
 from evolora_core.errors import StageError
 from evolora_core.store import query
-from flows._server import ADDRESS, _free_port, _started, embedded_prefect, known_server, shared_prefect
+from flows._server import ADDRESS, _free_port, _healthy, _started, embedded_prefect, known_server, shared_prefect
+from flows.serve import deployments, forget_missed
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -175,14 +181,72 @@ def test_two_commands_in_a_home_have_a_log_each(tmp_path: Path, monkeypatch: pyt
     assert first.read_text().startswith("a line")
 
 
-def test_a_server_that_is_another_s_and_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Healthy(BaseHTTPRequestHandler):
+    """Of a server that answers, though it wants to know first who asks."""
+
+    def do_GET(self) -> None:
+        self.send_error(401)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("serving", "error", "words"),
+    [
+        (shared_prefect, ExceptionGroup("of a runner", [RuntimeError("Service.")]), "start `evolora serve` again"),
+        (embedded_prefect, httpx.ConnectError("All connection attempts failed"), "what is made is kept"),
+        (embedded_prefect, RuntimeError("Failed to reach API"), "what is made is kept"),
+    ],
+)
+def test_a_server_that_is_another_s_and_ends_is_named(
+    serving: Any, error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = HTTPServer(("127.0.0.1", 0), Healthy)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{server.server_port}/api")
+    with pytest.raises(StageError, match=f"/api answers no more; {words}"), serving(tmp_path):
+        server.shutdown()
+        server.server_close()
+        raise error
+
+
+@pytest.mark.parametrize("serving", [shared_prefect, embedded_prefect])
+def test_a_server_that_does_not_answer_is_named_at_once(
+    serving: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")  # nobody listens there
-    words = "127.0.0.1:9/api answers no more; start `evolora serve` again"
-    with pytest.raises(StageError, match=words), shared_prefect(tmp_path):
-        raise ExceptionGroup("of Prefect's runner", [RuntimeError("Service exceeded error threshold.")])
-    words = "127.0.0.1:9/api answers no more; what is made is kept"
-    with pytest.raises(StageError, match=words), embedded_prefect(tmp_path):
-        raise httpx.ConnectError("All connection attempts failed")
+    words = "^PREFECT_API_URL: http://127.0.0.1:9/api does not answer; start"
+    with pytest.raises(StageError, match=words), serving(tmp_path):
+        raise AssertionError("it began")
+
+
+def test_our_own_server_is_reached_past_a_proxy(prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert _healthy(prefect_server)
+
+
+def test_nights_that_nobody_served_are_not_made_up_for(prefect_server: str) -> None:
+    with temporary_settings({PREFECT_API_URL: prefect_server}), get_client(sync_client=True) as client:
+        (own,) = [one for one in deployments(nightly=True) if one.name == "benchmark"]
+        deployment = own.apply()
+        client.create_flow_run_from_deployment(deployment)  # by a person, and waiting for a server
+        first, last = (datetime.now(UTC) + timedelta(days=days) for days in (-3, 1))
+        nights = {"start_time": first.isoformat(), "end_time": last.isoformat(), "min_runs": 3}
+        post(prefect_server, f"deployments/{deployment}/schedule", nights)
+
+        def planned() -> list[tuple[bool, bool]]:
+            """Of each run, whether a schedule made it, and whether its time has passed."""
+            runs = post(prefect_server, "flow_runs/filter", {"deployments": {"id": {"any_": [str(deployment)]}}})
+            times = [datetime.fromisoformat(run["expected_start_time"]) for run in runs]
+            return [(run["auto_scheduled"], time < datetime.now(UTC)) for run, time in zip(runs, times, strict=True)]
+
+        before = planned()
+        assert (True, True) in before
+        forget_missed()
+        assert sorted(planned()) == sorted(set(before) - {(True, True)})
 
 
 def test_a_fault_of_another_kind_is_not_blamed_on_the_server(

@@ -63,6 +63,7 @@ def test_what_is_not_listed_is_refused(machine: str) -> None:
     ("call", "arguments", "wanted"),
     [
         ("clone", (0x3D0F00,), ALLOWED),  # what pthread_create asks for
+        ("clone", (0x3D0F00 & ~0x400,), REFUSED),  # a thread with a table of open files of its own
         ("clone", (int(signal.SIGCHLD),), REFUSED),
         ("clone", (0x100,), REFUSED),  # vfork
         ("clone", (0x10000,), REFUSED),

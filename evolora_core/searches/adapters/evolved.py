@@ -19,7 +19,7 @@ from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.stopping import stop_at, until
 from evolora_core.lora.population.generate import generate
 from evolora_core.lora.population.slots import HOST
-from evolora_core.searches.adapters.finished import TrainedRun, check_host, datasets_of, find, load_run
+from evolora_core.searches.adapters.finished import TrainedRun, check_host, datasets_of, find, load_own_host, load_run
 from evolora_core.searches.adapters.routing.candidates import learn_router
 from evolora_core.searches.adapters.routing.learned import guess_families
 from evolora_core.searches.adapters.routing.routes import Routes, route
@@ -199,21 +199,20 @@ def open_run(
     ConfigError or HostError, in one line, where there is no such run, router, organelle or host.
     """
     from evolora_core.language.decoding import DecodingConfig
-    from evolora_core.language.hosts.host import load_host
     from evolora_core.language.tasks.own import enter_beside
 
     entry, suite = find(home, name)
     enter_beside(datasets_of(home, entry))
     word = host or suite["host"]
     check_host(home, entry, word)
-    loaded = load_host(word, dtype=suite.get("dtype", "float32"))
+    loaded = load_own_host(home, entry, word, suite.get("device", "cpu"))
     folder = home / entry.folder
     own = sorted(path.stem.removeprefix("routes-") for path in folder.glob("routes-*.json"))
     # The others go by what a prompt does not say: its family, or its depth too.
     answering = {LEARNED, SINGLE, *([FAMILY] if families else [])}
     known = sorted(answering & {*own, *([LEARNED] if FAMILY in own else [])})
     routing = routing or next((word for word in (LEARNED, SINGLE) if word in known), "")
-    if routing and routing not in known and organelle is None:
+    if routing and routing not in known:
         why = "goes by more than the prompt" if routing in own else f"{name} has no such routes"
         raise ConfigError(f"routing {routing}: {why}; choose from {', '.join([*known, 'an organelle'])}")
     derived = routing == LEARNED and LEARNED not in own

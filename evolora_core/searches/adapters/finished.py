@@ -1,5 +1,6 @@
 """Finished runs of the adapter search: which stage made their adapters, on which host and items, and their routes."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from evolora_core.searches.adapters.routing.learned import Classifier
     from evolora_core.searches.adapters.routing.routes import Routes
     from evolora_core.searches.adapters.routing.shots import Shots
+
+log = logging.getLogger("evolora_core.stages")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,19 @@ def datasets_of(home: Path, entry: "Entry") -> Path:
     folder = home / entry.folder
     identity: str = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
     return folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / identity
+
+
+def load_own_host(home: Path, entry: "Entry", word: str, device: str) -> "Host":
+    """The host of a finished run as the run computed with it: its dtype, and its device where there is one."""
+    from evolora_core.language.hosts.host import check_device, load_host
+
+    document = (artifacts.read_manifest(home / entry.folder) or {})["identity_document"]
+    try:
+        check_device(word, device)
+    except HostError as error:
+        log.warning("warning: %s; answers come from the CPU, and may differ from those of the run", error)
+        device = "cpu"
+    return load_host(word, device=device, dtype=document["host"]["dtype"])
 
 
 def check_host(home: Path, entry: "Entry", word: str) -> None:

@@ -1,0 +1,55 @@
+"""A notebook that keeps the store open while a suite runs: stages go on, and are recorded when it is free."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import flows._suite
+from evolora_core.engine.run_index import entries, suites
+from evolora_core.store import query, store_path
+from evolora_core.store.connection import opened
+from flows.cli import main
+
+TINY = Path(__file__).resolve().parents[2] / "configs" / "suites" / "tiny.yaml"
+SETTINGS = ["processes=1", "conditions=[frozen]", "seeds=[0,1]", "evaluation.comparisons=[]"]
+HOLD = (
+    "import duckdb, sys; own = duckdb.connect(sys.argv[1], read_only=True); print('held', flush=True); sys.stdin.read()"
+)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_stages_go_on_while_somebody_holds_the_store(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(flows._suite, "PATIENCE", 0.2)
+    with opened(store_path(home)):
+        pass
+    notebook = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(store_path(home))], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert notebook.stdin and notebook.stdout and notebook.stdout.readline() == b"held\n"
+    judged: list[int] = []
+
+    def close_when_all_is_judged() -> None:
+        while len(judged) < 2 and notebook.stdin:
+            time.sleep(0.1)
+            own = [entry for suite in suites(home) for entry in entries(home, suite)]
+            judged[:] = [entry.seed for entry in own if entry.stage == "evaluate" and entry.state == "done"]
+        notebook.communicate()
+
+    closing = threading.Thread(target=close_when_all_is_judged, daemon=True)
+    closing.start()
+    with pytest.raises(SystemExit) as end:
+        main(["run", str(TINY), *(word for one in SETTINGS for word in ("--set", one))])
+    closing.join(60)
+    assert end.value.code == 0 and sorted(judged) == [0, 1]
+    held = [line for line in caplog.messages if "stages go on, and what they leave is recorded when it is free" in line]
+    assert len(held) == 1 and f"held by process {notebook.pid}" in held[0]
+    stages = {(seed, stage) for seed, stage in query(home, "SELECT seed, stage FROM stages WHERE seed >= 0").rows}
+    assert {(0, "evaluate"), (1, "evaluate"), (0, "datasets"), (1, "datasets")} <= stages
+    assert query(home, "SELECT count(*) FROM paper_table").rows == [(1,)]
+    assert (home.parent / "packs" / "tiny" / "README.md").exists()
