@@ -139,3 +139,13 @@ def test_bash_completes_commands_once_it_is_installed(tmp_path: Path) -> None:
     )
     done = subprocess.run(["bash", "-c", asked], env=environment, capture_output=True, text=True)
     assert done.stdout.split() == ["status", "store"]
+
+
+def test_a_home_of_nobody_is_told_in_one_line_also_where_stdout_is_closed() -> None:
+    code = "import os; os.close(1); from flows.cli import console; console()"
+    home = {"EVOLORA_HOME": "~nobody-of-that-name/x"}
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=os.environ | home)
+    assert done.returncode == 1 and done.stderr.startswith("error: EVOLORA_HOME: ") and done.stderr.count("\n") == 1
+    code = "import sys; sys.stdout = None; from flows.cli import console; console()"  # as Python has it with `>&-`
+    done = subprocess.run([sys.executable, "-c", code, "host", "list"], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

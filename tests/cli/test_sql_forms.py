@@ -49,6 +49,13 @@ def test_a_parquet_file_has_all_digits(home: Path) -> None:
     assert (int(first["wide"]), first["exact"], none["exact"]) == (WIDE, EXACT, None)
 
 
+def test_two_forms_at_once_are_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code(ROWS, "--json", "--format", "parquet", "--out", str(home / "a.parquet")) == 1
+    assert "--json: is another form than --format parquet; take one of them" in capsys.readouterr().err
+    assert code(ROWS, "--json", "--format", "csv") == 1
+    assert [path.name for path in home.iterdir()] == ["home"]
+
+
 def test_what_has_no_form_in_parquet_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code("SELECT interval '3 days' AS i", "--format", "parquet", "--out", str(home / "a.parquet")) == 1
     assert "no form in Parquet" in capsys.readouterr().err
