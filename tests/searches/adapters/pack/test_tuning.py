@@ -16,6 +16,7 @@ from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tuning import edge, tuning_frame
 from evolora_core.searches.adapters.trials import best_trials
 from evolora_core.store import record
+from evolora_core.store.connection import opened, store_path
 
 SUITE = "example-0a1b2c3d"
 RATES = {"ecology": ([0.001, 0.002, 0.004], [0.3, 0.5, 0.5]), "sft": ([0.002, 0.004, 0.008], [0.3, 0.4, 0.5])}
@@ -84,7 +85,12 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
         and "| learning_rate 0.008 | holdout_id |        60.0 |        40.0 |   50.0 | yes    | highest learning_rate |"
         in text
     )
-    assert verify(tmp_path, pack, SECTIONS) == []
+    assert verify(tmp_path, pack, SECTIONS) == [] and "are held out from every" not in text
+    tasks = json.dumps({"tasks": [{"name": "rounded", "data": "rounded.csv"}, {"name": "mine", "data": None}]})
+    with opened(store_path(tmp_path)) as connection:
+        connection.execute("UPDATE data.suites SET config = json_merge_patch(config, ?)", [tasks])
+    text = (build(tmp_path, SUITE, tmp_path / "own", SECTIONS) / "README.md").read_text()
+    assert "Rows of rounded that are held out are held out from every\nseed, the tuning seeds too" in text
 
     paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
     assert paid["trials"].to_dict() == {"frozen": 0, "single": 0, "ecology": 3, "sft": 3}
