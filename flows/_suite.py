@@ -13,7 +13,7 @@ from prefect.task_runners import TaskRunner
 from pydantic import Field
 
 from evolora_core.engine.home import home_path
-from evolora_core.engine.identity import note_start
+from evolora_core.engine.identity import code_as_it_is
 from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, read_entry, write_plan
 from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, step_name
 from evolora_core.engine.strict import stated
@@ -80,6 +80,7 @@ def suite_flow(flow_name: str, module: str) -> Flow[..., dict[str, str]]:
     return flow(name=flow_name, flow_run_name=run_name, task_runner=runner)(run)
 
 
+@code_as_it_is()
 def make_suite(
     suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
 ) -> dict[str, str]:
@@ -88,7 +89,6 @@ def make_suite(
 
     Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
     """
-    note_start()
     name_process()
     report_killed()
     config = asked_suite(suite, overrides, host, seeds)

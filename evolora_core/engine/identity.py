@@ -17,7 +17,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -73,16 +74,24 @@ def stage_identity(
     }
 
 
-def note_start() -> None:
-    """Note when the code that runs was read: a file of it that changes later is not what computes. Child processes
-    inherit the note.
+@contextmanager
+def code_as_it_is() -> Iterator[None]:
+    """Inside, stages are of the code that is there now; a file of it that changes is not what computes. Child processes
+    know since when.
     """
+    before = os.environ.get(STARTED)
     os.environ[STARTED] = str(time.time())
+    try:
+        yield
+    finally:
+        del os.environ[STARTED]
+        if before is not None:
+            os.environ[STARTED] = before
 
 
 def refuse_changed_code(document: Mapping[str, Any]) -> None:
-    """StageError where a file of the code in an identity document was written after `note_start`, if there was one:
-    modules stay as they were imported, and those that a stage imports late would not fit them.
+    """Inside of `code_as_it_is`, StageError where a file of the code in an identity document was written since: modules
+    stay as they were imported, and those that a stage imports late would not fit them.
     """
     if STARTED not in os.environ:
         return

@@ -5,6 +5,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,17 +229,18 @@ def test_code_that_changes_while_it_runs_is_refused(project: Write, monkeypatch:
     project("inner.py", "x = 1")
     project("stage.py", "from walked.inner import x")
     document = {"entry": "walked.stage", "also": []}
-    monkeypatch.setenv(identity.STARTED, "0")
-    monkeypatch.delenv(identity.STARTED)
-    identity.refuse_changed_code(document)  # nobody said since when
-    identity.note_start()
-    identity.refuse_changed_code(document)
-    file, later = Path(str(plugins.source("walked.inner"))), float(os.environ[identity.STARTED]) + 0.001
-    os.utime(file, (later, later))
-    with pytest.raises(StageError, match=rf"{file}: was changed while the suite runs; run it again"):
+    monkeypatch.delenv(identity.STARTED, raising=False)
+    with identity.code_as_it_is():
         identity.refuse_changed_code(document)
-    os.utime(file, (later + 9e4, later + 9e4))  # a clock that is wrong
-    identity.refuse_changed_code(document)
+        file, later = Path(str(plugins.source("walked.inner"))), float(os.environ[identity.STARTED]) + 0.001
+        os.utime(file, (later, later))
+        time.sleep(0.01)  # until then
+        with pytest.raises(StageError, match=rf"{file}: was changed while the suite runs; run it again"):
+            identity.refuse_changed_code(document)
+        os.utime(file, (later + 9e4, later + 9e4))  # a clock that is wrong
+        identity.refuse_changed_code(document)
+        os.utime(file, (later, later))
+    identity.refuse_changed_code(document)  # nobody says since when
 
 
 def test_a_host_is_its_files_without_the_card(tmp_path: Path) -> None:
