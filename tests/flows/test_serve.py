@@ -231,7 +231,7 @@ def test_our_own_server_is_reached_past_a_proxy(prefect_server: str, monkeypatch
 def test_nights_that_nobody_served_are_not_made_up_for(prefect_server: str) -> None:
     with temporary_settings({PREFECT_API_URL: prefect_server}), get_client(sync_client=True) as client:
         (own,) = [one for one in deployments(nightly=True) if one.name == "benchmark"]
-        deployment = own.apply()
+        deployment: Any = own.apply()
         client.create_flow_run_from_deployment(deployment)  # by a person, and waiting for a server
         first, last = (datetime.now(UTC) + timedelta(days=days) for days in (-3, 1))
         nights = {"start_time": first.isoformat(), "end_time": last.isoformat(), "min_runs": 3}
