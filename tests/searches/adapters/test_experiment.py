@@ -145,7 +145,7 @@ def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path:
 
 
 def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
-    path = SUITES / "rivals.yaml"
+    path = SUITES / "rewards.yaml"
     with pytest.raises(ConfigError, match="ecology.verifier_error: the verifier of 'grpo' would not err"):
         load_suite(path, ["ecology.verifier_error=0.1"])
 
@@ -169,8 +169,8 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
             "conditions: 'sft' cannot follow data.arrivals",
         ),
         (
-            "rivals",
-            "ecology.trials=[{}, {verifier_error: 0.1}, {population: 8}]",
+            "rewards",
+            "ecology.trials=[{}, {verifier_error: 0.1}, {population: 8}, {ranks: [4]}]",
             "ecology.verifier_error: the verifier of 'grpo' would not err",
         ),
         (
