@@ -20,8 +20,13 @@ _FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _MARK = re.compile(r"\banswer\b\**\s*(?:is\b|[:=])[\s:*]*", re.IGNORECASE)
 _PATTERN_MARK = re.compile(r"\b(?:answer|pattern|regex)\b\**\s*(?:is\b|[:=])[ \t:*]*", re.IGNORECASE)
 
-# A number stands alone: no letter, digit or decimal mark touches it. Commas count only as thousands separators.
-_NUMBER = re.compile(r"(?<![\w.,])([-\u2212+]?)([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(\.[0-9]+)?(?!\w|[.,][0-9])")
+# A number stands alone: no letter, digit or decimal mark touches it, and it is no part of a fraction (1/2). Commas
+# count only as thousands separators. A sign may stand before a currency mark.
+_NUMBER = re.compile(
+    r"(?<![\w.,])(?<![0-9]/)([-\u2212+]?)[$\u20ac\u00a3]?"
+    r"((?:(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?)"
+    r"(?!\w|[.,][0-9]|/[0-9])"
+)
 _NUMERALS_TEXT = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty"
@@ -53,12 +58,12 @@ def extract_number(answer: str) -> Decimal | None:
     lines = final_lines(answer)
     if not lines:
         return None
-    alone = _NUMBER.fullmatch(lines[0].strip(_PUNCTUATION))
+    alone = _NUMBER.fullmatch(lines[0].rstrip(_PUNCTUATION).lstrip(_PUNCTUATION.replace(".", "")))
     text = "\n".join(lines)
     found = [alone] if alone else list(_NUMBER.finditer(text))
     if found:
-        sign, whole, fraction = found[-1].groups()
-        value = Decimal(whole.replace(",", "") + (fraction or ""))
+        sign, digits = found[-1].groups()
+        value = Decimal(digits.replace(",", ""))
         return -value if sign in ("-", "\u2212") else value
     words = _NUMERAL.findall(text)
     return Decimal(_NUMERALS.index(words[-1].lower())) if words else None
@@ -140,15 +145,19 @@ def extract_array(answer: str) -> list[Any] | None:
 
 
 def extract_pattern(answer: str) -> str | None:
-    """A regular expression: the first line of the text, or its last span in back-ticks, without the wrapping of quotes,
-    r"…" or /…/. The mark of step 2 may also be `pattern:` or `regex:`."""
+    """A regular expression: the first line of the text, or its last span in back-ticks, without the wrapping of stars,
+    quotes, r"…" or /…/. The mark of step 2 may also be `pattern:` or `regex:`; the full stop that ends such a sentence
+    is no part of the pattern.
+    """
     fenced = _FENCE.search(answer) is not None
     lines = final_lines(answer, _PATTERN_MARK)
     if not lines:
         return None
     spans = [] if fenced else _INLINE_CODE.findall("\n".join(lines))
     text = spans[-1].strip() if spans else lines[0]
-    for opening, closing in (('r"', '"'), ("r'", "'"), ('"', '"'), ("'", "'"), ("/", "/")):
+    if not spans and not fenced and _PATTERN_MARK.search(answer) and text.endswith(".") and not text.endswith("\\."):
+        text = text[:-1]
+    for opening, closing in (("**", "**"), ('r"', '"'), ("r'", "'"), ('"', '"'), ("'", "'"), ("/", "/")):
         if len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
             return text[len(opening) : -len(closing)]
     return text

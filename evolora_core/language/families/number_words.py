@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from evolora_core.language.families.answers import extract_number, final_lines
-from evolora_core.language.families.base import DEPTHS, NO_ANSWER, Family, Grade, Item
+from evolora_core.language.families.base import DEPTHS, NO_ANSWER, Family, Grade, Item, wrong
 from evolora_core.language.families.verdicts import number_of, number_text, verify_sequence
 
 _RANGE = {"short": (0, 1_999), "medium": (2_000, 9_999), "long": (10_000, 999_999)}
@@ -131,7 +131,10 @@ def verify(item: Item, answer: str) -> Grade:
         found = extract_number_words(answer)
         return verify_sequence(found, _spelled(expected), eq) if found else NO_ANSWER
     number = extract_number(answer) if re.search("[0-9]", answer) else None  # `seven` is not in figures
-    return NO_ANSWER if number is None else verify_sequence(number_text(str(number)), expected, eq)
+    if number is None:
+        return NO_ANSWER
+    # A number of thousands of digits is none of ours.
+    return verify_sequence(number_text(str(number)), expected, eq) if number_of(str(number)) is not None else wrong()
 
 
 def extract_number_words(answer: str) -> list[str]:

@@ -75,7 +75,7 @@ def read_terms(text: str) -> list[str]:
 
 def verify(item: Item, answer: str) -> Grade:
     """By terms in order, or by a published row's keywords."""
-    text = "\n".join(final_lines(answer))
+    text = _bare("\n".join(final_lines(answer)))
     if not text:
         return NO_ANSWER
     if "terms" in item.target:
@@ -86,6 +86,14 @@ def verify(item: Item, answer: str) -> Grade:
     keywords = item.target["required_keywords"]
     hits = sum(_has_word(text, keyword) for keyword in keywords)
     return CORRECT if hits == len(keywords) else wrong(hits / len(keywords))
+
+
+def _bare(text: str) -> str:
+    """A description without quotes or back-ticks around all of it, which would make one quoted text of it."""
+    for mark in ("`", '"'):
+        if text.startswith(mark) and text.endswith(mark) and text.count(mark) == 2 and " " in text:
+            return text[1:-1]
+    return text
 
 
 def _has_word(text: str, word: str) -> bool:

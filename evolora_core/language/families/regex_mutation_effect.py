@@ -67,8 +67,8 @@ def verify(item: Item, answer: str) -> Grade:
 
 
 def names(text: str, string: str) -> bool:
-    """Whether `string` stands in `text` between blanks, commas, quotes, brackets or final punctuation."""
-    return re.search(rf"(?<![^\s,;\"'`(\[]){re.escape(string)}(?=[.:!?]*(?:[\s,;\"'`)\]]|$))", text) is not None
+    """Whether `string` stands in `text` between blanks, commas, quotes, stars, brackets or final punctuation."""
+    return re.search(rf"(?<![^\s,;\"'`*(\[]){re.escape(string)}(?=[.:!?]*(?:[\s,;\"'`*)\]]|$))", text) is not None
 
 
 def solve(prompt: str) -> str:

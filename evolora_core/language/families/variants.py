@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from evolora_core.language.families.boundaries import boundary_cases
 from evolora_core.language.families.patterns import (
     CLASSES,
     SEPARATORS,
@@ -45,9 +46,9 @@ def draw_miss(segments: Segments, rng: np.random.Generator) -> str:
 
 
 def draw_cases(segments: Segments, rng: np.random.Generator) -> list[dict[str, object]]:
-    """Test cases {string, should_match}: up to four matches and six near misses."""
+    """Test cases {string, should_match}: up to four matches and six near misses by chance, and the boundaries."""
     texts = {sample(segments, rng): True for _ in range(4)} | {draw_miss(segments, rng): False for _ in range(6)}
-    return _cases(texts)
+    return _cases(texts | boundary_cases(segments))
 
 
 def told_apart(right: Segments, wrong: Segments, rng: np.random.Generator) -> list[dict[str, object]]:

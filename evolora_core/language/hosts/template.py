@@ -3,6 +3,7 @@ does not set that aside), else a plain one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 from evolora_core.errors import HostError
@@ -13,6 +14,10 @@ from evolora_core.language.hosts.identity import sha256_of_text
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+
+DAY = "26 Jul 2024"  # what Llama 3.1's template prints where it is told no date
+# The empty expression behind it keeps the line break that a template may begin with.
+_SAME_DAY = "{%- macro strftime_now(format) -%}" + DAY + "{%- endmacro %}{{- '' }}"
 
 Example = tuple[str, str]  # a prompt and an answer to it, shown before another prompt
 
@@ -28,7 +33,7 @@ class PromptTemplate:
     @property
     def sha256(self) -> str:
         """Hash of the text that decides: the chat template, or both plain forms."""
-        return sha256_of_text(self.tokenizer.chat_template or f"{self.plain.prompt}\x00{self.plain.answer}")
+        return sha256_of_text(_undated(self.tokenizer) or f"{self.plain.prompt}\x00{self.plain.answer}")
 
     def encode_prompts(
         self, prompts: Sequence[str], examples: Sequence[Sequence[Example]] | None = None
@@ -77,10 +82,18 @@ def _turns(examples: Sequence[Example]) -> list[dict[str, str]]:
     ]
 
 
+def _undated(tokenizer: "PreTrainedTokenizerBase") -> Any:
+    """The chat template. One that prints today's date (Llama 3.1's and SmolLM3's do) prints that of `DAY`: the prompts
+    of a run may not depend on when it ran.
+    """
+    template = tokenizer.chat_template
+    return f"{_SAME_DAY}{template}" if isinstance(template, str) and "strftime_now" in template else template
+
+
 def _rendered(tokenizer: "PreTrainedTokenizerBase", chats: Any, **options: Any) -> Any:
     """Token ids by the chat template. HostError where the template fails, whatever it raises: it is a program."""
     try:
-        return tokenizer.apply_chat_template(chats, return_dict=False, **options)
+        return tokenizer.apply_chat_template(chats, chat_template=_undated(tokenizer), return_dict=False, **options)
     except Exception as error:
         reason = f"{type(error).__name__}: {one_line(error, 160)}"
         raise HostError(f"host: its chat template cannot render a prompt ({reason}); mend the template") from error
@@ -108,7 +121,10 @@ def ending_id(tokenizer: "PreTrainedTokenizerBase", eos_ids: tuple[int, ...]) ->
     """
     if tokenizer.chat_template:
         chat = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
-        closing: list[int] = [token for token in _rendered(tokenizer, chat) if token in eos_ids]
-        if closing:
-            return closing[-1]
+        whole = _rendered(tokenizer, chat)
+        asked = _rendered(tokenizer, chat[:1], add_generation_prompt=True, enable_thinking=False)
+        begins = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(whole, asked, strict=False)))
+        # Phi-3's template puts EOS behind the token that ends a turn: the first one ends the answer.
+        if closing := [token for token in whole[begins:] if token in eos_ids]:
+            return int(closing[0])
     return tokenizer.eos_token_id if tokenizer.eos_token_id is not None else eos_ids[0]

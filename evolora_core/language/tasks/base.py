@@ -4,11 +4,19 @@ A row's target is what its answers are graded against: for most verifiers the ri
 the target None; only verifiers that need none take it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from evolora_core.engine.strict import Strict
 from evolora_core.language.families.base import Grade
+
+
+def spelled(value: Any) -> str:
+    """A cell as text: booleans and numbers as JSON writes them, a gap as nothing."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | int | float) else str(value)
 
 
 class Verifier(Strict):

@@ -10,7 +10,8 @@ import builtins
 import json
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -35,11 +36,26 @@ def check(folder: Path) -> None:
     sys.modules["answer"] = answer  # dataclasses look their module up
     names = answer.__dict__
     names["__builtins__"] = dict(own)
-    run = exec  # an answer may put another in its place
+    run, unwatch = exec, _unwatch()  # an answer may put others in their place
     (folder / JOB).write_bytes(b"")  # what goes wrong from here on is the answer's fault, and the secret is here alone
     run(compile(job["code"], "answer", "exec"), names)
+    for own_call in unwatch:
+        own_call()
     run(tests, {name: value for name, value in names.items() if name not in own} | {"__builtins__": own})
     (folder / PASSED).write_text(job["secret"], encoding="utf-8")
+
+
+def _unwatch() -> list[Callable[[], object]]:
+    """Calls that end all tracing: a trace function of the answer could jump over the lines of the tests."""
+    calls: list[Callable[[], object]] = [partial(sys.settrace, None), partial(sys.setprofile, None)]
+    if monitoring := getattr(sys, "monitoring", None):  # Python 3.12 and later
+        calls += [partial(_end_tool, monitoring.get_tool, monitoring.set_events, tool) for tool in range(6)]
+    return calls
+
+
+def _end_tool(get_tool: Callable[[int], object], set_events: Callable[[int, int], object], tool: int) -> None:
+    if get_tool(tool) is not None:
+        set_events(tool, 0)
 
 
 def _import(

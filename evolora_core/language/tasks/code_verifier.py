@@ -21,7 +21,7 @@ from evolora_core.errors import StageError
 from evolora_core.language.families.answers import extract_snippet
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
 from evolora_core.language.families.matching import TIMEOUT
-from evolora_core.language.tasks.base import Verifier
+from evolora_core.language.tasks.base import Verifier, spelled
 from evolora_core.language.tasks.code_child import JOB, PASSED, PRELOAD, check
 from evolora_core.language.tasks.columns import Template, columns_of, filled
 from evolora_core.sandbox.limits import Limits
@@ -55,8 +55,10 @@ class Code(Verifier):
         return {"tests": columns_of(self.tests)}
 
     def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
-        """The tests, and the answer where there is one. A list of tests becomes a line for each."""
-        cells = {name: "\n".join(map(str, cell)) if isinstance(cell, list) else cell for name, cell in row.items()}
+        """The tests, and the answer where there is one. A list of tests becomes a line for each, a gap nothing."""
+        cells = {
+            name: "\n".join(map(str, cell)) if isinstance(cell, list) else spelled(cell) for name, cell in row.items()
+        }
         return {"tests": filled(self.tests, cells), "answer": answer}
 
     def complaint(self, target: Any) -> str | None:

@@ -2,7 +2,8 @@
 
 Where a data set comes in one piece, its prompts are ordered by their hash and cut once: the first ones are held out,
 the others are trained on, in the proportion of what the suite asks for. The cut is the same for every seed, so that no
-prompt that one seed trains on is held out by another. Selection and holdouts are drawn from the held-out side by seed.
+prompt of a family that one seed trains on is held out by another. Selection and holdouts are drawn from the held-out
+side by seed.
 """
 
 from hashlib import blake2b

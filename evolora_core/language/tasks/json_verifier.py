@@ -1,13 +1,20 @@
 """`json`: the answer is JSON that fits a schema, or has a row's values."""
 
 import json
+import math
+from collections.abc import Iterator
+from functools import cache
 from typing import Any, ClassVar, Literal
 
+import regex
 from pydantic import ConfigDict, Field, field_validator
 
 from evolora_core.language.families.answers import extract_snippet, same_json
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
+from evolora_core.language.families.matching import TIME_LIMIT
 from evolora_core.language.tasks.base import Verifier
+
+MOST_FAILED = 200  # brackets that begin no JSON: reading from each of them takes as long as the text
 
 
 class Json(Verifier):
@@ -68,7 +75,6 @@ class Json(Verifier):
         return CORRECT if all(hits) else wrong(sum(hits) / len(hits))
 
     def _misfit(self, value: Any) -> str | None:
-        from jsonschema import Draft202012Validator
         from jsonschema.exceptions import ValidationError
         from referencing import Registry
         from referencing.exceptions import Unresolvable
@@ -76,32 +82,58 @@ class Json(Verifier):
         if self.schema_ is None:
             return None
         try:
-            Draft202012Validator(self.schema_, registry=Registry()).validate(value)  # nothing is fetched
+            _validators()(self.schema_, registry=Registry()).validate(value)  # nothing is fetched
         except ValidationError as error:
             return f"does not fit the schema: {error.message}"
         except Unresolvable as error:
             return f"cannot be held against the schema, which refers to {error}"
         except RecursionError:
             return "is nested too deeply"
+        except Exception as error:  # an integer too long for a float, a pattern that takes for ever
+            return f"cannot be held against the schema ({type(error).__name__}: {error})"
         return None
+
+
+@cache
+def _validators() -> Any:
+    """Those of jsonschema, whose patterns have a time limit."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(validator: Any, wanted: str, value: Any, _: Any) -> Iterator[ValidationError]:
+        found = regex.compile(wanted).search(value, timeout=TIME_LIMIT) if validator.is_type(value, "string") else True
+        if not found:
+            yield ValidationError(f"{value!r} does not match {wanted!r}")
+
+    return extend(Draft202012Validator, {"pattern": pattern})
 
 
 def extract_json(answer: str) -> tuple[Any] | None:
     """The JSON value of an answer, in a tuple: its last fenced block or all of it, else the last object or array."""
     text = "\n".join(extract_snippet(answer))
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
     try:
-        return (json.loads(text, parse_constant=_no_constant),)
+        return (decoder.decode(text),)
     except (ValueError, RecursionError):
         pass
-    found, at = None, 0
+    found, at, failed = None, 0, 0
     while (start := min((place for mark in "{[" if (place := text.find(mark, at)) >= 0), default=-1)) >= 0:
         try:
             value, at = decoder.raw_decode(text, start)
             found = (value,)
         except (ValueError, RecursionError):
-            at = start + 1
+            at, failed = start + 1, failed + 1
+            if failed == MOST_FAILED:
+                break
     return found
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:20]} is too large for a number")
+    return value
 
 
 def _no_constant(name: str) -> float:

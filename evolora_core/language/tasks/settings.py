@@ -1,5 +1,6 @@
 """The section of a suite that brings tasks of a user."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -12,7 +13,9 @@ from evolora_core.language.tasks.columns import Template
 from evolora_core.language.tasks.verifiers import AnyVerifier
 
 Part = Literal["train", "selection", "holdout"]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*([.-][a-z0-9_]+)*$", max_length=60)]
+NAME = re.compile(r"^[a-z][a-z0-9_]*([.-][a-z0-9_]+)*$")
+LONGEST_NAME = 60
+Name = Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME)]
 Column = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -114,6 +117,13 @@ def check_named(tasks: Sequence[TaskConfig], used: Collection[str], place: str) 
                 f"tasks: no {place} names a family of {task.name!r}, such as {task.name}.VALUE with a value of its "
                 f"column {task.family!r}; add some there, or take it out here"
             )
+        for own in task.families(used):
+            if not NAME.match(own.name) or len(own.name) > LONGEST_NAME:
+                raise ValueError(
+                    f"tasks: {own.name!r} cannot be the name of a family: at most {LONGEST_NAME} lower-case letters, "
+                    f"digits, '_', '-' and '.'; write the values of column {task.family!r} that way, in a copy of the "
+                    "rows"
+                )
     names = [task.name for task in own_families(tasks, used)]
     for number, name in enumerate(names):
         if name in names[:number]:

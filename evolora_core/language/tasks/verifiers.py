@@ -1,7 +1,7 @@
 """The verifiers that a task may name; those of JSON and of code are beside this file."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,11 +13,12 @@ from evolora_core.language.families.answers import extract_number, final_lines
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
 from evolora_core.language.families.matching import TIME_LIMIT, TIMEOUT
 from evolora_core.language.families.verdicts import number_of, number_text
-from evolora_core.language.tasks.base import Verifier
+from evolora_core.language.tasks.base import Verifier, spelled
 from evolora_core.language.tasks.code_verifier import Code
 from evolora_core.language.tasks.json_verifier import Json
 
-_WRAPPING = "`*\"' "
+_WRAPPING = "`*\"' \u2018\u2019\u201c\u201d"
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
 
 class Exact(Verifier):
@@ -25,6 +26,10 @@ class Exact(Verifier):
 
     kind: Literal["exact"]
     case: bool = Field(False, description="whether capitals count")
+
+    def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """As text: `1` and `true` of JSON too."""
+        return spelled(answer) if isinstance(answer, bool | int | float) else answer
 
     def verify(self, target: Any, answer: str) -> Grade:
         """The last thing that was said counts, or the first line where that is all there is to the answer."""
@@ -36,7 +41,7 @@ class Exact(Verifier):
         return CORRECT if wanted in said else wrong()
 
     def _plain(self, text: str) -> str:
-        plain = " ".join(text.split()).strip(_WRAPPING).removesuffix(".")
+        plain = " ".join(text.split()).strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
         return plain if self.case else plain.casefold()
 
 
@@ -48,6 +53,10 @@ class Number(Verifier):
         None, ge=0, description="largest difference; none: half of the last decimal that the row gives"
     )
     relative: float = Field(0.0, ge=0, le=1, description="largest difference as a share of the row's number")
+
+    def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """An integer is one, whether a table had it as text or as a number."""
+        return int(answer) if isinstance(answer, str) and _INTEGER.fullmatch(answer) else answer
 
     def complaint(self, target: Any) -> str | None:
         """As for numbers of holdout files."""
@@ -87,6 +96,10 @@ class Choice(Verifier):
             raise ValueError("two options are the same, or one is blank")
         return options
 
+    def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """As text: `1` and `true` of JSON too."""
+        return spelled(answer) if isinstance(answer, bool | int | float) else answer
+
     def complaint(self, target: Any) -> str | None:
         """It has to be an option."""
         if isinstance(target, str) and target.strip().casefold() in self._folded():
@@ -94,12 +107,13 @@ class Choice(Verifier):
         return f"must be one of {', '.join(self.options)[:200]}"
 
     def verify(self, target: Any, answer: str) -> Grade:
-        """A first line that is an option; else the option that is named last."""
-        lines, options = final_lines(answer), self._folded()
+        """A first line that is an option, or begins with one and a punctuation mark (`B. It is …`, `No, since …`); else
+        the option that is named last. An option of one letter is found inside a text as it is written: `a` is a word.
+        """
+        lines = final_lines(answer)
         if not lines:
             return NO_ANSWER
-        first = lines[0].strip(_WRAPPING + ".()").casefold()
-        found = first if first in options else self._last(" ".join(lines).casefold(), options)
+        found = self._opening(lines[0]) or self._last(" ".join(lines))
         if found is None:
             return NO_ANSWER
         return CORRECT if found == str(target).strip().casefold() else wrong()
@@ -107,19 +121,37 @@ class Choice(Verifier):
     def _folded(self) -> list[str]:
         return [option.strip().casefold() for option in self.options]
 
-    @staticmethod
-    def _last(text: str, options: Sequence[str]) -> str | None:
-        """The option that ends last in a text, as a whole word; of two that end together the longer."""
-        found: list[tuple[int, int, str]] = []
-        for option in options:
-            at = text.rfind(option)
-            while at >= 0:
-                end = at + len(option)
-                if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
-                    found.append((end, len(option), option))
-                    break
-                at = text.rfind(option, 0, end - 1)
-        return max(found)[2] if found else None
+    def _opening(self, line: str) -> str | None:
+        alone, begun = line.strip(_WRAPPING + ".()").casefold(), line.lstrip(_WRAPPING + "(").casefold()
+        for option in sorted(self._folded(), key=len, reverse=True):
+            if alone == option or (
+                begun.startswith(option) and begun[len(option) :].lstrip(_WRAPPING).startswith(tuple(".,:;!)"))
+            ):
+                return option
+        return None
+
+    def _last(self, text: str) -> str | None:
+        options = [option.strip() for option in self.options]
+        as_written = _last_of([option if len(option) == 1 else option.casefold() for option in options], text)
+        return (as_written or _last_of(self._folded(), text.casefold()) or "").casefold() or None
+
+
+def _last_of(options: Sequence[str], text: str) -> str | None:
+    """The option that ends last in a text, as a whole word; of two that end together the longer. One of a single letter
+    has to be written as it is, all others are looked for without regard to case.
+    """
+    folded = text.casefold()
+    found: list[tuple[int, int, str]] = []
+    for option in options:
+        read = text if len(option) == 1 and len(folded) == len(text) else folded
+        at = read.rfind(option)
+        while at >= 0:
+            end = at + len(option)
+            if not (read[at - 1 : at].isalnum() or read[end : end + 1].isalnum()):
+                found.append((end, len(option), option))
+                break
+            at = read.rfind(option, 0, end - 1)
+    return max(found)[2] if found else None
 
 
 class Regex(Verifier):
@@ -160,16 +192,19 @@ class Regex(Verifier):
         return target is not None and self.pattern is not None
 
     def verify(self, target: Any, answer: str) -> Grade:
-        """The first line of what was said in the end."""
+        """The first line of what was said in the end, with what stands around it or without."""
         lines = final_lines(answer)
         if not lines:
             return NO_ANSWER
         pattern = self.pattern if self.pattern is not None else str(target)
         try:
-            (fits,) = full_matches(compile_pattern(pattern), [lines[0].strip(_WRAPPING)], TIME_LIMIT)
+            read = [lines[0], lines[0].strip("`* "), lines[0].strip(_WRAPPING)]
+            fits = full_matches(compile_pattern(pattern), read, TIME_LIMIT)
         except TimeoutError:
             return TIMEOUT
-        return CORRECT if fits else wrong()
+        except Unfit as error:
+            return Grade(0.0, False, str(error))
+        return CORRECT if any(fits) else wrong()
 
 
 class ContainsAll(Verifier):

@@ -15,7 +15,7 @@ from evolora_core.language.families.matching import TIME_LIMIT, grade_pattern
 from evolora_core.language.families.patterns import draw_segments, matches, pattern_of, sample
 from evolora_core.language.families.regex_explanation import read_terms
 from evolora_core.language.families.registry import get, grade
-from evolora_core.language.families.variants import broken, draw_cases, draw_miss, near_miss
+from evolora_core.language.families.variants import broken, draw_cases, draw_miss, loosened, near_miss, told_apart
 
 CASES = [("aaa", True), ("b", False)]
 
@@ -72,6 +72,26 @@ def test_cases_have_both_kinds() -> None:
         assert not all(labels)
 
 
+@pytest.mark.parametrize("depth", ["short", "medium", "long"])
+def test_cases_refuse_what_allows_a_little_more(depth: str) -> None:
+    """Of patterns that differ in one segment, and of those with `\\w` for every letter, hardly one is taken."""
+    rng = stream(1, 0, 0, "test")
+    taken: dict[str, list[bool]] = {"broken": [], "loosened": [], "letters": []}
+    for _ in range(200):
+        segments = draw_segments(rng, depth)
+        cases = [(str(case["string"]), bool(case["should_match"])) for case in draw_cases(segments, rng)]
+        own = pattern_of(segments)
+        assert grade_pattern(own, cases).correct
+        for name, other in (("broken", broken(segments, rng)), ("loosened", loosened(segments, rng))):
+            if other is not None and told_apart(segments, other, rng):
+                taken[name].append(grade_pattern(pattern_of(other), cases).correct)
+        letters = re.sub(r"\[(?:0-9a-f|a-z|A-Z)\]", r"\\w", own)
+        if letters != own:
+            taken["letters"].append(grade_pattern(letters, cases).correct)
+    for name, found in taken.items():
+        assert len(found) > 90 and sum(found) / len(found) <= 0.03, name
+
+
 def test_debugging_cases_tell_the_broken_pattern() -> None:
     rng = stream(0, 0, 0, "test")
     for depth in ("short", "medium", "long"):
@@ -95,6 +115,15 @@ def test_refactoring_has_to_be_shorter() -> None:
     assert grade(item, r"\d*").score == 0.25
     plain = Item("", target | {"original_pattern": None}, "regex.refactoring", "short", "")
     assert grade(plain, "[0-9][0-9]").correct
+
+
+def test_answers_may_be_wrapped() -> None:
+    terms = {"terms": read_terms("3 digits, 'id'"), "reference_answer": ""}
+    item = Item("", terms, "regex.explanation", "short", "")
+    for answer in ("`3 digits, 'id'`", "\"3 digits, 'id'\"", "**3 digits, 'id'**"):
+        assert grade(item, answer).correct, answer
+    effect = {"required_keywords": ["ab1"], "strings": ["ab1", "ab"]}
+    assert grade(Item("", effect, "regex.mutation_effect", "short", ""), "**ab1**").correct
 
 
 def test_explanations_are_read_term_by_term() -> None:

@@ -127,6 +127,30 @@ def test_answers_end_as_the_chat_template_ends_them(tiny_folder: Path) -> None:
     assert ending_id(tokenizer, (tokenizer.eos_token_id,)) == tokenizer.eos_token_id
 
 
+def test_a_template_may_put_eos_behind_the_end_of_a_turn(tiny_folder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder)
+    turn = tokenizer.convert_tokens_to_ids("<|user|>")
+    assert isinstance(turn, int)
+    tokenizer.chat_template = (
+        "{% for m in messages %}<|assistant|>{{ m['content'] }}<|user|>{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% else %}<|end|>{% endif %}"
+    )
+    assert ending_id(tokenizer, (tokenizer.eos_token_id, turn)) == turn != tokenizer.eos_token_id
+
+
+def test_a_template_that_prints_the_date_prints_the_same_every_day(
+    folder: Path,
+) -> None:
+    before = load_host(str(folder)).identity["template_sha256"]
+    template = (
+        "\n{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }} {% endif %}{{ messages[0]['content'] }}"
+    )
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    host = load_host(str(folder))
+    assert host.tokenizer.decode(host.encode_prompts(["x"])[0]) == "\n26 Jul 2024 x"
+    assert host.identity["template_sha256"] != before and host.tokenizer.chat_template == template
+
+
 def test_bfloat16(tiny_folder: Path) -> None:
     host = load_host(str(tiny_folder), dtype="bfloat16")
     assert host.dtype == torch.bfloat16 and {p.dtype for p in host.model.parameters()} == {torch.bfloat16}

@@ -89,6 +89,19 @@ def test_success_is_not_faked(answer: str, words: str) -> None:
 
 
 @confined
+def test_no_trace_function_jumps_over_the_tests() -> None:
+    answer = """
+import sys
+def trace(frame, event, argument):
+    if frame.f_code.co_filename == "tests" and event == "line" and frame.f_lineno == 1:
+        frame.f_lineno = 3
+    return trace
+sys.settrace(trace)
+"""
+    assert reason(answer, "assert add(1, 2) == 3\nassert add(2, 2) == 4\nended = True") == "raises NameError"
+
+
+@confined
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

@@ -118,9 +118,17 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"prompt": "a"\nno json')
     (tmp_path / "array.json").write_text("[{")
     (tmp_path / "rows.txt").write_text("a")
+    (tmp_path / "ragged.csv").write_text("prompt,answer\na,1\nb,2,3\n")
+    (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
+    (tmp_path / "latin.csv").write_bytes("prompt,answer\na\xe9,1\n".encode("latin1"))
+    (tmp_path / "rows.parquet").write_text("no table")
     for data, words in (
         (tmp_path / "rows.jsonl", "rows.jsonl:1: is no JSON; write one object a line"),
-        (tmp_path / "array.json", "cannot be read"),
+        (tmp_path / "array.json", r"array.json:1: is no JSON \(.*\); mend the line"),
+        (tmp_path / "ragged.csv", "ragged.csv:3: has 3 cells, and the head 2; put cells with commas in quotes"),
+        (tmp_path / "twice.csv", "twice.csv: column 'a' stands twice; give one another name"),
+        (tmp_path / "latin.csv", "latin.csv: byte 15 is no UTF-8; save the file as UTF-8"),
+        (tmp_path / "rows.parquet", r"rows.parquet: cannot be read \("),
         (tmp_path / "rows.txt", "rows.txt is none of .jsonl"),
         ("/nowhere/rows.csv", "no such file"),
         ("rows.csv", "no such file"),
@@ -128,6 +136,67 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=words) as error:
             read_pool(task(data))
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    "answer", ["2024-05-03", "2024-05-03T10:00:00", "12345678901234567890123", "007", "None", "NA", "True", "1.50"]
+)
+def test_an_answer_is_kept_as_it_was_written(answer: str, suffix: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"rows.{suffix}", [{"prompt": "one?", "answer": answer}, {"prompt": "two?", "answer": "b"}])
+    items = read_pool(task(path, verifier={"kind": "exact"})).parts[""]
+    assert [item.target for item in items] == [answer, "b"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "verifier", "targets"),
+    [
+        ([1, 0], {"kind": "choice", "options": ["0", "1"]}, ["1", "0"]),
+        ([True, False], {"kind": "choice", "options": ["True", "False"]}, ["true", "false"]),
+        ([7, 2.5], {"kind": "exact"}, ["7", "2.5"]),
+        ([12345678901234567890123, 9007199254740993], {"kind": "number"}, [12345678901234567890123, 9007199254740993]),
+        ([{"name": "x", "age": 3}, {"name": "y"}], {"kind": "json"}, [{"name": "x", "age": 3}, {"name": "y"}]),
+    ],
+)
+def test_values_of_json_stay_what_they_are(
+    answers: list[Any], verifier: dict[str, Any], targets: list[Any], tmp_path: Path
+) -> None:
+    path = write(tmp_path / "rows.jsonl", [{"prompt": f"{n}?", "answer": own} for n, own in enumerate(answers)])
+    items = read_pool(task(path, verifier=verifier)).parts[""]
+    assert [item.target for item in items] == targets
+
+
+def test_gaps_of_columns_that_a_prompt_needs_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,b,answer\n5,3,2\n7,,7\n9,4,5\n")
+    with pytest.raises(ConfigError, match=r"row 2: column 'b' is empty; fill it in, or take the row out"):
+        read_pool(task(tmp_path / "rows.csv", prompt="Compute {a} - {b}."))
+    pd.DataFrame({"a": [5, 7, 9], "b": [3.0, None, 4.0], "answer": [2, 7, 5]}).to_parquet(tmp_path / "rows.parquet")
+    found = read_pool(task(tmp_path / "rows.parquet", prompt="Compute {a} - {b}.", where={"a": "9"}))
+    assert [item.prompt for item in found.parts[""]] == ["Compute 9 - 4."]
+
+
+def test_dates_of_a_typed_table_and_prompts_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    dates = pd.DataFrame({"prompt": ["When?"], "answer": [pd.Timestamp("2024-05-03")]})
+    dates.to_parquet(tmp_path / "dates.parquet")
+    with pytest.raises(ConfigError, match=r"row 1: column 'answer' holds dates by its type, .*; make it text"):
+        read_pool(task(tmp_path / "dates.parquet", verifier={"kind": "exact"}))
+    path = write(tmp_path / "rows.jsonl", [{"prompt": [{"role": "user", "content": "hi"}], "answer": 1}])
+    with pytest.raises(ConfigError, match=r"row 1: column 'prompt' is a list or an object; a prompt is made of text"):
+        read_pool(task(path))
+
+
+def test_the_labels_of_a_set_have_their_names(tmp_path: Path) -> None:
+    import datasets
+
+    kind = datasets.ClassLabel(names=["no", "yes"])
+    rows = {"prompt": ["a?", "b?"], "answer": [1, 0]}
+    features = datasets.Features({"prompt": datasets.Value("string"), "answer": kind})
+    (tmp_path / "set").mkdir()
+    datasets.Dataset.from_dict(rows, features=features).to_parquet(tmp_path / "set" / "train[1].parquet")
+    verifier = {"kind": "choice", "options": ["yes", "no"]}
+    for data in (tmp_path / "set", tmp_path / "set" / "train[1].parquet"):
+        found = read_pool(task(data, verifier=verifier)).parts[""]
+        assert [item.target for item in found] == ["yes", "no"]
 
 
 def pool(count: int) -> Pool:

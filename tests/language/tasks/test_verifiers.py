@@ -36,11 +36,21 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
         ({"kind": "number", "relative": 0.1}, 200, ["181", "220"], ["179", "221"]),
         ({"kind": "choice", "options": ["yes", "no", "not sure"]}, "no", ["No", "yes or no"], ["yes", "not sure"]),
         ({"kind": "choice", "options": ["A", "B", "C"]}, "B", ["B", "(b)", "The answer is B"], ["A or C", "Bob"]),
+        ({"kind": "exact"}, "Paris", ['"Paris".', "**Paris**.", "`Paris.`", "\u201cParis\u201d"], ["Pari"]),
+        (
+            {"kind": "choice", "options": ["A", "B", "C", "D"]}, "B",
+            ["B. It is a mammal", "B: a mammal", "The answer is B because a cat purrs.", "I choose B, as a rule",
+             "Option B is a good choice", "B) Paris is a city", "**B**: a cat", "b", "so b"],
+            ["A. B is wrong", "It is a city", "a"],
+        ),
+        ({"kind": "choice", "options": ["yes", "no"]}, "yes", ["Yes, there is no doubt.", "yes"], ["No, yes would do"]),
+        ({"kind": "choice", "options": ["a", "b"]}, "b", ["The answer is B", "a or b"], ["a", "b or a"]),
         ({"kind": "json"}, '{"a": 1}', ['{"a": 1}', '```json\n{ "a": 1 }\n```', 'so: {"a": 1}'], ['{"a": 2}', "[1]"]),
         ({"kind": "json", "keys": ["a"]}, {"a": 1, "b": 2}, ['{"a": 1, "b": 3}'], ['{"b": 2}', "1"]),
         ({"kind": "json", "schema": SCHEMA}, None, ['{"a": 3}'], ['{"a": "3"}', "{}", "text"]),
         ({"kind": "regex", "pattern": r"[A-Z]{2}\d+"}, None, ["AB12", "`AB12`"], ["ab12", "AB12x"]),
         ({"kind": "regex"}, r"\d{3}", ["123"], ["12", "1234"]),
+        ({"kind": "regex", "pattern": '"[a-z]+"'}, None, ['"abc"', "`\"abc\"`"], ["abc"]),
         ({"kind": "contains-all"}, "red, blue", ["Blue and RED"], ["red", "green", "redder, blue"]),
         ({"kind": "contains-all"}, "c++, big cat", ["a big  cat in C++"], ["c++ and a big category"]),
         ({"kind": "contains-all", "case": True}, ["Red"], ["a Red one"], ["red"]),
@@ -88,6 +98,19 @@ def test_json_is_found_in_a_sentence(value: Any) -> None:
 
     for text in (json.dumps(value), f"It is {json.dumps(value)} I think", f"```\n{json.dumps(value, indent=1)}\n```"):
         assert extract_json(text) == (value,)
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer"),
+    [
+        ({"type": "number", "multipleOf": 0.01}, "1e999"),
+        ({"type": "number", "multipleOf": 0.5}, "1" * 401),
+        ({"type": "string", "pattern": "^(a|a)+$"}, f'"{"a" * 40}!"'),
+        ({"type": "array"}, "[1," * 20000),
+    ],
+)
+def test_no_json_ends_a_run_or_takes_for_ever(schema: dict[str, Any], answer: str) -> None:
+    assert not made(kind="json", schema=schema).verify(None, answer).correct
 
 
 @given(st.text(max_size=60))

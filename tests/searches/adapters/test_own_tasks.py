@@ -55,6 +55,17 @@ def test_the_shipped_suite_loads_again_from_what_was_resolved(tmp_path: Path) ->
         ({"tasks": rounded(columns=["a"])}, "columns"),
         ({"tasks": rounded(family="a")}, "tasks: no list of `data` names a family of 'rounded', such as rounded.VALUE"),
         (
+            {
+                "tasks": rounded(family="a"),
+                "data": {
+                    "train_families": ["rounded.Big ones"],
+                    "ood_families": ["math"],
+                    "retention_families": ["logic"],
+                },
+            },
+            "tasks: 'rounded.Big ones' cannot be the name of a family: at most 60 lower-case letters, digits",
+        ),
+        (
             {"tasks": rounded(answer=None, verifier={"kind": "regex", "pattern": "[0-9]+0"})},
             "conditions: 'sft' learns from right answers, and task 'rounded' has rows without one",
         ),
