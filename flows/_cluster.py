@@ -33,6 +33,6 @@ def cluster_runner(workers: str, processes: int) -> TaskRunner[Any]:
     except ModuleNotFoundError as error:
         extra = "ray" if kind == "ray" else "dask"
         raise ConfigError(
-            f"workers: {workers}: {error.name} is not installed; `pip install 'evolora[{extra}]'`"
+            f"workers: {workers}: {error.name} is not installed; `pip install -c constraints.txt -e '.[{extra}]'`"
         ) from None
     raise ConfigError(f"workers: {workers}: unknown; use processes, dask, ray, tcp://HOST:PORT or ray://HOST:PORT")

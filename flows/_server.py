@@ -25,7 +25,8 @@ from evolora_core.errors import EvoloraError, StageError
 
 log = logging.getLogger("evolora_core.stages")
 
-START_SECONDS = 120.0
+START_SECONDS = 600.0  # on a machine that is busy with other work a start takes minutes
+PATIENCE = 30.0  # seconds of it between two lines that say so
 REVIVALS = 5  # times that a server is started again
 USUAL_PORT = 4200
 ADDRESS = "prefect/server.json"  # in EVOLORA_HOME: where the server of `evolora serve` is, and its process
@@ -208,14 +209,18 @@ def _answers(url: str, seconds: float = 5.0) -> bool:
 
 
 def _wait_until_healthy(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
+    begun, told = time.monotonic(), 1
+    while (waited := time.monotonic() - begun) < START_SECONDS and server.poll() is None:
         if _healthy(url):
             return
+        if waited > told * PATIENCE:
+            print(f"Prefect's server is still starting after {waited:.0f} s", file=sys.stderr)
+            told += 1
         time.sleep(0.1)
     if server.poll() is None:
         raise StageError(
-            f"{url}: Prefect's server does not answer after {START_SECONDS:.0f} s; is this machine so busy?"
+            f"{url}: Prefect's server does not answer after {START_SECONDS:.0f} s; start again when this machine is "
+            "less busy"
         )
     raise StageError(f"{log}: Prefect's server did not start (exit code {server.returncode}); its log says why")
 

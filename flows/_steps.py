@@ -8,6 +8,7 @@ from typing import Any
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import StageResult, Step
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import one_line
 from evolora_core.searches.comparing import COMPARISON
 from evolora_core.searches.packing import PACK
 from flows._runner import StageFuture, StageRunner
@@ -92,7 +93,10 @@ def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[S
             return list(steps)
         named = [[own for own in by_name if own == short or own.startswith(f"{short}.")] for short in words]
         if not any(named):
-            raise ConfigError(f"{word}: {suite} has no such run or stage; `evolora status {suite}` lists them")
+            runs = dict.fromkeys(own.rpartition(".")[0] for own in by_name)
+            raise ConfigError(
+                f"{word}: {suite} has no such run or stage; its runs are {one_line(', '.join(runs), 200)}"
+            )
         waiting += [by_name[own] for own in next(filter(None, named))]
     if not only:
         return list(steps)

@@ -103,15 +103,16 @@ def make_suite(
     chosen = wanted(steps, only, own)
     write_plan(home_path(), own, [*(step.name for step in steps), COMPARISON, PACK])
     records = Records(own, steps)
+    planned = [*(step.name for step in chosen), *([COMPARISON, PACK] if len(chosen) == len(steps) else [])]
     made_before = {
         step_name(entry.condition, entry.seed, entry.stage)
         for entry in entries(home_path(), own)
         if entry.state in ("done", "cached")
     }
-    before = sum(step.name in made_before for step in chosen)
-    log.info("%s: %d stages%s", own, len(chosen), f", of which {before} were done before" if before else "")
+    before = sum(name in made_before for name in planned)
+    log.info("%s: %d stages%s", own, len(planned), f", of which {before} were done before" if before else "")
     with stage_runner().working(workers_of(config)) as runner:
-        outcome = Outcome(len(chosen) + 2 * (len(chosen) == len(steps)))
+        outcome = Outcome(len(planned))
         futures = submit(chosen)
         follow(runner, futures, outcome, records.keep)
         records.catch_up()

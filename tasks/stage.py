@@ -6,16 +6,18 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from prefect import Task, task
 from prefect.cache_policies import CachePolicy
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.context import TaskRunContext
+from prefect.exceptions import TerminationSignal
 
 from evolora_core.engine import artifacts
 from evolora_core.engine.home import home_path
@@ -111,8 +113,8 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
     run = folder.parent.parent
     device = request.host.device if request.host else "cpu"
     with (
-        FileLock(folder.with_name(f".{folder.name}.lock")),
         run_log(run, request.stage, request.label) as warnings,
+        _turn(folder.with_name(f".{folder.name}.lock")),
     ):
         alike = sorted(home.glob(f"runs/*/{folder.relative_to(folder.parents[2]).as_posix()}"))
         if artifacts.damage(folder) is None or artifacts.adopt(folder, alike):
@@ -121,6 +123,19 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
             manifest = _made(request, stage, warnings)
     write_entry(home, request.suite, _finished(request, manifest, "done"))
     return _result(request, manifest)
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Hold a lock; say so if another process has it first."""
+    lock = FileLock(path)
+    try:
+        held = lock.acquire(timeout=0)
+    except Timeout:
+        log.info("another process makes this stage; waiting for it")
+        held = lock.acquire()
+    with held:
+        yield
 
 
 def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str, Any]:
@@ -180,10 +195,10 @@ def reuse(request: StageRequest) -> StageResult:
 
 def reason(error: BaseException) -> str:
     """One line about a failure."""
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt | TerminationSignal):
         return INTERRUPTED
     text = " ".join(str(error).split())
-    return text if isinstance(error, EvoloraError) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, EvoloraError) else f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
 def _work(request: StageRequest, partial: Path, report: Progress) -> Work[Any]:

@@ -50,7 +50,10 @@ def load_experiment(path: Path | str, overrides: Sequence[str] = ()) -> Experime
     word = document.values.get("search", DEFAULT)
     if not isinstance(word, str):
         raise ConfigError(f"{path}: key 'search': is a name, such as {DEFAULT}")
-    search = get_search(word)
+    try:
+        search = get_search(word)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: key {error}") from None
     experiment: Experiment = checked(document, search.experiment)
     try:
         search.check(experiment)

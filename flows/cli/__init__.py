@@ -57,9 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and exit: 0 done, 1 it could not be done, 2 it was asked wrongly, 130 interrupted, 141
     nobody reads on (as with `| head`), 143 terminated.
     """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if blank := [number for number, word in enumerate(given) if not word.strip() or _without_value(word)]:
+        before = f" (behind {given[blank[0] - 1]!r})" if blank[0] and not given[blank[0]].strip() else ""
+        print(f"error: argument {blank[0] + 1}{before} is empty; give it a value, or leave it out", file=sys.stderr)
+        sys.exit(2)
     try:
         code = app(
-            list(sys.argv[1:] if arguments is None else arguments),
+            given,
             exit_on_error=False,
             print_error=False,
             result_action="return_int_as_exit_code_else_zero",
@@ -91,6 +96,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         print(f"error: {one_line(_unexpected(error))}", file=sys.stderr)
         code = 1
     sys.exit(code)
+
+
+def _without_value(word: str) -> bool:
+    """Whether a word is an option that ends in its equals sign, as in `--packs=`."""
+    return word.startswith("--") and word.endswith("=") and word.count("=") == 1
 
 
 class Terminated(KeyboardInterrupt):

@@ -159,12 +159,14 @@ def make(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> Made:
     from evolora_core.engine.run_index import begin
     from evolora_core.engine.strict import stated
     from evolora_core.searches.registry import suite_id
+    from flows._plan import check_plan
     from flows._preflight import check_machine, check_suite
     from flows._server import embedded_prefect
 
     check_machine(config)
     check_suite(config, packs / config.name)
     suite = suite_id(config)
+    check_plan(config, only)
     begin(home, suite, stated(config), packs)  # from here on `evolora retry` knows it
     print(f"{suite}: starting Prefect and up to {config.processes} processes", file=sys.stderr)
     with embedded_prefect(home):

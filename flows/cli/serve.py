@@ -1,5 +1,6 @@
 """`evolora serve`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -34,8 +35,12 @@ def serve(
     if nightly and missing:
         raise ConfigError(f"--nightly: {Path.cwd()} has no {missing[0]}; start it in the folder of the project")
     home = prepare_home()
-    from flows._server import shared_prefect
+    from flows._server import known_server, shared_prefect
 
+    if (known := known_server(home)) is None:
+        print("starting Prefect's server and reading all flows", file=sys.stderr)
+    else:
+        print(f"joining the Prefect server at {known}, and reading all flows", file=sys.stderr)
     with shared_prefect(home) as url:
         from flows._crashed import report_killed
         from flows.serve import serve_deployments

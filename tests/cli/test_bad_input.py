@@ -230,3 +230,28 @@ def test_the_doctor_finds_a_home_that_cannot_be_written(capsys: pytest.CaptureFi
     assert rows["EVOLORA_HOME"]["state"] == "broken"
     assert rows["EVOLORA_HOME"]["mend"]
     assert {rows[name]["state"] for name in ("python", "torch", "prefect", "host nano", "device cpu")} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", ""], "argument 2 (behind 'run') is empty"),
+        (["run", "suite.yaml", "--only", " "], "argument 4 (behind '--only') is empty"),
+        (["run", "suite.yaml", "--packs="], "argument 3 is empty"),
+        (["status", ""], "argument 2 (behind 'status') is empty"),
+    ],
+)
+def test_an_empty_word_is_no_name(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"error: {said}; give it a value, or leave it out\n"
+
+
+def test_what_is_asked_for_is_looked_at_before_anything_starts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = suite({"conditions": ["frozen"], "seeds": [0]})
+    assert "suite.yaml: key search: 'nosuch' is none" in refusal(capsys, "run", path, "--set", "search=nosuch")
+    said = refusal(capsys, "run", path, "--only", "s9.evaluate")
+    assert re.fullmatch(r"s9.evaluate: bad-[0-9a-f]+ has no such run or stage; its runs are .*frozen.s0", said)
+    assert "workers: nosuch: unknown; use processes" in refusal(capsys, "run", path, "--set", "workers=nosuch")
+    assert not list(home.glob("runs/*"))  # no suite was begun

@@ -192,10 +192,8 @@ def check_device(name: str, device: str) -> None:
         kind = torch.device(device).type
     except RuntimeError:
         kind = ""
-    if kind not in ("cpu", "cuda", "mps") or (kind == "cpu" and device != "cpu"):  # `meta` holds no numbers
-        raise HostError(f"host {name!r}: device {device!r} is unknown; use cpu, mps, cuda or cuda:0")
-    if kind == "mps" and not torch.backends.mps.is_available():
-        raise HostError(f"host {name!r}: device {device!r}: no Apple GPU is in reach; use device cpu")
+    if kind not in ("cpu", "cuda") or (kind == "cpu" and device != "cpu"):  # `meta` holds no numbers
+        raise HostError(f"host {name!r}: device {device!r} is unknown; use cpu, cuda or cuda:0")
     if kind == "cuda" and not torch.cuda.is_available():
         raise HostError(f"host {name!r}: device {device!r}: no CUDA device is in reach; use device cpu")
     if kind == "cuda" and (torch.device(device).index or 0) >= torch.cuda.device_count():

@@ -1,5 +1,6 @@
 """A family of a user in a Python file: loaded, examined before a run, and guarded in it."""
 
+import logging
 import sys
 import traceback
 from collections.abc import Callable
@@ -15,10 +16,14 @@ from evolora_core.foreign.overdue import within
 from evolora_core.language.families.base import Family, Grade, Item
 from evolora_core.language.families.matching import TIMEOUT
 
+log = logging.getLogger(__name__)
+
 Verify = Callable[[Item, str], Grade]
 LONGEST_LOAD = 60.0  # seconds in which it is loaded
 LONGEST_CALL = 2.0  # seconds of one call of a user's function
 AUDITED = 40  # items of each depth that a family is examined with
+ODD = ("!!", "a longer answer\nof two lines, to no question", "-1")  # answers that a verifier has to grade too
+FAILURES = (Exception, SystemExit)  # `sys.exit` of a user's file is no end of ours
 REFUSED = 0.5  # share of other items' answers that a verifier has to refuse at least: some are right by chance
 
 
@@ -33,26 +38,45 @@ def load_family(name: str, source: str, file: str = "") -> Family:
     try:
         code = compile(source, f"<tasks.{name}>", "exec")
         within(LONGEST_LOAD, exec, code, module.__dict__)
-    except Exception as error:
+    except FAILURES as error:
         raise ConfigError(f"{place}{_line(error)}: fails to load ({_words(error)}); mend it there") from error
     family = module.__dict__.get("FAMILY")
     if not isinstance(family, Family):
         raise ConfigError(f"{place}: has no FAMILY of the class Family; docs/extending.md shows one")
     if family.name != name:
         raise ConfigError(f"{place}: its FAMILY is called {family.name!r}, and the task {name!r}; call both the same")
+    family = replace(family, verify=_checked(family.verify))
     audit(family, place)
-    return replace(family, verify=_guarded(family.verify))
+    return replace(family, verify=_guarded(family.verify, name))
 
 
-def _guarded(verify: Verify) -> Verify:
-    """A verifier that fails or hangs refuses the answer, with the reason, and the run goes on."""
+def _checked(verify: Verify) -> Verify:
+    """The verifier of a user, which may return anything."""
+
+    def checked(item: Item, answer: str) -> Grade:
+        grade: object = verify(item, answer)
+        if not isinstance(grade, Grade):
+            raise TypeError(f"`verify` returns {type(grade).__name__}; return a Grade for every answer")
+        return grade
+
+    return checked
+
+
+def _guarded(verify: Verify, name: str) -> Verify:
+    """A verifier that fails or hangs refuses the answer, with the reason, and the run goes on. Each kind of failure is
+    told once in a process: many would look like a host that knows nothing.
+    """
+    told: set[type[BaseException]] = set()
 
     def guarded(item: Item, answer: str) -> Grade:
         try:
             return within(LONGEST_CALL, verify, item, answer)
         except TimeoutError:
             return TIMEOUT
-        except Exception as error:
+        except FAILURES as error:
+            if type(error) not in told:
+                told.add(type(error))
+                log.warning("task %s: `verify` fails (%s); such answers count as wrong", name, _words(error))
             return Grade(0.0, False, f"verifier failed: {_words(error)}")
 
     return guarded
@@ -73,6 +97,8 @@ def audit(family: Family, place: str) -> None:
                 raise ConfigError(f"{place}: `complaint` refuses the target of {shown}: {complaint}")
             if not _called(place, "verify", family.grade, item, gold).correct:
                 raise ConfigError(f"{place}: `verify` refuses the right answer {gold[:40]!r} to {shown}")
+            for odd in ODD:
+                _called(place, "verify", family.grade, item, odd)
             solved = _called(place, "solve", family.solve, item.prompt)
             if not _called(place, "verify", family.grade, item, solved).correct:
                 raise ConfigError(f"{place}: `solve` says {solved[:40]!r} and `solution` {gold[:40]!r} to {shown}")
@@ -87,11 +113,11 @@ def audit(family: Family, place: str) -> None:
 def _called(place: str, name: str, function: Any, *given: Any) -> Any:
     try:
         return within(LONGEST_CALL, function, *given)
-    except Exception as error:
+    except FAILURES as error:
         raise ConfigError(f"{place}: `{name}` fails ({_words(error)})") from error
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     """Where in the file an error arose, as far as it is known: `:12`."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
@@ -100,6 +126,6 @@ def _line(error: Exception) -> str:
     return f":{numbers[-1]}" if numbers else ""
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(text.split())[:160]}"

@@ -66,7 +66,9 @@ def answer_items(
     given_tokens = [[] for _ in items] if prefixes is None else [list(prefix) for prefix in prefixes]
     asked = [[*prompt, *prefix] for prompt, prefix in zip(asked, given_tokens, strict=True)]
     lengths = np.array([len(ids) for ids in asked], dtype=np.int64)
-    fits = lengths + decoding.max_new_tokens <= host.max_context
+    # What is begun with a prefix may be as long, with it, as any other answer.
+    caps = np.maximum(1, decoding.max_new_tokens - np.array([len(prefix) for prefix in given_tokens], dtype=np.int64))
+    fits = lengths + caps <= host.max_context
     outcomes: list[Outcome | None] = [
         None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], False, 0.0)
         for item, slot, length, fit in zip(items, slots, lengths, fits, strict=True)
@@ -97,7 +99,7 @@ def answer_items(
                         population,
                         [asked[row] for row in rows],
                         slots[rows],
-                        max_new_tokens=decoding.max_new_tokens,
+                        max_new_tokens=caps[rows],
                         temperatures=heat[rows].tolist(),
                         keys=None if keys is None else np.asarray(keys)[rows],
                         batch_rows=together,

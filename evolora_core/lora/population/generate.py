@@ -20,6 +20,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.population.cache import cache_for, has_windows, keep_rows, place
 from evolora_core.lora.population.lora import Attachment, attached
+from evolora_core.lora.population.next_token import next_likeliest, next_tokens, scaled
 from evolora_core.lora.population.passes import pass_tokens, passes
 from evolora_core.lora.population.prefixes import shared_prefixes
 from evolora_core.lora.population.slots import HOST
@@ -78,7 +79,7 @@ def generate(
     prompt_ids: Sequence[Sequence[int]],
     slots: Sequence[int] | np.ndarray | Tensor,
     *,
-    max_new_tokens: int,
+    max_new_tokens: int | np.ndarray,
     temperatures: float | Sequence[float] = 0.0,
     keys: np.ndarray | None = None,
     batch_rows: int = 256,
@@ -88,6 +89,7 @@ def generate(
 ) -> list[Answer]:
     """Answer `prompt_ids[i]` with the adapter in `slots[i]` (-1 = bare host); the answers keep the order of the rows.
 
+    An answer has at most `max_new_tokens` tokens, which may differ by row (`[rows]`).
     Temperature 0 takes the likeliest token, a higher one samples by inverse CDF from the uniforms of the row's own
     stream `keys[i]` (uint64), so that a row's answer depends on the rows beside it only through floating-point
     rounding. At most `batch_rows` rows are decoded together. `alternatives` asks for that many next likeliest tokens at
@@ -101,17 +103,19 @@ def generate(
     slots = np.asarray(slots.cpu() if isinstance(slots, Tensor) else slots, dtype=np.int64)
     lengths = np.fromiter(map(len, prompt_ids), dtype=np.int64, count=rows)
     heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float32), (rows,))
-    _check(host, population, slots, lengths, heat, keys, max_new_tokens)
+    caps = np.broadcast_to(np.asarray(max_new_tokens, dtype=np.int64), (rows,))
+    _check(host, population, slots, lengths, heat, keys, caps)
+    longest = int(caps.max())
     if alternatives and heat.any():
         raise ValueError("alternatives are those of greedy answers: they need temperature 0")
     prompts = _padded(prompt_ids, lengths)
-    draws = rng.uniforms(keys, max_new_tokens) if keys is not None and heat.any() else np.zeros((rows, 1))
-    tokens = np.zeros((rows, max_new_tokens), dtype=np.int64)
+    draws = rng.uniforms(keys, longest) if keys is not None and heat.any() else np.zeros((rows, 1))
+    tokens = np.zeros((rows, longest), dtype=np.int64)
     counts = np.zeros(rows, dtype=np.int64)
     finished, ended = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
     logprobs, executed = np.zeros(rows), np.zeros(rows)
-    likeliest = np.zeros((rows, max_new_tokens if alternatives else 0, 1 + alternatives, 2))
-    taken = np.zeros((rows, max_new_tokens if sampled else 0), dtype=np.float32)
+    likeliest = np.zeros((rows, longest if alternatives else 0, 1 + alternatives, 2))
+    taken = np.zeros((rows, longest if sampled else 0), dtype=np.float32)
     by_length = np.argsort(lengths, kind="stable")
     with torch.inference_mode(), _last_position_only(host.model), attached(host.model, population) as adapters:
         for start in range(0, rows, batch_rows):
@@ -121,11 +125,11 @@ def generate(
             distinct, which = np.unique(np.column_stack([slots[batch], columns]), axis=0, return_inverse=True)
             order = np.argsort(which.reshape(-1), kind="stable")
             batch, which = batch[order], which.reshape(-1)[order]
-            found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], max_new_tokens)
+            found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], caps[batch])
             found.likeliest, found.taken, found.stop = likeliest[batch], taken[batch], stop
             found.run(distinct, which)
             likeliest[batch], taken[batch] = found.likeliest, found.taken
-            tokens[batch], counts[batch] = found.tokens, found.counts
+            tokens[batch, : found.max_new_tokens], counts[batch] = found.tokens, found.counts
             finished[batch], ended[batch] = found.finished, found.ended
             logprobs[batch], executed[batch] = found.logprobs, found.executed
     kept = counts - ended
@@ -171,14 +175,14 @@ class _Decoding:
         lengths: np.ndarray,
         heat: np.ndarray,
         draws: np.ndarray,
-        max_new_tokens: int,
+        caps: np.ndarray,
     ) -> None:
         self.host, self.adapters, self.device = host, adapters, host.model.device
-        self.slots, self.lengths, self.max_new_tokens = slots, lengths, max_new_tokens
+        self.slots, self.lengths, self.caps, self.max_new_tokens = slots, lengths, caps, int(caps.max())
         self.heat = torch.tensor(heat, device=self.device)
         self.draws = torch.tensor(draws, dtype=torch.float32, device=self.device)
         self.ends = torch.tensor(host.eos_ids, device=self.device)
-        self.tokens = np.zeros((len(slots), max_new_tokens), dtype=np.int64)
+        self.tokens = np.zeros((len(slots), self.max_new_tokens), dtype=np.int64)
         self.counts = np.zeros(len(slots), dtype=np.int64)
         self.finished = np.zeros(len(slots), dtype=bool)
         self.ended = np.zeros(len(slots), dtype=bool)  # finished by an end token
@@ -200,27 +204,29 @@ class _Decoding:
         alive = torch.ones(len(which), dtype=torch.bool, device=self.device)
         heat, draws = self.heat, self.draws
         for step in range(self.max_new_tokens):
-            chosen, logprob = _choose(logits, heat, draws[:, min(step, draws.shape[1] - 1)])
+            chosen, logprob = next_tokens(logits, heat, draws[:, min(step, draws.shape[1] - 1)])
             living = alive.cpu().numpy()
             rows = active[living]
             self.tokens[rows, step] = chosen.cpu().numpy()[living]
             self.logprobs[rows] += logprob.cpu().numpy()[living]
             self.counts[rows] += 1
             if self.likeliest.shape[1]:
-                top = torch.log_softmax(logits.float(), dim=1).topk(self.likeliest.shape[2], dim=1)
-                self.likeliest[rows, step] = torch.stack([top.indices, top.values], dim=2).cpu().numpy()[living]
+                self.likeliest[rows, step] = (
+                    next_likeliest(logits, chosen, self.likeliest.shape[2]).cpu().numpy()[living]
+                )
             if self.taken.shape[1]:
-                own = torch.log_softmax(_scaled(logits.float(), heat), dim=1).gather(1, chosen[:, None])[:, 0]
+                own = torch.log_softmax(scaled(logits.float(), heat), dim=1).gather(1, chosen[:, None])[:, 0]
                 self.taken[rows, step] = own.cpu().numpy()[living]
             ends = torch.isin(chosen, self.ends)
             self.ended[active[(alive & ends).cpu().numpy()]] = True
-            alive = alive & ~ends
+            stopped = ends
             if self.stop is not None:
                 so_far = torch.from_numpy(self.tokens[active, : step + 1]).to(self.device)
-                alive = alive & ~self.stop(so_far)
+                stopped = ends | self.stop(so_far)
+            self.finished[active[(alive & stopped).cpu().numpy()]] = True
+            alive = alive & ~stopped & torch.from_numpy(step + 1 < self.caps[active]).to(self.device)
             living = alive.cpu().numpy()
-            self.finished[active[~living]] = True
-            if not living.any() or step + 1 == self.max_new_tokens:
+            if not living.any():
                 return
             if (~living).mean() >= LEAVING:
                 indices = torch.from_numpy(np.flatnonzero(living)).to(self.device)
@@ -241,7 +247,7 @@ class _Decoding:
                 use_cache=True,
                 logits_to_keep=1,
             ).logits[:, -1]
-            positions = positions + 1
+            positions = (positions + 1).clamp(max=self.host.max_context - 1)  # rows that ended may still be here
 
     def _prefill(self, distinct: np.ndarray, which: np.ndarray) -> tuple[Tensor, DynamicCache, Tensor]:
         """Logits `[rows, vocabulary]` of the first new token, the cache, and which of its columns a row has
@@ -346,25 +352,6 @@ def _last_position_only(model: PreTrainedModel) -> Iterator[None]:
             handle.remove()
 
 
-def _scaled(logits: Tensor, heat: Tensor) -> Tensor:
-    """Logits `[rows, vocabulary]` at the rows' temperatures; as they are where the likeliest token is taken."""
-    return logits / torch.where(heat > 0, heat, 1.0)[:, None]
-
-
-def _choose(logits: Tensor, heat: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]:
-    """Next tokens `[rows]` and their log-probabilities at temperature 1, from logits `[rows, vocabulary]`."""
-    logits = logits.float()
-    best = logits.argmax(dim=1)
-    if bool((heat > 0).any()):
-        cumulative = torch.softmax(_scaled(logits, heat), dim=1).cumsum(dim=1)
-        total = cumulative[:, -1]
-        # The first token whose cumulative probability exceeds the draw; rounding must not carry that to the total.
-        target = torch.minimum(draw * total, torch.nextafter(total, torch.zeros_like(total)))
-        drawn = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0].clamp(max=logits.shape[1] - 1)
-        best = torch.where(heat > 0, drawn, best)
-    return best, logits.gather(1, best[:, None])[:, 0] - logits.logsumexp(dim=1)
-
-
 def _padded(prompt_ids: Sequence[Sequence[int]], lengths: np.ndarray) -> np.ndarray:
     """Prompts `[rows, longest]`, left-padded with `ABSENT`."""
     width = int(lengths.max())
@@ -381,16 +368,17 @@ def _check(
     lengths: np.ndarray,
     heat: np.ndarray,
     keys: np.ndarray | None,
-    max_new_tokens: int,
+    caps: np.ndarray,
 ) -> None:
     if slots.shape != lengths.shape or (keys is not None and len(keys) != len(lengths)):
         raise ValueError(
             f"{len(lengths)} prompts, but {len(slots)} slots and {'no' if keys is None else len(keys)} keys"
         )
-    if max_new_tokens < 1 or lengths.min() < 1:
+    if caps.min() < 1 or lengths.min() < 1:
         raise ValueError("every prompt needs a token, and every answer room for one")
-    if lengths.max() + max_new_tokens > host.max_context:
-        raise ValueError(f"{lengths.max()} + {max_new_tokens} tokens do not fit the context of {host.max_context}")
+    worst = int((lengths + caps).argmax())
+    if lengths[worst] + caps[worst] > host.max_context:
+        raise ValueError(f"{lengths[worst]} + {caps[worst]} tokens do not fit the context of {host.max_context}")
     capacity = population.capacity if population is not None else 0
     if slots.min() < HOST or slots.max() >= capacity:
         raise ValueError(f"slots {slots.min()} to {slots.max()}, but the population has {capacity}")

@@ -24,7 +24,7 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
 LONGEST_CONFIG = 4 * MIB
 LARGEST_NORM = 1e12  # of ΔW; that of a trained adapter is below 1000
-LARGEST_RANK, SMALLEST_ALPHA, LARGEST_ALPHA = 4096, 1e-6, 10**6
+LARGEST_RANK, SMALLEST_ALPHA, LARGEST_ALPHA = 4096, 1e-6, 1024 * 1000  # the largest rank and scale of settings
 MOST_PATTERNS, LONGEST_PATTERN, PATTERN_SECONDS = 2000, 1000, 2.0
 UNREADABLE = (
     "use_dora",

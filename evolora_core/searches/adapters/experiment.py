@@ -39,14 +39,14 @@ UNREAD: dict[str, dict[str, Any]] = {
     "none": {"plasticity": {"learning_rate", "hebbian_rate"}},
     "best": {"learning_rate": True},
 }
-DEVICE = re.compile(r"cpu|mps|cuda(:[0-9]{1,3})?")
+DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,3})?")
 
 
 class SuiteConfig(Experiment):
     """A suite of conditions, each an arm, with which LoRA adapters on one host are searched for or trained."""
 
     host: str = Field("nano", min_length=1, max_length=1000, description="host name, hub id or local folder")
-    device: str = Field("cpu", max_length=100, description="torch device: cpu, mps, cuda or cuda:1")
+    device: str = Field("cpu", max_length=100, description="torch device: cpu, cuda or cuda:1")
     dtype: Literal["float32", "bfloat16", "auto"] = Field(
         "float32",
         description="arithmetic of host and adapters; `auto` measures once whether bfloat16 is much faster on the "
@@ -98,7 +98,7 @@ class SuiteConfig(Experiment):
     @classmethod
     def _known(cls, device: str) -> str:
         if not DEVICE.fullmatch(device):
-            raise ValueError("is unknown; use cpu, mps, cuda or cuda:1")
+            raise ValueError("is unknown; use cpu, cuda or cuda:1")
         return device
 
     @model_validator(mode="after")
@@ -140,6 +140,8 @@ class SuiteConfig(Experiment):
                 self._check_asked_alike(name, trial)
             self._check_peopled(name)
             self._check_heard(name)
+        for name in self.trained:
+            self._check_remembered(name)
         deaf = [condition for condition in self.conditions if not self.kind(condition).verifier_may_err]
         errors = [self.ecology.verifier_error, *(trial.get("verifier_error", 0) for trial in self.ecology.trials)]
         if any(errors) and deaf:
@@ -205,7 +207,8 @@ class SuiteConfig(Experiment):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
         for name, settings in arms:
             tried = isinstance(settings, SftConfig) and settings.contenders > 1
-            told = isinstance(settings, EcologyConfig) and settings.memory.labels > 0  # forgotten at the first arrival
+            # What is remembered is forgotten when the next family arrives.
+            told = isinstance(settings, EcologyConfig) and (settings.memory.labels > 0 or settings.memory.answering)
             met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
             if not self.kind(name).follows_arrivals or tried or told or met:
                 raise ValueError(f"conditions: {name!r} cannot follow data.arrivals; take one of them out")
@@ -240,6 +243,19 @@ class SuiteConfig(Experiment):
                     f"{name}: contest.contenders {rivals}: a population of {settings.population} has fewer in each of "
                     f"{families} training families; raise population to {rivals * families}, or have fewer contenders"
                 )
+
+    def _check_remembered(self, name: str) -> None:
+        """Labels that a founder begins with have to be in its memory together, or some would be forgotten at once."""
+        families = len(self.data.train_families)
+        for own in self.with_trials(name):
+            if isinstance(own, EcologyConfig) and own.memory.labels:
+                each = min(own.memory.labels, -(-self.data.train_items // families))
+                given = each * (1 if self.kind(name).peopled else families)
+                if given > own.plasticity.buffer:
+                    raise ValueError(
+                        f"{name}: memory.labels: a founder begins with {given} answers and remembers "
+                        f"{own.plasticity.buffer}; raise plasticity.buffer, or give fewer labels"
+                    )
 
     def _check_heard(self, name: str) -> None:
         """Refuse settings without effect: what every trial replaces, and the generations of an arm with a budget."""

@@ -49,6 +49,10 @@ def test_a_python_family_is_one_like_ours(tmp_path: Path) -> None:
         ("    text = str(target)\n", "    text = str(target) + 1\n", "`solution` fails (TypeError"),
         ("    text = str(target)\n", "    while True: pass\n    text = ''\n", "`solution` fails (TimeoutError"),
         ("target.isalpha() else", "target.isdigit() else", "`complaint` refuses the target"),
+        ("if found else NO_ANSWER", "if found and '!' not in answer else None", "`verify` returns NoneType; return a"),
+        ("    found = extract_letters(answer)", "    return True", "`verify` returns bool; return a Grade for every"),
+        ("    found = extract_letters(answer)", "    raise SystemExit(3)", "`verify` fails (SystemExit: 3)"),
+        ("import re\n", "import re\nraise SystemExit(3)\n", "fails to load (SystemExit: 3)"),
     ],
 )  # fmt: skip
 def test_a_faulty_python_family_is_refused_in_one_line(before: str, after: str, words: str, tmp_path: Path) -> None:

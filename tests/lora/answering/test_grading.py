@@ -90,6 +90,18 @@ def test_a_prompt_that_does_not_fit_is_wrong_and_never_sent(host: Any, items: li
     assert answer_items(host, None, [], [], decoding=DECODING) == []
 
 
+def test_what_fits_is_asked_with_every_prefix(host: Any) -> None:
+    """The last tokens of a context: a prefix takes none of the room that its own answer has."""
+    cap = DECODING.max_new_tokens
+    overhead = len(host.encode_prompts([""])[0])
+    fitting = Item("x" * (host.max_context - cap - overhead), 1, "math", "short", "fits")
+    whole = answer_items(host, None, [fitting], [-1], decoding=DECODING)[0]
+    begun = [whole.tokens[:length] for length in range(len(whole.tokens))]
+    outcomes = answer_items(host, None, [fitting] * len(begun), [-1] * len(begun), decoding=DECODING, prefixes=begun)
+    assert len(begun) > 2 and [outcome.answer for outcome in outcomes] == [whole.answer] * len(begun)
+    assert [outcome.tokens for outcome in outcomes] == [whole.tokens] * len(begun)
+
+
 def test_samples_follow_the_rows_own_keys(host: Any, population: Any, items: list[Item]) -> None:
     rows = [items[0]] * 6
     keys = rng.row_keys(rng.key(0, 0, 0, "test"), 6)

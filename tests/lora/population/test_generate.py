@@ -11,6 +11,7 @@ from evolora_core.engine import rng
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population import passes, prefixes
 from evolora_core.lora.population.generate import generate
+from evolora_core.lora.population.next_token import next_likeliest, next_tokens
 
 NEW = 12
 
@@ -274,6 +275,27 @@ def test_alternatives_are_the_next_likeliest_tokens(host: Any, population: Any, 
         expected = torch.log_softmax(logits[: answer.new_tokens], dim=1).topk(4, dim=1)
         assert np.allclose(seen.logprobs, expected.values[:, 1:], atol=1e-3)
         assert (seen.tokens == expected.indices[:, 1:].numpy()).mean() > 0.95  # near ties may swap
+
+
+def test_of_equally_likely_tokens_the_taken_one_is_no_alternative() -> None:
+    for dtype in (torch.bfloat16, torch.float32):
+        logits = torch.tensor([[1, 3, 3, 2, 3], [0, 5, 5, 5, 5]], dtype=dtype)
+        chosen, _ = next_tokens(logits, torch.zeros(2), torch.zeros(2))
+        found = next_likeliest(logits, chosen, 3)
+        assert found[:, 0, 0].tolist() == chosen.tolist() == [1, 1]
+        assert sorted(found[0, 1:, 0].tolist()) == [2, 4] and 1 not in found[1, 1:, 0].tolist()
+        assert (found[:, :, 1] == found[:, :1, 1]).all()
+
+
+def test_answers_may_have_caps_of_their_own(host: Any, population: Any) -> None:
+    prompts, slots = random_prompts(12, 20), np.array([0, 1, -1] * 4)
+    whole = generate(host, population, prompts, slots, max_new_tokens=NEW)
+    caps = np.array([1, 2, 5, NEW] * 3)
+    capped = generate(host, population, prompts, slots, max_new_tokens=caps)
+    for long, short, cap in zip(whole, capped, caps.tolist(), strict=True):
+        assert short.tokens == long.tokens[:cap]
+        assert short.new_tokens == min(long.new_tokens, cap)
+        assert short.finished == (long.finished and long.new_tokens <= cap)
 
 
 def test_alternatives_need_greedy_decoding(host: Any) -> None:

@@ -169,6 +169,11 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
             "conditions: 'sft' cannot follow data.arrivals",
         ),
         (
+            "labels",
+            "ecology.plasticity.buffer=500",
+            "single-128: memory.labels: a founder begins with 512 answers and remembers 500; raise plasticity.buffer",
+        ),
+        (
             "rewards",
             "ecology.trials=[{}, {verifier_error: 0.1}, {population: 8}, {ranks: [4]}]",
             "ecology.verifier_error: the verifier of 'grpo' would not err",

@@ -18,7 +18,8 @@ def affords(run: Run, more: float) -> bool:
         return True
     updates = run.state.meter.flops("update") - run.state.phase_updates
     cooling = LEFT * run.cooldown * (updates + learning_flops(run))
-    ahead = more if cooling > 0 else LONGER * more  # a cooldown gives way where a generation took more than planned
+    # A cooldown gives way where a generation took more than planned; prompts grow with what is remembered and shown.
+    ahead = more if cooling > 0 and not run.config.memory.shown else LONGER * more
     return run.state.meter.total() + ahead + cooling + contest_flops(run) <= most
 
 

@@ -271,7 +271,7 @@ class EcologySettings(Strict):
         max_length=1024,
         description="adapter ranks; the founders of each family get them in turn, the largest first",
     )
-    scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A")
+    scale: float = Field(2.0, ge=1e-6, le=1000, description="ΔW = scale · B A")
     episodes: int = Field(
         1024,
         ge=1,

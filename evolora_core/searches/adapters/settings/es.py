@@ -11,7 +11,7 @@ class EsSettings(Strict):
     """Compute-matched evolution strategies, or random search, on one adapter: what a run reads."""
 
     rank: int = Field(8, ge=1, le=1024, description="adapter rank")
-    scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A")
+    scale: float = Field(2.0, ge=1e-6, le=1000, description="ΔW = scale · B A")
     update: Literal["gradient", "best"] = Field(
         "gradient",
         description="`gradient`: a step of Adam along the slope of mirrored pairs; `best`: random search, which "

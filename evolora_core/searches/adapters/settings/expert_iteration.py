@@ -11,7 +11,7 @@ class ExpertIterationSettings(Strict):
     """
 
     rank: int = Field(8, ge=1, le=1024, description="adapter rank")
-    scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
+    scale: float = Field(2.0, ge=1e-6, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
     rounds: int = Field(4, ge=1, le=1000, description="rounds, with equal shares of the budget")
     samples: int = Field(4, ge=1, le=4096, description="answers to each item; the first right one is learned")
     temperature: float = Field(1.0, gt=0, le=100, description="sampling temperature")

@@ -9,7 +9,7 @@ class GrpoSettings(Strict):
     """Compute-matched group relative policy optimisation of one adapter by TRL: what a run reads."""
 
     rank: int = Field(8, ge=1, le=1024, description="adapter rank")
-    scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
+    scale: float = Field(2.0, ge=1e-6, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
     groups: int = Field(8, ge=1, le=4096, description="items of one step")
     samples: int = Field(
         8,

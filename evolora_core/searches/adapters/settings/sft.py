@@ -12,7 +12,7 @@ class SftSettings(Strict):
     """Compute-matched supervised fine-tuning of one adapter by TRL: what a run reads."""
 
     rank: int = Field(8, ge=1, le=1024, description="adapter rank")
-    scale: float = Field(2.0, gt=0, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
+    scale: float = Field(2.0, ge=1e-6, le=1000, description="ΔW = scale · B A (PEFT's alpha = scale × rank)")
     learning_rate: float = Field(
         6e-3, gt=0, le=10, description="AdamW learning rate after the warm-up; it falls to zero by the end"
     )

@@ -1,0 +1,34 @@
+"""Which token comes next, of the logits that a model gives."""
+
+import torch
+from torch import Tensor
+
+
+def scaled(logits: Tensor, heat: Tensor) -> Tensor:
+    """Logits `[rows, vocabulary]` at the rows' temperatures; as they are where the likeliest token is taken."""
+    return logits / torch.where(heat > 0, heat, 1.0)[:, None]
+
+
+def next_likeliest(logits: Tensor, chosen: Tensor, count: int) -> Tensor:
+    """`[rows, count, 2]`: the chosen tokens `[rows]` and the likeliest others, each with its log-probability.
+
+    Of tokens that are as likely, `topk` need not put the one that `argmax` took first; in bfloat16 many are.
+    """
+    logprobs, taken = torch.log_softmax(logits.float(), dim=1), chosen[:, None]
+    own = logprobs.gather(1, taken)
+    others = logprobs.scatter(1, taken, -torch.inf).topk(count - 1, dim=1)
+    return torch.stack([torch.cat([taken, others.indices], dim=1), torch.cat([own, others.values], dim=1)], dim=2)
+
+
+def next_tokens(logits: Tensor, heat: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]:
+    """Next tokens `[rows]` and their log-probabilities at temperature 1, from logits `[rows, vocabulary]`."""
+    logits = logits.float()
+    best = logits.argmax(dim=1)
+    if bool((heat > 0).any()):
+        cumulative = torch.softmax(scaled(logits, heat), dim=1).cumsum(dim=1)
+        total = cumulative[:, -1]
+        # The first token whose cumulative probability exceeds the draw; rounding must not carry that to the total.
+        target = torch.minimum(draw * total, torch.nextafter(total, torch.zeros_like(total)))
+        drawn = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0].clamp(max=logits.shape[1] - 1)
+        best = torch.where(heat > 0, drawn, best)
+    return best, logits.gather(1, best[:, None])[:, 0] - logits.logsumexp(dim=1)
