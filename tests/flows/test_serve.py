@@ -138,7 +138,7 @@ def test_a_failed_flow_run_can_be_retried_by_prefect(served: Any, tmp_path: Path
     assert "frozen.s0.evaluate: FileExistsError" in run["state"]["message"]
     obstacle.unlink()
     assert prefect(shell, "flow-run", "retry", run["id"]).returncode == 0
-    wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] == "COMPLETED", 120)
+    wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] == "COMPLETED", 600)
     assert (tmp_path / "blocked" / "README.md").exists()
 
 
