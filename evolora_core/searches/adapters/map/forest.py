@@ -70,10 +70,10 @@ BARE = (
     " † One of the two is the bare host in some or all seeds (the table says which): it changed nothing there. Hollow "
     "where the bare host is ahead, which is no merit."
 )
-WORDS, PLOT, NUMBERS = 2.75, 3.1, 3.15  # widths in inches: the regimes, the plot, the numbers beside it
+WORDS, PLOT, NUMBERS = 2.75, 3.0, 3.3  # widths in inches: the regimes, the plot, the numbers beside it
 ROW, HEADING, BELOW = 0.42, 0.34, 1.0  # heights in inches; below the plot are its axis and the note
 # Where the columns of numbers begin, in inches from the plot's right edge.
-AT = {"points": 0.1, "Holm p": 1.3, "seeds": 1.8, "FLOPs": 2.2, "verdict": 2.65}
+AT = {"points": 0.1, "Holm p": 1.45, "seeds": 1.95, "FLOPs": 2.35, "verdict": 2.8}
 
 
 def forest(places: pd.DataFrame, question: Question) -> Figure:
