@@ -18,8 +18,8 @@ PACKS = "docs/paper_packs"
 HEAD = """# Every attempt
 
 A claim that held in one of five attempts is worth less than one that held in the first. This page lists the packs that
-were ever kept here, the replaced ones among them, with what their suites compared; of a pack that was replaced under the same settings and seeds (`quickstart`, `tickets`,
-`recall`), the last. It is made by
+were ever kept here, the replaced ones among them, with what their suites compared; of a pack that was replaced under
+the same settings and seeds (`quickstart`, `tickets`, `recall`), the last. It is made by
 `python docs/attempts.py > docs/attempts.md` from the repository's history. To read a replaced pack, run
 `git show COMMIT:docs/paper_packs/SUITE/README.md`.
 

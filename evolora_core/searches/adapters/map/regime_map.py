@@ -33,10 +33,10 @@ COLUMNS = [
 ]  # fmt: skip
 WITHDRAWALS = "withdrawn.json"
 READING = """\
-Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added after
-a first run). It shows the accuracy of an ecology, or of a population of plain founders, less that of its rival, mean over seeds
-with a 95 % interval. Both search from rewards: they ask a verifier hundreds or thousands of times and see no gold answer. A fine-tuned arm learns
-from gold answers and asks no verifier while it learns.
+Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added
+after a first run). It shows the accuracy of an ecology, or of a population of plain founders, less that of its rival,
+mean over seeds with a 95 % interval. Both search from rewards: they ask a verifier hundreds or thousands of times and
+see no gold answer. A fine-tuned arm learns from gold answers and asks no verifier while it learns.
 
 *Search* and *fine-tune*, *population* and *one adapter* are verdicts: at least five seeds, a Holm p below 0.05 (which
 takes six) and an interval clear of zero. With fewer seeds each seed must agree by its own paired test, and the note
@@ -50,8 +50,9 @@ say). A verdict for an arm that was the bare host is no merit of that arm.
 
 Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, calibration,
 tests of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what the rival did spend,
-relative to the ecology. It is far below 1 where the rival had few labels: its tuning chose few epochs, since more did not help. FLOPs are algorithmic. They leave out tuning, in which every arm had
-equally many trials, and the evaluation on the holdouts.
+relative to the ecology. It is far below 1 where the rival had few labels: its tuning chose few epochs, since more did
+not help. FLOPs are algorithmic. They leave out tuning, in which every arm had equally many trials, and the evaluation
+on the holdouts.
 """
 NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 
