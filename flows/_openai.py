@@ -43,24 +43,37 @@ class Message(BaseModel):
     """One message of a conversation."""
 
     role: str
-    content: str | list[Part]
+    content: str | list[Part] | None = None  # an assistant that called a tool said nothing
 
     @property
     def text(self) -> str:
         """All that is said."""
+        if self.content is None:
+            return ""
         return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
 
 
 class Asked(BaseModel):
-    """What both kinds of questions have. Further keys are allowed and not read; null is as good as none."""
+    """What both kinds of questions have. Further keys are allowed and not read; null is as good as none. What would
+    change the answer and cannot be had is refused.
+    """
 
     model: str = Field("", max_length=1000)
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     temperature: float = Field(0.0, ge=0, le=100)
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)  # without one, samples are new ones each time
+    stop: str | list[str] = Field([], max_length=1000)
     stream: bool = False
     n: Literal[1] = 1
+    top_p: Literal[1] = 1
+    logprobs: Literal[False, 0] = False
+    echo: Literal[False] = False
+
+    @property
+    def stops(self) -> list[str]:
+        """Texts that end an answer."""
+        return [text for text in ([self.stop] if isinstance(self.stop, str) else self.stop) if text]
 
     @model_validator(mode="before")
     @classmethod
@@ -137,6 +150,7 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
                 return own.answer(
                     prompts, max_new_tokens=min(wanted, most) if wanted else None, temperature=asked.temperature,
                     seed=secrets.randbits(63) if asked.seed is None else asked.seed % 2**63, told=told,
+                    stop_strings=asked.stops,
                 )  # fmt: skip
         except EvoloraError as error:
             raise HTTPException(400, str(error)) from None
@@ -165,7 +179,7 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
 
     @app.post("/v1/chat/completions")
     def chat(asked: Chat) -> Any:
-        prompt = "\n".join(message.text for message in asked.messages)
+        prompt = "\n".join(message.text for message in asked.messages if message.text)
         head = {"id": f"chatcmpl-{secrets.token_hex(8)}", "created": int(time.time())}
         head["model"] = asked.model or word
         if asked.stream:

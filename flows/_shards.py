@@ -8,8 +8,7 @@ from evolora_core.engine.artifacts import commit, partial_folder
 from evolora_core.engine.run_index import SuiteId, now, write_entry
 from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
 from evolora_core.searches.comparing import COMPARISON, in_words
-from evolora_core.searches.registry import get_search, sections_of
-from flows._preflight import asked_suite
+from evolora_core.searches.registry import get_search, load_known, sections_of
 
 
 def compare_merged(home: Path, suite: str) -> list[int]:
@@ -23,7 +22,7 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     stored = StoredSuite(home, suite)
     if not stored.seeds:
         return []
-    config = asked_suite(suite)
+    config = load_known(SuiteId.of(suite).index(home) / "suite.json")
     made, search = Suite(config, SuiteId.of(suite)), get_search(config.search)
     sql = (
         "SELECT condition, seed, stage, folder, identity, seconds, flops, manifest FROM stages JOIN complete_seeds "

@@ -8,9 +8,8 @@ from evolora_core.engine.run_index import entries, read_suite
 from evolora_core.errors import ConfigError
 from evolora_core.language.datasets import read_items
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import get
 from evolora_core.language.tasks.base import Verifier
-from evolora_core.language.tasks.own import enter_beside, read_definitions
+from evolora_core.language.tasks.own import enter_beside, gold_of, read_definitions
 from evolora_core.searches.registry import find_suite, search_of
 
 
@@ -46,11 +45,8 @@ def _read(folder: Path, names: Sequence[str]) -> dict[str, list[Item]]:
 
 
 def _row(item: Item, verifier: Verifier | None) -> dict[str, str | None]:
-    """`answer` is the right answer as text, None where there is none, as where a row says only what one looks like (its
-    own pattern, say); `target` what it is graded against, as JSON. verifier: that of a row of a user.
-    """
-    answered = item.target is not None if verifier is None else verifier.has_gold(item.target)
-    answer = get(item.family).gold(item) if answered else None
+    """`answer` is the right answer as text, None where there is none; `target` what it is graded against, as JSON."""
+    answer = gold_of(item, verifier)
     target = json.dumps(item.target, ensure_ascii=False)
     return {"prompt": item.prompt, "answer": answer, "target": target, "family": item.family, "depth": item.depth}
 

@@ -46,6 +46,20 @@ def sections_of(config: Experiment | Mapping[str, Any]) -> "Sections":
 
 def load_experiment(path: Path | str, overrides: Sequence[str] = ()) -> Experiment:
     """Read a YAML file, or what was resolved from one; `overrides` are dotted settings. Raises ConfigError."""
+    search, experiment = _read(path, overrides)
+    try:
+        search.check(experiment)
+    except (ConfigError, DataError) as error:
+        raise type(error)(f"{path}: {error}") from error
+    return experiment
+
+
+def load_known(path: Path) -> Experiment:
+    """Read what was resolved before, perhaps on another computer: the files that it names need not be here."""
+    return _read(path, ())[1]
+
+
+def _read(path: Path | str, overrides: Sequence[str]) -> tuple[AnySearch, Experiment]:
     document = read_settings(Path(path), overrides)
     word = document.values.get("search", DEFAULT)
     if not isinstance(word, str):
@@ -55,11 +69,7 @@ def load_experiment(path: Path | str, overrides: Sequence[str] = ()) -> Experime
     except ConfigError as error:
         raise ConfigError(f"{path}: key {error}") from None
     experiment: Experiment = checked(document, search.experiment)
-    try:
-        search.check(experiment)
-    except (ConfigError, DataError) as error:
-        raise type(error)(f"{path}: {error}") from error
-    return experiment
+    return search, experiment
 
 
 def suite_id(experiment: Experiment) -> SuiteId:

@@ -179,7 +179,9 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What must be the same in all stages, each fact by name with its value as text."""
     document = manifest.get("identity_document", {})
     if code := document.get("code"):
-        yield f"the code of {document.get('entry', manifest.get('stage'))}", str(code)
+        loaded = ", ".join(own.rpartition(".")[2] for own in document.get("also", []))
+        name = f"the code of {document.get('entry', manifest.get('stage'))}"
+        yield f"{name} with {loaded}" if loaded else name, str(code)
     for name, version in document.get("libraries", {}).items():
         yield f"the library {name}", str(version)
     for name, value in (document.get("host") or {}).items():

@@ -8,6 +8,8 @@ from fastapi.testclient import TestClient
 from random_host import random_host
 
 from evolora_core.language.decoding import DecodingConfig
+from evolora_core.language.hosts.host import load_host
+from evolora_core.lora.answering.stopping import until
 from evolora_core.searches.adapters.evolved import Evolved, Reply
 from evolora_core.searches.adapters.finished import TrainedRun
 from flows._openai import LARGEST_BODY, Chat, _events, _url, make_app
@@ -55,6 +57,34 @@ def test_what_clients_of_openai_send_is_understood(bare: Evolved) -> None:
 
         assert len({said() for _ in range(6)}) > 1  # samples are new ones each time
         assert said(seed=-3) == said(seed=-3) != said(seed=4)
+
+
+def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Evolved) -> None:
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "Compute 512 - 7."}], "max_tokens": 8}
+    with TestClient(make_app(bare, "mine", "", 8)) as client:
+
+        def said(**more: object) -> str:
+            answer = client.post("/v1/chat/completions", json=asked | more).json()
+            return str(answer["choices"][0]["message"]["content"])
+
+        whole = said()
+        stop = whole[2:4]
+        assert said(stop=stop) == said(stop=["\x00", stop]) == whole[: whole.index(stop)] and len(whole) > 4
+        assert said(stop=[]) == said(stop=None) == said(top_p=1, logprobs=False) == whole
+        for refused in ({"top_p": 0.5}, {"logprobs": True}, {"echo": True}, {"n": 2}):
+            answer = client.post("/v1/chat/completions", json=asked | refused)
+            assert answer.status_code == 400 and answer.json()["error"]["param"] == next(iter(refused))
+        silent = [*asked["messages"], {"role": "assistant", "content": None}]
+        assert said(messages=silent) == whole
+
+
+@pytest.mark.parametrize("stops", [[], ["st_"], ["_x", "lists"], ["t_of"], ["of_aa", "f_all"], ["po"]])
+def test_the_pieces_of_a_stream_are_the_answer(stops: list[str]) -> None:
+    evolved = Evolved("x.ecology.s0", load_host("nano"), TrainedRun("x", None, {}), DecodingConfig(), None).bare()
+    pieces: list[str] = []
+    (whole,) = evolved.answer(["Write in snake_case: PostListOfAll"])
+    (own,) = evolved.answer([whole.prompt], stop_strings=stops, told=pieces.append)
+    assert "".join(pieces) == own.answer == until(whole.answer, stops) and len(whole.answer) > 8
 
 
 def test_a_body_is_read_from_whom_has_the_token_and_no_longer_than_it_may_be(bare: Evolved) -> None:

@@ -152,6 +152,18 @@ def test_what_was_made_otherwise_is_refused_in_a_line(
     assert not (tmp_path / "shards").exists()
 
 
+def test_runs_whose_stages_load_other_modules_are_joined(shards: list[Path], tmp_path: Path) -> None:
+    """Two arms of one kind may learn by different rules: their code differs, and neither was made otherwise."""
+    other = _copy(
+        shards[2],
+        tmp_path / "other",
+        '"code": "cccccccccccccccc"',
+        '"also": ["rules.another"], "code": "d"',
+    )
+    merge(tmp_path, [shards[0], other])
+    assert query(tmp_path, "SELECT count(DISTINCT seed) FROM stages").rows[0][0] > 1
+
+
 def test_what_belongs_to_a_seed_must_be_the_same_in_that_seed_alone(shards: list[Path], tmp_path: Path) -> None:
     for name in ("dataset", "corpus", "rates"):  # each is another in every seed
         alike = [

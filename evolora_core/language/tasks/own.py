@@ -10,7 +10,8 @@ import numpy as np
 from evolora_core.engine.strict import Strict
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.families.base import Family, Grade, Item
-from evolora_core.language.families.registry import enter
+from evolora_core.language.families.registry import enter, get
+from evolora_core.language.tasks.base import Verifier
 from evolora_core.language.tasks.pools import Pool, read_pool
 from evolora_core.language.tasks.python_file import load_family
 from evolora_core.language.tasks.settings import TaskConfig
@@ -93,6 +94,14 @@ def read_definitions(folder: Path) -> list[Definition]:
     except FileNotFoundError:
         return []
     return [Definition.model_validate(row) for row in rows]
+
+
+def gold_of(item: Item, verifier: Verifier | None) -> str | None:
+    """The right answer to an item as text; None where there is none, as where a row says only what one looks like (its
+    own pattern, say). verifier: that of a row of a user.
+    """
+    answered = item.target is not None if verifier is None else verifier.has_gold(item.target)
+    return get(item.family).gold(item) if answered else None
 
 
 def enter_beside(folder: Path) -> None:

@@ -86,9 +86,10 @@ class Evolved:
         max_new_tokens: int | None = None,
         temperature: float = 0.0,
         seed: int = 0,
+        stop_strings: Sequence[str] = (),
         told: Callable[[str], None] | None = None,
     ) -> list[Reply]:
-        """A reply to each prompt, in order.
+        """A reply to each prompt, in order. An answer also ends before the first of `stop_strings`.
 
         `families` are what the router `family` goes by. With a temperature, answers are samples of the stream (seed,
         number of the prompt). `told` gets the text of a single prompt's answer piece by piece. ConfigError for a prompt
@@ -115,7 +116,9 @@ class Evolved:
                     f"prompt {number}: its {len(ids)} tokens and an answer of {most} do not fit the host's "
                     f"{host.max_context}; shorten it, or ask for less"
                 )
-        stop = stop_at(host, decoding.stop_strings)
+        strings = [*decoding.stop_strings, *stop_strings]
+        stop = stop_at(host, strings)
+        telling = _Telling(host, strings, stop, told) if told else None
         answers = generate(
             host,
             self.run.population,
@@ -125,8 +128,10 @@ class Evolved:
             temperatures=temperature,
             keys=rng.row_keys(rng.key(seed, 0, 0, "ask"), len(asked)) if temperature else None,
             batch_rows=decoding.batch_rows,
-            stop=_Telling(host, decoding.stop_strings, stop, told) if told else stop,
+            stop=telling or stop,
         )
+        if telling is not None:
+            telling.say(until(host.decode(answers[0].tokens), strings))
         ranks = np.zeros(1) if self.run.population is None else self.run.population.ranks.numpy(force=True)
         rank = np.where(slots >= 0, ranks[np.maximum(slots, 0)], 0)
         lengths = np.array([len(ids) for ids in asked])
@@ -135,7 +140,7 @@ class Evolved:
         return [
             Reply(
                 prompt=prompt,
-                answer=until(host.decode(own.tokens), decoding.stop_strings),
+                answer=until(host.decode(own.tokens), strings),
                 who=numbers[int(slot)] if slot != HOST else BARE,
                 family=family,
                 prompt_tokens=own.prompt_tokens,
@@ -184,10 +189,23 @@ class _Telling:
 
     def __call__(self, tokens: "Tensor") -> "Tensor":
         text = until(self._host.decode(tokens[0].tolist()), self._strings)
-        if len(text) > self._said and not text.endswith("\ufffd"):  # half of a character
+        self.say(text[: len(text) - _unsure(text, self._strings)])
+        return self._stop(tokens) if self._stop else tokens.new_zeros((len(tokens),)).bool()
+
+    def say(self, text: str) -> None:
+        """Hand on what is new in the text so far."""
+        if len(text) > self._said:
             self._told(text[self._said :])
             self._said = len(text)
-        return self._stop(tokens) if self._stop else tokens.new_zeros((len(tokens),)).bool()
+
+
+def _unsure(text: str, strings: Sequence[str]) -> int:
+    """Characters at the end of a text that may not be part of it: half of a character, or the beginning of a stop
+    string.
+    """
+    sure = text.rstrip("\ufffd")
+    begun = [n for string in strings for n in range(1, len(string)) if sure.endswith(string[:n])]
+    return len(text) - len(sure) + max(begun, default=0)
 
 
 def open_run(

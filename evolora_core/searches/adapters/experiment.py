@@ -190,7 +190,8 @@ class SuiteConfig(Experiment):
             raise ValueError(f"arms.{self.budget_of}.budget: all budgets are shares of its compute; leave it out")
 
     def _check_arrivals(self) -> None:
-        """Who cannot follow families that come one after another, and what has no effect where they do not."""
+        """Who cannot follow families that come one after another (what is remembered is forgotten when the next one
+        arrives), and what has no effect where they do not."""
         arms = [(name, settings) for name in self.trained for settings in self.with_trials(name)]
         if not self.data.arrivals:
             for name, settings in arms:
@@ -207,8 +208,7 @@ class SuiteConfig(Experiment):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
         for name, settings in arms:
             tried = isinstance(settings, SftConfig) and settings.contenders > 1
-            # What is remembered is forgotten when the next family arrives.
-            told = isinstance(settings, EcologyConfig) and (settings.memory.labels > 0 or settings.memory.answering)
+            told = isinstance(settings, EcologyConfig) and (settings.memory.labels or settings.memory.answering)
             met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
             if not self.kind(name).follows_arrivals or tried or told or met:
                 raise ValueError(f"conditions: {name!r} cannot follow data.arrivals; take one of them out")
@@ -245,17 +245,15 @@ class SuiteConfig(Experiment):
                 )
 
     def _check_remembered(self, name: str) -> None:
-        """Labels that a founder begins with have to be in its memory together, or some would be forgotten at once."""
+        """Labels that a founder begins with have to fit its memory, or some would be forgotten at once."""
         families = len(self.data.train_families)
         for own in self.with_trials(name):
             if isinstance(own, EcologyConfig) and own.memory.labels:
-                each = min(own.memory.labels, -(-self.data.train_items // families))
-                given = each * (1 if self.kind(name).peopled else families)
+                of_each = min(own.memory.labels, -(-self.data.train_items // families))
+                given = of_each if self.kind(name).peopled else of_each * families
                 if given > own.plasticity.buffer:
-                    raise ValueError(
-                        f"{name}: memory.labels: a founder begins with {given} answers and remembers "
-                        f"{own.plasticity.buffer}; raise plasticity.buffer, or give fewer labels"
-                    )
+                    kept = f"a founder begins with {given} answers and remembers {own.plasticity.buffer}"
+                    raise ValueError(f"{name}: memory.labels: {kept}; raise plasticity.buffer, or give fewer labels")
 
     def _check_heard(self, name: str) -> None:
         """Refuse settings without effect: what every trial replaces, and the generations of an arm with a budget."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from searches.merging.small_pool import DOMAINS, PARENTS
 
 from evolora_core.engine.probes import probe
@@ -41,6 +42,16 @@ def run(judge: Judge, folder: Path, kind: str, evaluations: int = 30) -> Evoluti
 def fresh(judge: Judge) -> Judge:
     """The same judge with an empty meter."""
     return Judge(judge.pool, judge.questions)
+
+
+def test_a_machine_without_memory_is_no_fault_of_a_recipe(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    genome = Genome(recipe=Merge(op="linear", inputs=list(PARENTS)))
+    monkeypatch.setattr("evolora_core.searches.merging.judging.judge.build", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        judge.measure(genome)
 
 
 @pytest.mark.parametrize("kind", STRATEGIES)

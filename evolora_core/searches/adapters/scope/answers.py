@@ -16,9 +16,8 @@ from typing import Any
 
 from evolora_core.engine.run_index import SuiteId, entries
 from evolora_core.language.datasets import read_items
-from evolora_core.language.families.base import Item
-from evolora_core.language.families.registry import get
 from evolora_core.language.splits import HOLDOUTS, SPLITS, in_order, title
+from evolora_core.language.tasks.own import gold_of, read_definitions
 from evolora_core.report.stored import StoredSuite
 from evolora_core.store import query
 
@@ -145,18 +144,18 @@ def document(answers: Answers) -> dict[str, Any]:
 
 def _golds(home: Path, suite: SuiteId, seed: int) -> dict[tuple[str, str], str]:
     """The right answers of a seed by split and item, where the folders of its items still stand."""
-    stages = [own for own in entries(home, suite) if own.seed == seed and own.stage in ("datasets", "holdouts")]
-    files = [file for own in stages for file in sorted((home / own.folder).glob("*.jsonl")) if file.stem not in UNSEEN]
-    return {
-        (file.stem, item.task_id): text
-        for file in files
-        for item in read_items(file)
-        if (text := _gold(item)) is not None
-    }
-
-
-def _gold(item: Item) -> str | None:
-    return None if item.target is None else get(item.family).gold(item)
+    golds: dict[tuple[str, str], str] = {}
+    for own in entries(home, suite):
+        if own.seed != seed or own.stage not in ("datasets", "holdouts"):
+            continue
+        verifiers = {task.name: task.verifier for task in read_definitions(home / own.folder)}
+        for file in sorted((home / own.folder).glob("*.jsonl")):
+            if file.stem in UNSEEN:
+                continue
+            for item in read_items(file):
+                if (text := gold_of(item, verifiers.get(item.family))) is not None:
+                    golds[file.stem, item.task_id] = text
+    return golds
 
 
 def _encoded(answers: Answers) -> str:

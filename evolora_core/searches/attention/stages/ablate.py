@@ -6,11 +6,11 @@ from pydantic import Field
 
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.searches.attention.settings import Fresh
+from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
 
-CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 WHOLE = "whole"  # the chosen program as it is
 
 
@@ -47,7 +47,7 @@ def request(
     grammar = f"evolora_core.searches.attention.grammar.{framework.replace('-', '_')}"
     inputs = {"corpus": corpus, "rates": rates, "chosen": chosen}
     return stage_request(
-        suite, "ablate", condition, seed, entry=__name__, also=[CHILD, grammar], config=own, inputs=inputs
+        suite, "ablate", condition, seed, entry=__name__, also=[*LOADED, grammar], config=own, inputs=inputs
     )
 
 

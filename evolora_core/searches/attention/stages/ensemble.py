@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.searches.attention.settings import Fresh
+from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     import numpy as np
 
     from evolora_core.searches.attention.experiment import AttentionExperiment
-
-CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 
 
 class Averaging(Fresh):
@@ -45,7 +44,7 @@ def request(
         trusted=config.trusted(condition),
     )
     inputs = {"corpus": corpus, "rates": rates, "chosen": chosen}
-    return stage_request(suite, "ensemble", condition, seed, entry=__name__, also=[CHILD], config=own, inputs=inputs)
+    return stage_request(suite, "ensemble", condition, seed, entry=__name__, also=LOADED, config=own, inputs=inputs)
 
 
 def make(work: Work[Averaging]) -> Made[NoFacts]:

@@ -12,12 +12,12 @@ from pydantic import BaseModel, JsonValue
 from evolora_core.engine.stage import JUDGED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.chosen import Chosen
     from evolora_core.searches.attention.experiment import AttentionExperiment
 
-CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 PREDICTIONS = "predictions.json"
 
 
@@ -68,7 +68,7 @@ def request(
         bounds=config.budget.bounds,
     )
     inputs = {"corpus": corpus, "rates": rates, "law": law, "baseline": baseline, "chosen": chosen}
-    return stage_request(suite, JUDGED, condition, seed, entry=__name__, also=[CHILD], config=own, inputs=inputs)
+    return stage_request(suite, JUDGED, condition, seed, entry=__name__, also=LOADED, config=own, inputs=inputs)
 
 
 def make(work: Work[Evaluation]) -> Made[Evaluated]:

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 from evolora_core.engine.stage import Made, NoFacts, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
-
-
-CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 
 
 class Mechanism(Strict):
@@ -48,7 +46,7 @@ def request(
         condition,
         seed,
         entry=__name__,
-        also=[CHILD],
+        also=LOADED,
         config=own,
         inputs={"corpus": corpus, "rates": rates},
     )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
 
 RATES = "rates.json"
-CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 
 
 class Tuning(Strict):
@@ -39,7 +39,7 @@ def request(suite: "Suite[AttentionExperiment]", seed: int, *, corpus: StageResu
         bounds=config.budget.bounds,
     )
     return stage_request(
-        suite, "rates", SHARED, seed, entry=__name__, also=[CHILD], config=own, inputs={"corpus": corpus}
+        suite, "rates", SHARED, seed, entry=__name__, also=LOADED, config=own, inputs={"corpus": corpus}
     )
 
 

@@ -9,11 +9,11 @@ from evolora_core.engine.strict import LATER, Strict
 from evolora_core.searches.attention.names import OPENEVOLVE
 from evolora_core.searches.attention.proposers.settings import ProposerSettings
 from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
 
-CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 GRAMMARS = "evolora_core.searches.attention.grammar"
 MAKING = "evolora_core.searches.attention.proposers.making"  # loaded where a model is asked
 RIVAL = "evolora_core.searches.attention.rival.loop"  # loaded where OpenEvolve searches
@@ -76,7 +76,7 @@ def request(
         record=record,
         parallel=budget.parallel,
     )
-    loaded = [CHILD, f"{GRAMMARS}.{framework.replace('-', '_')}"]
+    loaded = [*LOADED, f"{GRAMMARS}.{framework.replace('-', '_')}"]
     loaded += [MAKING] if proposer else []
     loaded += [RIVAL, RIVAL_PROCESS] if own.strategy == OPENEVOLVE else []
     return stage_request(

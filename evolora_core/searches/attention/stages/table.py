@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.engine.meter import Meter
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from evolora_core.searches.attention.panel import Panel
     from evolora_core.searches.attention.programs.rejection import Rejection
 
-CHILD = "evolora_core.searches.attention.judging.child"  # what sandboxes load by name
 ROWS = "attention_table_programs"
 
 
@@ -66,7 +66,7 @@ def request(
         SHARED,
         seed,
         entry=__name__,
-        also=[CHILD],
+        also=LOADED,
         config=own,
         inputs={"corpus": corpus, "rates": rates},
     )

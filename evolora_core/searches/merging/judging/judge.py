@@ -14,6 +14,7 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import span
 from evolora_core.errors import StageError
 from evolora_core.language.flops import FlopModel
+from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
 from evolora_core.searches.merging.pool import Pool
@@ -60,6 +61,8 @@ class Judge:
                 model = self._shell(genome)
                 fill(model, build(genome, self.pool.models, BASE))
         except (ValueError, KeyError, RuntimeError) as error:
+            if out_of_memory(error):  # no fault of the recipe
+                raise
             raise Failed("merge", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
         flops = merge_flops(genome, self.pool.models)
         self.meter.add("assimilation", flops, 0, time.monotonic() - started)
@@ -91,7 +94,9 @@ class Judge:
         """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
         try:
             model = self._shell(genome)
-        except (ValueError, KeyError, RuntimeError):
+        except (ValueError, KeyError, RuntimeError) as error:
+            if out_of_memory(error):
+                raise
             return 0
         return merge_flops(genome, self.pool.models) + self.cost_of(model, split)
 

@@ -2,18 +2,16 @@
 
 import difflib
 from functools import cache
-from importlib import import_module
 
 from evolora_core.searches.merging.operators.base import Operator
-
-MODULES = ("averages", "sparse", "consensus")  # files in this folder, each with OPERATORS
 
 
 @cache
 def operators() -> dict[str, Operator]:
     """Every operator by name."""
-    modules = [import_module(f"evolora_core.searches.merging.operators.{name}") for name in MODULES]
-    return {operator.name: operator for module in modules for operator in module.OPERATORS}
+    from evolora_core.searches.merging.operators import averages, consensus, sparse
+
+    return {own.name: own for module in (averages, sparse, consensus) for own in module.OPERATORS}
 
 
 def get_operator(name: str) -> Operator:

@@ -36,14 +36,16 @@ SELECT suite, arm, seeds, evaluations, search_score, acc AS test_score, lo AS te
     coalesce(flops, 0) AS flops, coalesce(seconds, 0) AS seconds, selection_score, arm_kind, space
 FROM chosen LEFT JOIN tested USING (suite, arm) LEFT JOIN cost USING (suite, arm);
 
--- Exact match on the sealed test by domain, all complete seeds together, with Wilson intervals over their items.
+-- Exact match on the sealed test by domain, all complete seeds together, with Wilson intervals over their items, of which
+-- one that several seeds share counts once (n).
 CREATE OR REPLACE VIEW merge_domains AS
 WITH counts AS (
-    SELECT suite, condition AS arm, domain, count(*) AS n, count(*) FILTER (WHERE correct) AS correct
+    SELECT suite, condition AS arm, domain, avg(correct::INTEGER) AS score,
+        count(DISTINCT item_key(prompt, task_id)) AS n
     FROM data.evaluations JOIN complete_seeds USING (suite, seed)
     WHERE arm = condition AND domain IS NOT NULL AND split = 'test' GROUP BY ALL
 )
-SELECT suite, arm, domain, correct / n AS score, wilson_lo(correct, n) AS lo, wilson_hi(correct, n) AS hi, n FROM counts;
+SELECT suite, arm, domain, score, wilson_lo(score * n, n) AS lo, wilson_hi(score * n, n) AS hi, n FROM counts;
 
 -- Regret curves of replayed runs; regret_lo and regret_hi are the 10th and 90th percentile of the runs.
 CREATE OR REPLACE VIEW regret AS
