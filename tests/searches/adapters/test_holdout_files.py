@@ -10,6 +10,7 @@ import pytest
 
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import StageRequest, StageResult, Suite, Work
+from evolora_core.engine.strict import stated
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item
@@ -19,6 +20,7 @@ from evolora_core.searches.adapters.evaluation.holdout_files import read_file, s
 from evolora_core.searches.adapters.experiment import load_suite
 from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
 from evolora_core.searches.adapters.stages import evaluate, holdouts
+from evolora_core.searches.registry import load_experiment, load_known
 
 ROOT = Path(__file__).parents[3]
 GRID = ROOT / "tests" / "data" / "holdout_grid.jsonl"
@@ -175,3 +177,17 @@ def test_the_regex_suite_asks_every_kind_alone_and_all_together(monkeypatch: pyt
     assert list(items) == [*kinds, "unseen"] and sum((items[kind] for kind in kinds), []) == items["unseen"]
     asked = {item.family for own in config.evaluation.holdouts for item in read_file(own)}
     assert asked == set(config.data.train_families) and len(asked) == 6
+
+
+def test_what_was_resolved_is_read_without_the_files_that_it_names(tmp_path: Path) -> None:
+    """As where shards are joined on another computer."""
+    file = tmp_path / "mine.jsonl"
+    file.write_text(GRID.read_text())
+    asked = json.dumps([{"file": str(file)}])
+    config = load_suite(ROOT / "configs" / "suites" / "tiny.yaml", [f"evaluation.holdouts={asked}"])
+    path = tmp_path / "suite.json"
+    path.write_text(json.dumps(stated(config)))
+    file.unlink()
+    with pytest.raises(ConfigError, match=r"suite.json: .*mine.jsonl"):
+        load_experiment(path)
+    assert load_known(path) == config
