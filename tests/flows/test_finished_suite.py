@@ -319,7 +319,7 @@ def test_sql_prints_json_and_only_reads(finished: SimpleNamespace, capsys: pytes
         {"half": 0.5, "nan": None, "day": "2024-02-29"}
     ]
     assert command(capsys, "sql", "SELECT 1 AS a", "--format", "md") == "|  a |\n| -: |\n|  1 |\n"
-    assert "error: SQL: no statement" in refused(capsys, "sql", " ")
+    assert "error: SQL: no statement" in refused(capsys, "sql", "/* nothing */")
     (row,) = json.loads(command(capsys, "sql", "SELECT 1 AS one, NULL AS none", "--json"))
     assert row == {"one": 1, "none": None}
     assert "error: SQL: " in refused(capsys, "sql", "SELECT nope FROM paper_table")
