@@ -7,7 +7,7 @@ from typing import Any
 
 from prefect.task_runners import TaskRunner
 
-from evolora_core.errors import ConfigError
+from flows._plan import check_workers
 
 
 def cluster_runner(workers: str, processes: int) -> TaskRunner[Any]:
@@ -15,24 +15,17 @@ def cluster_runner(workers: str, processes: int) -> TaskRunner[Any]:
 
     Raises ConfigError for another word, and where the extra that it needs is not installed.
     """
+    check_workers(workers)
     kind, _, place = workers.partition("://")
-    try:
-        if kind in ("dask", "tcp", "tls"):
-            from prefect_dask import DaskTaskRunner
+    if kind == "ray":
+        from prefect_ray import RayTaskRunner
 
-            local = {"n_workers": processes, "threads_per_worker": 1, "dashboard_address": None}
-            address = workers if kind != "dask" else f"tcp://{place}"
-            dask: TaskRunner[Any] = DaskTaskRunner(address=address) if place else DaskTaskRunner(cluster_kwargs=local)
-            return dask
-        if kind == "ray":
-            from prefect_ray import RayTaskRunner
+        local = {"num_cpus": processes, "include_dashboard": False}
+        ray: TaskRunner[Any] = RayTaskRunner(address=workers) if place else RayTaskRunner(init_kwargs=local)
+        return ray
+    from prefect_dask import DaskTaskRunner
 
-            local = {"num_cpus": processes, "include_dashboard": False}
-            ray: TaskRunner[Any] = RayTaskRunner(address=workers) if place else RayTaskRunner(init_kwargs=local)
-            return ray
-    except ModuleNotFoundError as error:
-        extra = "ray" if kind == "ray" else "dask"
-        raise ConfigError(
-            f"workers: {workers}: {error.name} is not installed; `pip install -c constraints.txt -e '.[{extra}]'`"
-        ) from None
-    raise ConfigError(f"workers: {workers}: unknown; use processes, dask, ray, tcp://HOST:PORT or ray://HOST:PORT")
+    here: dict[str, Any] = {"n_workers": processes, "threads_per_worker": 1, "dashboard_address": None}
+    address = workers if kind != "dask" else f"tcp://{place}"
+    dask: TaskRunner[Any] = DaskTaskRunner(address=address) if place else DaskTaskRunner(cluster_kwargs=here)
+    return dask

@@ -5,12 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import StageResult, Step
-from evolora_core.errors import ConfigError
-from evolora_core.foreign.text import one_line
-from evolora_core.searches.comparing import COMPARISON
-from evolora_core.searches.packing import PACK
 from flows._runner import StageFuture, StageRunner
 from tasks.stage import reason, task_of
 
@@ -75,35 +70,3 @@ def later(steps: Sequence[Step], name: str) -> list[str]:
         if any(need.name in found for need in step.needed):
             found.add(step.name)
     return sorted(found - {name})
-
-
-def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[Step]:
-    """The steps of the named runs and stages and all that they need, in the order of the plan; all if none is named, or
-    one of the stages that close the suite.
-
-    Raises ConfigError for a name that is none.
-    """
-    by_name = {step.name: step for step in steps}
-    closing_names = {COMPARISON, PACK, COMPARISON.rpartition(".")[0]}
-    waiting: list[Step] = []
-    for word in only:
-        # With or without the suite's name, which may be a condition's too.
-        words = dict.fromkeys(word.removeprefix(prefix) for prefix in ("", f"{suite}.", f"{suite.name}."))
-        if closing_names & set(words):
-            return list(steps)
-        named = [[own for own in by_name if own == short or own.startswith(f"{short}.")] for short in words]
-        if not any(named):
-            runs = dict.fromkeys(own.rpartition(".")[0] for own in by_name)
-            raise ConfigError(
-                f"{word}: {suite} has no such run or stage; its runs are {one_line(', '.join(runs), 200)}"
-            )
-        waiting += [by_name[own] for own in next(filter(None, named))]
-    if not only:
-        return list(steps)
-    chosen: set[str] = set()
-    while waiting:
-        step = waiting.pop()
-        if step.name not in chosen:
-            chosen.add(step.name)
-            waiting += step.needed
-    return [step for step in steps if step.name in chosen]

@@ -24,10 +24,11 @@ from evolora_core.searches.packing import PACK
 from evolora_core.searches.registry import get_search, sections_of, suite_id
 from flows._artifacts import show_pack, show_page
 from flows._crashed import name_process, report_killed
+from flows._plan import wanted
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, use_host
 from flows._publish import publish
 from flows._runner import StageFuture, StageRunner, stage_runner
-from flows._steps import Outcome, follow, later, submit, wanted
+from flows._steps import Outcome, follow, later, submit
 from flows._workers import workers_of
 from tasks.record import record
 

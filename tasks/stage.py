@@ -195,7 +195,7 @@ def reuse(request: StageRequest) -> StageResult:
 
 def reason(error: BaseException) -> str:
     """One line about a failure."""
-    if isinstance(error, KeyboardInterrupt | TerminationSignal):
+    if isinstance(error, KeyboardInterrupt | TerminationSignal | SystemExit):  # the last where Prefect's server is gone
         return INTERRUPTED
     text = " ".join(str(error).split())
     return text if isinstance(error, EvoloraError) else f"{type(error).__name__}: {text}".removesuffix(": ")

@@ -1,5 +1,7 @@
 """What `evolora retry` runs again: the named runs and stages, and what they need."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,10 @@ from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.plan import plan
-from flows._steps import wanted
+from flows._plan import wanted
 
-TINY = Path(__file__).parents[2] / "configs" / "suites" / "tiny.yaml"
+ROOT = Path(__file__).parents[2]
+TINY = ROOT / "configs" / "suites" / "tiny.yaml"
 RUN = "ecology.s0.evolve"
 
 
@@ -41,3 +44,21 @@ def test_the_suites_name_may_be_a_conditions_too(suite: Suite[SuiteConfig], pref
 def test_all_if_nothing_is_named(suite: Suite[SuiteConfig]) -> None:
     steps = plan(suite)
     assert wanted(steps, [], suite.id) == steps
+
+
+@pytest.mark.parametrize("changes", [[], ["workers=dask"]])
+def test_what_is_asked_for_is_looked_at_without_prefect(changes: list[str]) -> None:
+    """Imported before its server is known, Prefect starts another one, and writes to the console."""
+    code = f"""
+import sys
+from evolora_core.errors import ConfigError
+from evolora_core.searches.adapters.experiment import load_suite
+from flows._plan import check_plan
+try:
+    check_plan(load_suite({str(TINY)!r}, {changes!r}), ["s0"])
+except ConfigError:
+    pass
+import flows._server, flows.cli.run
+assert not [name for name in sys.modules if name.partition(".")[0] == "prefect"]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

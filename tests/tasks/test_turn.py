@@ -32,5 +32,5 @@ def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_a_reason_says_something() -> None:
-    assert reason(TerminationSignal(signal=15)) == reason(KeyboardInterrupt()) == INTERRUPTED
+    assert reason(TerminationSignal(signal=15)) == reason(KeyboardInterrupt()) == reason(SystemExit(1)) == INTERRUPTED
     assert reason(ValueError()) == "ValueError" and reason(ValueError("a\nb")) == "ValueError: a b"

@@ -205,4 +205,6 @@ def _check_proposer(config: AttentionExperiment, condition: str) -> None:
     except metadata.PackageNotFoundError:
         version = "none"
     if not version.startswith("0.4."):
-        raise ConfigError(f"{condition}: needs OpenEvolve 0.4 and finds {version}; pip install 'evolora[openevolve]'")
+        raise ConfigError(
+            f"{condition}: needs OpenEvolve 0.4 and finds {version}; pip install -c constraints.txt -e '.[openevolve]'"
+        )

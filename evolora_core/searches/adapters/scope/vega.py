@@ -21,7 +21,8 @@ def check_installed() -> None:
     """Raise ConfigError unless it is."""
     if missing := _missing():
         raise ConfigError(
-            f"the page needs {' and '.join(missing)}, which this environment lacks; run `pip install 'evolora[scope]'`"
+            f"the page needs {' and '.join(missing)}, which this environment lacks; run `pip install "
+            "-c constraints.txt -e '.[scope]'`"
         )
 
 

@@ -287,4 +287,4 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(vega.NEEDED, "altair", "a_module_that_nobody_has")
     code, out, err = asked(capsys, looked_at, "example")
     assert (code, out) == (1, "") and err.count("\n") == 1
-    assert "needs altair" in err and "pip install 'evolora[scope]'" in err
+    assert "needs altair" in err and "pip install -c constraints.txt -e '.[scope]'" in err
