@@ -22,6 +22,12 @@ def ended(*arguments: str) -> int:
     return int(end.value.code or 0)
 
 
+@pytest.fixture(autouse=True)
+def no_word_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a command takes long enough to say how far it is."""
+    monkeypatch.setattr("tasks._progress.LOG_SECONDS", 3600.0)
+
+
 @pytest.fixture
 def honest(tmp_path: Path) -> str:
     """Softmax attention in a file."""
