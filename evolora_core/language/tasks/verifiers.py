@@ -21,15 +21,19 @@ _WRAPPING = "`*\"' \u2018\u2019\u201c\u201d"
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
 
-class Exact(Verifier):
-    """The answer is the text of the row, but for white space, quotes around it and, unless asked, case."""
-
-    kind: Literal["exact"]
-    case: bool = Field(False, description="whether capitals count")
+class Worded(Verifier):
+    """Its answers are text, whatever type a table gives them."""
 
     def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
         """As text: `1` and `true` of JSON too."""
         return spelled(answer) if isinstance(answer, bool | int | float) else answer
+
+
+class Exact(Worded):
+    """The answer is the text of the row, but for white space, quotes around it and, unless asked, case."""
+
+    kind: Literal["exact"]
+    case: bool = Field(False, description="whether capitals count")
 
     def verify(self, target: Any, answer: str) -> Grade:
         """The last thing that was said counts, or the first line where that is all there is to the answer."""
@@ -78,7 +82,7 @@ class Number(Verifier):
         return CORRECT if abs(found - wanted) <= within else wrong()
 
 
-class Choice(Verifier):
+class Choice(Worded):
     """The answer names one of the options, the row's."""
 
     kind: Literal["choice"]
@@ -95,10 +99,6 @@ class Choice(Verifier):
         if len(set(folded)) < len(folded) or "" in folded:
             raise ValueError("two options are the same, or one is blank")
         return options
-
-    def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
-        """As text: `1` and `true` of JSON too."""
-        return spelled(answer) if isinstance(answer, bool | int | float) else answer
 
     def complaint(self, target: Any) -> str | None:
         """It has to be an option."""
