@@ -26,6 +26,7 @@ from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
 
 MOST_PROMPTS = 256
 LARGEST_BODY = 8 << 20  # bytes
+CHUNK = "chat.completion.chunk"
 
 
 class HungUp(Exception):
@@ -53,6 +54,18 @@ class Message(BaseModel):
         return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content)
 
 
+class StreamOptions(BaseModel):
+    """What a stream tells besides its pieces."""
+
+    include_usage: bool = False
+
+
+class Form(BaseModel):
+    """The form of an answer. Only text is given."""
+
+    type: Literal["text"]
+
+
 class Asked(BaseModel):
     """What both kinds of questions have. Further keys are allowed and not read; null is as good as none. What would
     change the answer and cannot be had is refused.
@@ -65,8 +78,13 @@ class Asked(BaseModel):
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)  # without one, samples are new ones each time
     stop: str | list[str] = Field([], max_length=1000)
     stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
     n: Literal[1] = 1
     top_p: Literal[1] = 1
+    frequency_penalty: Literal[0] = 0
+    presence_penalty: Literal[0] = 0
+    tools: list[Any] = Field([], max_length=0)
+    response_format: Form = Form(type="text")
     logprobs: Literal[False, 0] = False
     echo: Literal[False] = False
 
@@ -174,8 +192,12 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
     @app.get("/v1/models")
     def models() -> dict[str, Any]:
         names = [word, *(f"{word}:{own}" for own in (*evolved.organelles, BARE))]
-        rows = [{"id": name, "object": "model", "created": 0, "owned_by": "evolora"} for name in names]
-        return {"object": "list", "data": rows}
+        return {"object": "list", "data": [_model(name) for name in names]}
+
+    @app.get("/v1/models/{name}")
+    def model(name: str) -> dict[str, Any]:
+        asked_of(name)
+        return _model(name)
 
     @app.post("/v1/chat/completions")
     def chat(asked: Chat) -> Any:
@@ -234,8 +256,10 @@ def _events(asked: Asked, prompt: str, head: dict[str, Any], reply: Any) -> Iter
             first = {}
         if isinstance(piece, Reply):
             yield _event(head, first, _why(piece), evolora=_facts(piece))
+            if asked.stream_options.include_usage:
+                yield _line(head | {"object": CHUNK, "choices": [], "usage": _usage([piece])})
         else:
-            yield f"data: {json.dumps({'error': {'message': str(getattr(piece, 'detail', piece))}})}\n\n"
+            yield _line({"error": {"message": str(getattr(piece, "detail", piece))}})
         yield "data: [DONE]\n\n"
     finally:
         closed.set()
@@ -243,8 +267,15 @@ def _events(asked: Asked, prompt: str, head: dict[str, Any], reply: Any) -> Iter
 
 def _event(head: dict[str, Any], delta: dict[str, Any], why: str | None, **more: Any) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": why}
-    content = head | {"object": "chat.completion.chunk", "choices": [choice]} | more
+    return _line(head | {"object": CHUNK, "choices": [choice]} | more)
+
+
+def _line(content: dict[str, Any]) -> str:
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "evolora"}
 
 
 def _why(own: Reply) -> str:

@@ -3,8 +3,10 @@
 import logging
 import multiprocessing
 import os
+import signal
 import sys
 import threading
+from types import FrameType
 from typing import Any
 
 from tqdm import tqdm
@@ -17,6 +19,8 @@ def start_worker(threads: int) -> None:
     if os.environ.get("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL") == "CRITICAL":  # else Prefect shows our lines too
         show_log(worker=True)
     if parent := multiprocessing.parent_process():
+        # A terminal sends Ctrl-C to all its processes. Not SIG_IGN, which whatever a worker starts would inherit.
+        signal.signal(signal.SIGINT, _left_to_the_parent)
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ["OMP_NUM_THREADS"] = str(threads)
@@ -27,6 +31,10 @@ def _end_with(parent: Any) -> None:
     """A worker whose parent was killed would wait for work for ever."""
     parent.join()
     os._exit(1)
+
+
+def _left_to_the_parent(number: int, frame: FrameType | None) -> None:
+    """The parent ends its workers when it is interrupted."""
 
 
 def show_log(*, worker: bool = False) -> None:

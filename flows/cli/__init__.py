@@ -46,6 +46,8 @@ from flows.cli._app import app
 
 __all__ = ["app", "console", "main"]
 
+KEEPING = ("run", "calibrate", "retry")  # the commands that make stages
+
 for module in (
     run, calibrate, serve, status, retry, sql, store, pack, compare, regime_map, task, evaluate, host, merge, attention,
     export, export_data, ask, serve_run, track, scope, bench, doctor,
@@ -79,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         code = 1
     except KeyboardInterrupt as end:
         how, code = ("terminated", 143) if isinstance(end, Terminated) else ("interrupted", 130)
-        print(f"{how}; the same command goes on from what is kept", file=sys.stderr)
+        print(f"{how}; the same command goes on from what is kept" if given[0] in KEEPING else how, file=sys.stderr)
     except BrokenPipeError:
         if not _unread():  # it is another pipe
             raise

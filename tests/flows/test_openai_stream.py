@@ -1,5 +1,6 @@
 """Streams of `evolora serve-run`: one whose client hangs up ends; and the address that it prints."""
 
+import json
 import threading
 from typing import Any
 
@@ -71,11 +72,34 @@ def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Ev
         stop = whole[2:4]
         assert said(stop=stop) == said(stop=["\x00", stop]) == whole[: whole.index(stop)] and len(whole) > 4
         assert said(stop=[]) == said(stop=None) == said(top_p=1, logprobs=False) == whole
-        for refused in ({"top_p": 0.5}, {"logprobs": True}, {"echo": True}, {"n": 2}):
+        refusals: list[dict[str, Any]] = [
+            {"top_p": 0.5}, {"logprobs": True}, {"echo": True}, {"n": 2}, {"presence_penalty": 1},
+            {"tools": [{"type": "function"}]}, {"response_format": {"type": "json_object"}},
+        ]  # fmt: skip
+        for refused in refusals:
             answer = client.post("/v1/chat/completions", json=asked | refused)
-            assert answer.status_code == 400 and answer.json()["error"]["param"] == next(iter(refused))
+            assert answer.status_code == 400 and answer.json()["error"]["param"].startswith(next(iter(refused)))
+        assert said(tools=[], response_format={"type": "text"}, frequency_penalty=0.0) == whole
         silent = [*asked["messages"], {"role": "assistant", "content": None}]
         assert said(messages=silent) == whole
+
+
+def test_a_stream_tells_its_tokens_where_that_is_asked_and_a_model_is_found_by_name(bare: Evolved) -> None:
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "Compute 512 - 7."}], "max_tokens": 8}
+    with TestClient(make_app(bare, "mine", "", 8)) as client:
+
+        def events(**more: object) -> list[Any]:
+            lines = client.post("/v1/chat/completions", json=asked | {"stream": True} | more).text.split("\n\n")
+            assert lines[-2:] == ["data: [DONE]", ""]
+            return [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
+
+        whole = client.post("/v1/chat/completions", json=asked).json()
+        *pieces, last = events(stream_options={"include_usage": True})
+        assert last["choices"] == [] and last["usage"] == whole["usage"] and whole["usage"]["completion_tokens"] == 8
+        assert all("usage" not in piece for piece in pieces) and len(events()) == len(pieces)
+        assert client.get("/v1/models/mine:host").json()["id"] == "mine:host"
+        unknown = client.get("/v1/models/yours")
+        assert unknown.status_code == 404 and "ask for mine" in unknown.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("stops", [[], ["st_"], ["_x", "lists"], ["t_of"], ["of_aa", "f_all"], ["po"]])
