@@ -1,5 +1,6 @@
 """`evolora attention …`."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter, validators
@@ -75,8 +76,10 @@ def check(
 
     chosen = None if framework is None else get_framework(framework).name
     own, at = named(program), sizes_named(sizes)
-    from evolora_core.searches.attention.commands.check import climb_ladder
+    from evolora_core.searches.attention.commands.check import SECONDS, climb_ladder
 
+    if sys.stderr.isatty():
+        print(f"{program}: runs in the sandbox, for {SECONDS:.0f} s at most", file=sys.stderr)
     found = climb_ladder(own, chosen, at)
     show(found.rows, json)
     if found.refused:

@@ -23,6 +23,7 @@ from evolora_core.report.pack_folder import STAMP
 from evolora_core.report.plots import save
 from evolora_core.report.tables import Column, Table, csv, difference, p_value, share
 from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
+from evolora_core.searches.base import DEFAULT
 from evolora_core.statistics.inference import UNDECIDED
 
 log = logging.getLogger(__name__)
@@ -126,6 +127,8 @@ def places(pack: Path) -> pd.DataFrame:
         raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
     try:
         stamp = read_json(read_text(pack / STAMP), constants=True)
+        if stamp["config"].get("search", DEFAULT) != DEFAULT:  # another search's tables are others
+            return pd.DataFrame(columns=COLUMNS)
         for name in ("comparisons.csv", "paper_table.csv"):
             read_text(pack / name)  # an ordinary file of bounded size, in UTF-8
         # An empty note is no missing one, and a regime called `8` is no number.

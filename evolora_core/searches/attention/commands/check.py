@@ -15,7 +15,7 @@ from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.judging.measure import CHILD, LADDER, Checked, Contract, baseline_costs, check
 from evolora_core.searches.attention.settings import Budget
 
-_SECONDS = 300.0  # of all stages together
+SECONDS = 300.0  # of all stages together
 _FILE_BYTES = 1 << 24
 
 
@@ -32,7 +32,7 @@ def climb_ladder(program: Named, framework: str | None, sizes: Sequence[str]) ->
     context = CorpusSettings().context
     own = tuple(SIZES[size] for size in sizes)
     contract = Contract(own, context, VOCAB, baseline_costs(own, context, VOCAB))
-    limits = Limits(seconds=_SECONDS, memory=Budget().megabytes << 20, file_bytes=_FILE_BYTES)
+    limits = Limits(seconds=SECONDS, memory=Budget().megabytes << 20, file_bytes=_FILE_BYTES)
     with (
         tempfile.TemporaryDirectory(prefix="evolora-check-") as folder,
         Sandbox((CHILD,), confined=not (program.trusted and refusal())) as sandbox,

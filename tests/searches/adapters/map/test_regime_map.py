@@ -151,6 +151,11 @@ def test_a_pack_without_a_place_is_left_out(
     assert f"{pack}: it compares no ecology with a fine-tuned arm or with `single`; left out" in caplog.text
 
 
+def test_a_pack_of_another_search_has_no_place() -> None:
+    kept = Path(__file__).resolve().parents[4] / "docs" / "paper_packs"
+    assert places(kept / "merge-race").empty and places(kept / "attention-table").empty
+
+
 def test_what_the_population_adds_is_a_question_of_its_own(pack: Path, tmp_path: Path) -> None:
     declared = json.loads((pack / "provenance.json").read_text())["config"]["evaluation"]["comparisons"]
     table = pd.read_csv(pack / "comparisons.csv", keep_default_na=False)
