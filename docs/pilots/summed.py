@@ -30,10 +30,10 @@ from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.population.adapter import Adapter
 from evolora_core.lora.population.merge import add_up
+from evolora_core.lora.population.saved import load_population
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.train import Batch, StackedAdamW, build_batch, gradients_of, train_step
-from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters import finished
 from evolora_core.searches.adapters.routing.routes import read_routes
 
@@ -74,18 +74,17 @@ def read(run: str, seed: int) -> Founders:
     home = home_path()
     entry, _ = finished.find(home, f"{run}.s{seed}")
     folder, data = home / entry.folder, finished.datasets_of(home, entry)
-    population, _ = load_trained(host, folder)
-    assert population is not None
+    population, organelles = load_population(host, folder)
     last = max((folder / "checkpoints").glob("g*"))
     buffers = json.loads((last / "state.json").read_text(encoding="utf-8"))["buffers"]
     found = {(item, tuple(tokens)) for own in buffers.values() for item, tokens, _ in own}
     train, selection, holdout = (read_items(data / f"{name}.jsonl") for name in ("train", "selection", "holdout_id"))
     used = pd.read_parquet(folder / "compute.parquet")["flops"].sum()
-    live = (population.ranks > 0).nonzero().flatten().tolist()
+    apart = {row["slot"] for row in organelles if row["niche"]}  # the run's own sum has all niches
     routes = read_routes(folder / "routes-family.json").table
-    adapters = [population.get(slot) for slot in live if slot in routes.values()]
-    order = [slot for slot in live if slot in routes.values()]
-    own = {family: order.index(slot) if slot != HOST else HOST for family, slot in routes.items()}
+    order = sorted(apart & {*routes.values()})
+    own = {family: order.index(slot) if slot in apart else HOST for family, slot in routes.items()}
+    adapters = [population.get(slot) for slot in order]
     return Founders(adapters, own, sorted(found), train, selection, holdout, int(used))
 
 

@@ -208,7 +208,7 @@ class SuiteConfig(Experiment):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
         for name, settings in arms:
             tried = isinstance(settings, SftConfig) and settings.contenders > 1
-            told = isinstance(settings, EcologyConfig) and (settings.memory.labels or settings.memory.answering)
+            told = isinstance(settings, EcologyConfig) and settings.looks_back
             met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
             if not self.kind(name).follows_arrivals or tried or told or met:
                 raise ValueError(f"conditions: {name!r} cannot follow data.arrivals; take one of them out")

@@ -58,7 +58,8 @@ class Evolved:
 
 
 def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime, folder: Path) -> Run:
-    """Found a population, or resume it from the commits in `folder`. What the choice of routes will cost is set aside.
+    """Found a population, or resume it from the commits in `folder`. What the choice of routes will cost is set aside,
+    and what the sum will learn.
 
     Raises Unaffordable if that, and the pricing, leave nothing of the budget for a generation.
     """
@@ -68,7 +69,7 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
     counts, cap = config.memory.answering, task.decoding.max_new_tokens
     shown = foretold_flops(task.host, task.selection, task.items, counts, cap)
     reserve = task.prices.routing_reserve(task.flops, len(task.selection), regime.candidate_ranks(config), shown)
-    horizon = horizon.without(reserve)
+    horizon = horizon.without(reserve).leaving(regime.rehearsal(config))
     state = found(task, config, regime)
     if committed := commits.latest(folder / "checkpoints"):
         state = load_state(state, committed)

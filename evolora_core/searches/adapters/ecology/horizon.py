@@ -18,6 +18,12 @@ class Horizon:
         """The same with so many FLOPs set aside."""
         return self if self.budget_flops is None else replace(self, budget_flops=self.budget_flops - reserve)
 
+    def leaving(self, share: float) -> "Horizon":
+        """The same with so much set aside, relative to what may be spent before."""
+        if self.budget_flops is None or not share:
+            return self
+        return replace(self, budget_flops=int(self.budget_flops / (1 + share)))
+
     @property
     def phases(self) -> int:
         """How many families come and go; 1 if they are there all the time."""

@@ -52,6 +52,9 @@ class Regime(Protocol):
     def attempts(self, config: EcologySettings) -> int:
         """Pairs that a round of merging tries."""
 
+    def rehearsal(self, config: EcologySettings) -> float:
+        """FLOPs for which the sum of the learners goes on learning, relative to those before."""
+
     def rows(self, plasticity: PlasticityConfig) -> int:
         """Answers in one learning step, over all learners."""
 

@@ -27,7 +27,7 @@ def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(small: Any, run: Run
     state.population.put(0, resize(skill, 4))
     state.population.put(1, skill.scaled(-0.5))
     before = [state.population.get(slot) for slot in range(state.population.capacity)]
-    population = sum_of(run, [1, 0])
+    population = sum_of(run, [1, 0], state.meter)
     child = state.organelles[-1]
     assert (child.origin, child.niche, child.parents, child.rank) == ("merge", "", (1, 0), 6)
     assert child.slot == population.capacity - 1 == len(before) and population is state.population

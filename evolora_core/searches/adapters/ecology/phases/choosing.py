@@ -11,6 +11,7 @@ from evolora_core.lora.population.merge import add_up
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.ecology.merit import skill_of
 from evolora_core.searches.adapters.ecology.organelle import incumbents
+from evolora_core.searches.adapters.ecology.phases.rehearsing import rehearsed
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.routing.candidates import choose_among, no_ops
 from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, write_shots
@@ -38,13 +39,15 @@ def shortlist(run: Run) -> dict[str, list[int]]:
     return listed
 
 
-def sum_of(run: Run, slots: Sequence[int]) -> Population:
+def sum_of(run: Run, slots: Sequence[int], meter: Meter) -> Population:
     """Add up the learners in these slots; the sum is entered as a merge, born after the last generation, and lives in a
-    slot of its own at the end of the population.
+    slot of its own at the end of the population. `meter` is charged for what it still learns.
     """
     state, weight = run.state, run.config.assimilation.sum_weight
     parents = [organelle for slot in slots for organelle in state.living if organelle.slot == slot]
     adapter = add_up([state.population.get(slot) for slot in slots], weight)
+    if run.config.assimilation.rehearsal:
+        adapter = rehearsed(run, adapter, parents, meter)
     state.add_sum(run.task.host, adapter, parents, weight)
     return state.population
 
@@ -83,7 +86,7 @@ def choose(run: Run, routings: Sequence[str]) -> Meter:
         run.folder,
         meter,
         decoding=run.task.decoding,
-        add_up=(lambda slots: sum_of(run, slots)) if run.config.assimilation.sum_weight else None,
+        add_up=(lambda slots: sum_of(run, slots, meter)) if run.config.assimilation.sum_weight else None,
         shots=shots,
     )
     return meter

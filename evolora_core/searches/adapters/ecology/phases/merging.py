@@ -25,7 +25,7 @@ from evolora_core.searches.adapters.ecology.phases.paired_test import (
     worst_drop,
 )
 from evolora_core.searches.adapters.ecology.run import Run
-from evolora_core.searches.adapters.settings.ecology import AssimilationConfig
+from evolora_core.searches.adapters.settings.assimilation import AssimilationConfig
 
 ARMS = 4  # child, two parents and host answer in a test
 

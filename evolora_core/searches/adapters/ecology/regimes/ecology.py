@@ -52,6 +52,10 @@ class Ecology:
         """As configured."""
         return config.assimilation.attempts
 
+    def rehearsal(self, config: EcologySettings) -> float:
+        """As configured."""
+        return config.assimilation.rehearsal
+
     def rows(self, plasticity: PlasticityConfig) -> int:
         """As configured."""
         return plasticity.batch_rows

@@ -44,6 +44,10 @@ class Single:
         """None: there are no two."""
         return 0
 
+    def rehearsal(self, config: EcologySettings) -> float:
+        """None: there is no sum."""
+        return 0.0
+
     def rows(self, plasticity: PlasticityConfig) -> int:
         """As configured for it."""
         return plasticity.single_batch_rows
