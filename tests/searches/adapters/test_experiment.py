@@ -163,6 +163,7 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
             "sft.trials=[{}, {specialists: true, donor_items: 8}]",
             "sft: donor_items: only where families come one after another",
         ),
+        ("arrivals", "ecology.assimilation={rehearsal: 0.1}", "conditions: 'ecology' cannot follow data.arrivals"),
         (
             "arrivals",
             "sft.trials=[{}, {contenders: 2, prior: {learning_rate: [0.001, 0.1]}}, {rank: 2}]",
