@@ -3,7 +3,7 @@ other, the more the longer they have learned (docs/pilots).
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -17,22 +17,22 @@ from evolora_core.searches.adapters.ecology.run import Run
 
 
 def rehearsed(run: Run, adapter: Adapter, parents: Sequence[Organelle], meter: Meter) -> Adapter:
-    """The adapter after AdamW steps on memories of its parents, equally many of each, at the run's learning rate, which
-    falls to zero. `meter` is charged for at most `assimilation.rehearsal` of what the run has spent.
+    """The adapter after AdamW steps on memories of its parents, equally many of each, at the geometric mean of their
+    first learning rates, which falls to zero. `meter` is charged for at most `assimilation.rehearsal` of what the run
+    has spent.
     """
     started = time.perf_counter()
     task, plasticity = run.task, run.config.plasticity
+    knowing = [parent for parent in parents if run.state.buffers[parent.id]]
+    if not knowing:
+        return adapter
     budget = int(run.config.assimilation.rehearsal * run.state.meter.total())
-    rate = run.rule.rate(plasticity)
+    rate = run.rule.rate(plasticity) * float(np.exp(np.mean(np.log([parent.learning_rate for parent in parents]))))
     population = Population.empty(task.host, 1, adapter.rank, scale=adapter.scale)
     population.put(0, adapter)
     optimizer = StackedAdamW(population, weight_decay=plasticity.weight_decay)
     spent, tokens = 0, 0
-    draws = {parent.id: run.stream(parent.id, "rehearse the sum") for parent in parents}
-    while budget:
-        batch = _batch(run, draws)
-        if batch is None:
-            break
+    for batch in _batches(run, knowing):
         flops = int(task.flops.train_flops(batch.lengths, batch.answer_lengths, adapter.rank).sum())
         if spent + flops > budget:
             break
@@ -43,14 +43,13 @@ def rehearsed(run: Run, adapter: Adapter, parents: Sequence[Organelle], meter: M
     return population.get(0)
 
 
-def _batch(run: Run, draws: dict[int, np.random.Generator]) -> Batch | None:
-    """A batch of memories for slot 0, equally many of each organelle that has any; None if nobody has."""
-    buffers = {own: run.state.buffers[own] for own in draws if run.state.buffers[own]}
-    if not buffers:
-        return None
-    each = max(1, run.regime.rows(run.config.plasticity) // len(buffers))
+def _batches(run: Run, parents: Sequence[Organelle]) -> Iterator[Batch]:
+    """Memories for slot 0, equally many of each of these, without end."""
+    draws = [(run.state.buffers[parent.id], run.stream(parent.id, "rehearse the sum")) for parent in parents]
+    each = max(1, run.regime.rows(run.config.plasticity) // len(parents))
     alike = np.ones(len(run.task.prompts))
-    memories = [memory for own, buffer in buffers.items() for memory in buffer.draw(each, draws[own], alike)]
-    prompts = [run.task.prompts[memory.item] for memory in memories]
-    answers = [[*memory.tokens, run.task.host.template.end] for memory in memories]
-    return build_batch(run.task.host, prompts, answers, [0] * len(memories), np.ones(len(memories)))
+    while True:
+        memories = [memory for buffer, draw in draws for memory in buffer.draw(each, draw, alike)]
+        prompts = [run.task.prompts[memory.item] for memory in memories]
+        answers = [[*memory.tokens, run.task.host.template.end] for memory in memories]
+        yield build_batch(run.task.host, prompts, answers, [0] * len(memories), np.ones(len(memories)))
