@@ -20,7 +20,7 @@ TESTED := .venv/.tested
 
 define create
 test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one or run make PYTHON=/path/to/python3" >&2; exit 1; }; \
-test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 endef
 # pip compiles on one core; what it leaves is compiled on all. Some packages hold files that are no Python 3.
 define install

@@ -26,7 +26,7 @@ SUITES = {  # the flows of suites, each with the file that it runs by default
     "merge-evolution": "configs/suites/merge-quickstart.yaml",
     "attention-search": "configs/suites/attention-quickstart.yaml",
 }
-OVERRIDE = r"^[A-Za-z_][\w.]*=.+"  # KEY=VALUE
+OVERRIDE = r"^[A-Za-z_][\w.-]*=.+"  # KEY=VALUE
 
 
 def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds: Sequence[int] = ()) -> Experiment:

@@ -24,7 +24,7 @@ from evolora_core.searches.packing import PACK
 from evolora_core.searches.registry import get_search, sections_of, suite_id
 from flows._artifacts import show_pack, show_page
 from flows._crashed import name_process, report_killed
-from flows._plan import wanted
+from flows._plan import check_plan, wanted
 from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check_suite, use_host
 from flows._publish import publish
 from flows._runner import StageFuture, StageRunner, stage_runner
@@ -96,6 +96,7 @@ def make_suite(
     out = Path(packs) / config.name
     check_machine(config)
     check_suite(config, out)
+    check_plan(config, only)
     own = suite_id(config)
     begin(home_path(), own, stated(config), Path(packs))
     search = get_search(config.search)

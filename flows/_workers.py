@@ -46,6 +46,9 @@ class Workers:
     def dismiss(self, worker: Worker) -> None:
         """End a worker, which may be dead."""
         self._open.remove(worker)
+        if lost(worker):  # nobody would end its process, and Python waits for it at its own end
+            for process in [*_executor(worker)._processes.values()]:
+                process.terminate()
         worker.__exit__(None, None, None)
 
     def close(self) -> None:
@@ -89,14 +92,18 @@ class Cluster(Workers):
         self.close()
 
 
+def _executor(worker: Worker) -> Any:
+    """Python's own, of which neither it nor Prefect tells more."""
+    return getattr(worker, "_executor", None)
+
+
 def lost(worker: Worker) -> bool:
     """Whether a worker process of this machine will never say how its stage ended.
 
     Prefect's engine leaves a task run that it cannot report by SystemExit, which ends the thread that listens to the
     worker: the stage's future then waits for ever.
     """
-    executor = getattr(worker, "_executor", None)
-    listener = getattr(executor, "_executor_manager_thread", None)
+    listener = getattr(_executor(worker), "_executor_manager_thread", None)
     return isinstance(listener, threading.Thread) and not listener.is_alive()
 
 

@@ -57,6 +57,7 @@ def refusal(words: Sequence[str]) -> str:
 
     What is not of the right type is left to Prefect, which knows the parameters.
     """
+    from flows._plan import check_plan
     from flows._preflight import SUITES, asked_suite, check_suite
 
     flow = words[0].partition("/")[0] if words else ""
@@ -72,6 +73,7 @@ def refusal(words: Sequence[str]) -> str:
             given.get("host", ""),
             given.get("seeds", []),
         )
+        check_plan(suite, given.get("only", []))
         check_suite(suite, Path(given.get("packs", "packs")) / suite.name)
     except EvoloraError as error:
         return str(error)

@@ -6,7 +6,7 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +60,17 @@ class _Json(logging.FileHandler):
         super().__init__(path, encoding="utf-8", delay=True)
         self.stage = stage
         self.warnings: list[str] = []
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Once a line could not be written, as on a full disk, none is; the run goes on, and says so once."""
+        self.setLevel(logging.CRITICAL + 1)
+        self.warnings.append(f"warning: {self.baseFilename}: cannot be written")
+        logging.getLogger("evolora_core.stages").warning("%s", self.warnings[-1])
+
+    def close(self) -> None:
+        """Close the file, whatever of it is lost."""
+        with suppress(OSError):
+            super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write, and remember a warning."""

@@ -9,6 +9,8 @@ from typing import Any
 import duckdb
 
 from evolora_core.engine.artifacts import write_json
+from evolora_core.errors import StoreError
+from evolora_core.foreign.text import one_line
 from evolora_core.store.connection import opened, store_path
 
 MEASURED = ("measure", "ours", "other", "ratio", "unit", "note")
@@ -30,17 +32,18 @@ def record_benchmark(home: Path, bench: str, rows: Sequence[Mapping[str, Any]], 
 
 
 def insert_benchmark(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Load one file into an open store."""
-    document = json.loads(path.read_text(encoding="utf-8"))
+    """Load one file into an open store. Raises StoreError, and loads nothing of it, if it is damaged."""
     names = ("bench", "measured", *MEASURED, *MACHINE)
-    machine = document.get("machine", {})  # which older files do not have
-    for row in document["rows"]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        machine = document.get("machine", {})  # which older files do not have
+        of_all = [document["bench"], document["measured"]]
+        machines = [machine.get(name) for name in MACHINE]
+        rows = [[*of_all, *(row.get(name) for name in MEASURED), *machines] for row in document["rows"]]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise StoreError(f"{path}: damaged ({one_line(error)}); measure again, or delete it") from error
+    for row in rows:
         connection.execute(
             f"INSERT INTO data.benchmarks ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            [
-                document["bench"],
-                document["measured"],
-                *(row.get(name) for name in MEASURED),
-                *(machine.get(name) for name in MACHINE),
-            ],
+            row,
         )

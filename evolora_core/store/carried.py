@@ -26,6 +26,7 @@ from evolora_core.store.schema import tables as tables_of_store
 
 Run = tuple[str, int]  # condition and seed
 
+_SUITE = re.compile("[a-z0-9][a-z0-9-]*-[0-9a-f]{8}")
 _LEFT_OUT = ("files", "started", "finished", "warnings", "lineage")  # of a manifest
 _WHOLE = """
     SELECT * EXCLUDE (suite, run_id) FROM data.{table} AS t
@@ -131,6 +132,13 @@ def read(folder: Path) -> dict[str, pa.Table]:
             raise StoreError(f"{file}: damaged ({one_line(error)})") from error
     if missing := {"suite", "stages"} - tables.keys():
         raise StoreError(f"{folder}: has no {min(missing)}.parquet, so it holds no rows of a suite")
+    try:
+        suite, config = suite_in(tables)
+        whole = bool(_SUITE.fullmatch(suite)) and {"name", "seeds", "conditions"} <= {*config}
+    except (LookupError, TypeError, ValueError):
+        whole = False
+    if not whole:  # the id names folders, and may come from another machine
+        raise StoreError(f"{folder / 'suite.parquet'}: damaged: it names no suite with its settings")
     return tables
 
 

@@ -55,7 +55,10 @@ def rebuild(home: Path) -> Rebuilt:
                     suite = folder.parent.name
                     result.left_out.append((Slice(suite, suite, "", 0, f"shard {folder.name}", folder), str(error)))
             for file in sorted((home / "bench").glob("*.json")):
-                insert_benchmark(connection, file)
+                try:
+                    insert_benchmark(connection, file)
+                except StoreError as error:
+                    result.left_out.append((Slice("bench", "bench", "", 0, file.name, file), str(error)))
         # The log of a damaged store must not be replayed on the new one.
         _log(path).unlink(missing_ok=True)
         os.replace(new, path)

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evolora_core.engine import rng
-from evolora_core.errors import StageError
+from evolora_core.errors import ConfigError, StageError
 from evolora_core.searches.base import Experiment
 from evolora_core.store import query
 from flows.bench import strikes
@@ -45,6 +45,9 @@ def measure(config: Experiment, kills: int, seed: int, only: Sequence[str] = ())
     """Every fault whose name has one of `only` in it, or all: how often tried (`other`) and survived (`ours`)."""
     with tempfile.TemporaryDirectory(prefix="evolora-faults-") as folder:
         try:
+            names = [fault.name for fault in _faults(kills, 1.0)]
+            if only and not any(part in name for part in only for name in names):
+                raise ConfigError(f"--only {' '.join(only)}: no such fault; there are {', '.join(names)}")
             calm = Victim.make(Path(folder) / "calm", config)
             started = time.monotonic()
             calm.start()

@@ -73,14 +73,17 @@ def store() -> Row:
     from evolora_core.engine.home import home_path
     from evolora_core.errors import StoreError
     from evolora_core.store import query, store_path
+    from evolora_core.store.connection import Locked
 
     path = store_path(home_path())
     if not path.exists():
         return row("store", "optional", "none yet", "evolora run configs/suites/quickstart.yaml")
     try:
         stages = query(home_path(), "SELECT count(*) FROM stages").rows[0][0]
-    except StoreError as error:
-        return row("store", "broken", str(error), "evolora store rebuild")
+    except Locked as error:
+        return row("store", "ok", f"{path}, which is in use ({error})")
+    except StoreError as error:  # one that is damaged says how it is mended, as does one that is newer
+        return row("store", "broken", str(error))
     return row("store", "ok", f"{stages} stages in {path}")
 
 

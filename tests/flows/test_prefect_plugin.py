@@ -36,6 +36,8 @@ def test_parameters_are_read_as_prefect_reads_them() -> None:
         (["-p", "suite=nofile.yaml"], "nofile.yaml: cannot be read"),
         (["-p", 'overrides=["ecology.generatons=4"]'], "unknown key 'ecology.generatons'"),
         (["-p", "host=nohost"], "host 'nohost': no such name"),
+        (["-p", 'only=["nothing.s0"]'], "nothing.s0: quickstart-"),
+        (["-p", 'overrides=["workers=clouds"]'], "workers: clouds: unknown"),
         (["-p", 'seeds=["x"]'], "should be a valid integer"),
         (["-p", "seeds=[0]"], ""),
     ],

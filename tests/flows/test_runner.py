@@ -30,7 +30,7 @@ from evolora_core.engine.run_index import entries, now, read_entry, write_entry
 from evolora_core.engine.stage import Step
 from flows._runner import StageRunner, _mark_failed, stage_runner
 from flows._steps import Outcome, follow, submit
-from flows._workers import Workers
+from flows._workers import Workers, lost
 from tasks import _progress
 from tasks._log import Console
 from tasks.stage import INTERRUPTED
@@ -93,6 +93,23 @@ def test_an_interrupt_leaves_what_another_process_makes_alone(home: Path, lives:
         assert entry is not None and entry.state == state
         if lives:
             other.communicate(b"\n")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_worker_to_which_nobody_listens_is_ended() -> None:
+    workers = Workers(2, 1)
+    worker: Any = workers._hire()
+    executor = worker._executor
+    executor.submit(os.getpid).add_done_callback(lambda _: sys.exit())  # as Prefect's engine leaves it
+    for _ in range(600):
+        if lost(worker):
+            break
+        time.sleep(0.1)
+    (process,) = executor._processes.values()
+    assert lost(worker) and process.is_alive()
+    workers.dismiss(worker)
+    process.join(30)
+    assert not process.is_alive()
 
 
 def test_a_second_run_reuses_everything(home: Path, tmp_path: Path) -> None:

@@ -31,6 +31,16 @@ def write(home: Path, measured: str, ratio: float | None, note: str = "one threa
     (home / "bench" / f"toy-{measured}.json").write_text(json.dumps(document))
 
 
+def test_a_damaged_file_is_named_and_stops_no_rebuild(tmp_path: Path) -> None:
+    (tmp_path / "bench").mkdir()
+    for name, text in (("empty", ""), ("list", "[]"), ("rows", '{"bench": "x", "measured": "y", "rows": [1]}')):
+        (tmp_path / "bench" / f"{name}.json").write_text(text)
+    left_out = rebuild(tmp_path).left_out
+    assert [part.stage for part, _ in left_out] == ["empty.json", "list.json", "rows.json"]
+    assert all("damaged" in why and "delete it" in why for _, why in left_out)
+    assert query(tmp_path, "SELECT count(*) FROM benchmarks").rows == [(0,)]
+
+
 def test_the_history_compares_ratios_of_the_same_settings(tmp_path: Path) -> None:
     assert history_rows(tmp_path) == [] and "Nothing was measured" in history_page(tmp_path)
     write(tmp_path, "20260101T080000Z", 2.0)

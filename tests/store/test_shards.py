@@ -232,6 +232,23 @@ def test_what_the_store_has_of_a_shard_is_kept_whole(shards: list[Path], tmp_pat
     assert rebuild(home).left_out == []
 
 
+@pytest.mark.parametrize(
+    ("name", "config"), [("../elsewhere-0a1b2c3d", None), ("example-0a1b2c3d", "{}"), ("example-0a1b2c3d", "{")]
+)
+def test_a_shard_that_names_no_suite_writes_nowhere(
+    shards: list[Path], tmp_path: Path, name: str, config: str | None
+) -> None:
+    strange = Path(shutil.copytree(shards[0], tmp_path / "strange"))
+    row = pq.read_table(strange / "suite.parquet").to_pylist()[0]
+    changed = row | {"suite": name} | ({} if config is None else {"config": config})
+    pq.write_table(pa.Table.from_pylist([changed]), strange / "suite.parquet")
+    home = tmp_path / "home"
+    home.mkdir()
+    with pytest.raises(StoreError, match=r"suite.parquet: damaged: it names no suite"):
+        merge(home, [strange])
+    assert not [*tmp_path.glob("**/suite.json")] and not (home / "shards").exists()
+
+
 def test_what_is_no_shard_is_told(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="has no stages.parquet, so it holds no rows of a suite"):
         merge(tmp_path, [tmp_path])
