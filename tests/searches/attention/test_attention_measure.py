@@ -194,3 +194,6 @@ def test_forged_steps_end_where_they_stop_making_sense() -> None:
     assert len(_steps({"steps": [{**good, "reason": "x\n" * 9999}]})[0].reason) == 500
     with pytest.raises(Unreadable, match="no number"):
         _steps({"steps": [{**good, "seconds": "soon"}]})
+    with pytest.raises(Unreadable, match="no number"):
+        _steps({"steps": [{**good, "seconds": 10**400}]})
+    assert _steps({"steps": [{**good, "reason": "half \ud83d"}]})[0].reason == "half ?"

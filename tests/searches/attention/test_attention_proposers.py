@@ -236,6 +236,12 @@ def test_a_busy_server_is_asked_again_and_a_wrong_question_is_not(
         assert (asking.budget.calls, asking.budget.tokens) == (0, 0)
 
 
+def test_half_a_character_in_an_answer_is_no_fault(served: Served) -> None:
+    served.answers = [completion(EDIT + "\ud83d", USAGE)]
+    made = proposer(PlainClient(endpoint(served))).propose(request(scored()))
+    assert made.call is not None and made.call.response == EDIT + "?"
+
+
 def test_an_answer_without_a_program_costs_a_call(served: Served) -> None:
     served.answers = [completion(None, USAGE)]
     asking = proposer(connect(endpoint(served)))

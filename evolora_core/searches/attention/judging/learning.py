@@ -74,7 +74,7 @@ def check_cost(found: Mapping[str, Cost], baseline: Mapping[str, Cost]) -> str:
         says.append(f"{name}: {flops:.2f} x FLOPs, {parameters:.3f} x parameters")
         if parameters > MOST_PARAMETERS:
             raise Rejected(
-                "cost", f"{parameters:.2f} times the baseline's parameters; {MOST_PARAMETERS} are allowed", name
+                "cost", f"{parameters:.4f} times the baseline's parameters; {MOST_PARAMETERS} are allowed", name
             )
         if flops > MOST_FLOPS:
             raise Rejected("cost", f"{flops:.2f} times the baseline's FLOPs; {MOST_FLOPS:g} are allowed", name)

@@ -183,8 +183,9 @@ def _steps(result: Mapping[str, Any]) -> list[Step]:
 
 
 def _text(value: Any) -> str:
-    """One line of what a child wrote."""
-    return " ".join(str(value if value is not None else "").split())[:_LONGEST]
+    """One line of what a child wrote, as UTF-8 can hold it."""
+    text = str(value if value is not None else "").encode("utf-8", "replace").decode()
+    return " ".join(text.split())[:_LONGEST]
 
 
 def _list(value: Any) -> list[Any]:
@@ -193,8 +194,9 @@ def _list(value: Any) -> list[Any]:
 
 def _number(value: Any) -> float:
     """A finite number, or Unreadable."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Unreadable(f"{_text(value)[:40]!r} is no number")
+    number = isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62)
+    if not number or not math.isfinite(value):
+        raise Unreadable(f"{'a long one' if isinstance(value, int) else repr(_text(value)[:40])} is no number")
     return float(value)
 
 

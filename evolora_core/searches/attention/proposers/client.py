@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -104,7 +105,7 @@ class PlainClient:
         for number in range(self._endpoint.retries + 1):
             try:
                 return _answer(self._endpoint, self._post(payload), time.perf_counter() - began)
-            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+            except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
                 fault: Exception = error
                 if isinstance(error, urllib.error.HTTPError):
                     said = error.read(300).decode(errors="replace")
@@ -141,6 +142,7 @@ def _answer(endpoint: Endpoint, text: str, seconds: float) -> Answer:
         usage = document.get("usage") or {}
         if not isinstance(message, str):
             raise TypeError("its content is no text")
+        message = message.encode("utf-8", "replace").decode()  # JSON may escape half a character
         return Answer(message, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), seconds)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         begins = " ".join(text[:80].split())
