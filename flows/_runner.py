@@ -29,6 +29,7 @@ from prefect.utilities.engine import collect_task_run_inputs_sync, resolve_input
 from evolora_core.engine.home import home_path
 from evolora_core.engine.run_index import Entry, alive, now, read_entry, write_entry
 from evolora_core.engine.stage import StageRequest, StageResult
+from evolora_core.errors import StageError
 from flows._workers import Worker, Workers, lost
 from tasks.stage import StageTask, reason, request_of, reuse, stands
 
@@ -194,6 +195,7 @@ class StageRunner(TaskRunner[StageFuture]):
             if lost(worker) and not running.wrapped_future.done():  # type: ignore[attr-defined]  # only processes are lost
                 raise BrokenProcessPool("its worker lost Prefect's server, or Prefect's engine failed")
             running.wait()
+            _refuse_another(request, running.state)
         except BrokenProcessPool as error:  # killed, by the system when memory ran out, or by a person
             workers.dismiss(worker)
             _mark_failed(request, reason(error))
@@ -236,6 +238,17 @@ def _futures(found: Any) -> list[StageFuture]:
         found, visit_fn=lambda it: futures.append(it) if isinstance(it, StageFuture) else None, return_data=False
     )
     return futures
+
+
+def _refuse_another(request: StageRequest, state: State[StageResult]) -> None:
+    """A worker that outlives suites, on a cluster, may have imported the code as it was before an edit."""
+    if not state.is_completed():
+        return
+    made: StageResult = state.result()
+    if made.identity != request.identity:
+        raise StageError(
+            f"{request.label}: its worker runs other code than this flow; start the cluster's workers anew"
+        )
 
 
 def _of_another(entry: Entry) -> bool:

@@ -22,15 +22,15 @@ def accelerator(device: str) -> Iterator[None]:
         return
     lock = FileLock(_lock_file(device))
     try:
-        lock.acquire(blocking=False)
+        held = lock.acquire(blocking=False)
     except Timeout:
         log.info("waiting for %s, which another stage uses", device)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        _release_memory()
-        lock.release()
+        held = lock.acquire()
+    with held:
+        try:
+            yield
+        finally:
+            _release_memory()  # raises where a kernel failed
 
 
 def _lock_file(device: str) -> Path:

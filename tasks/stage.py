@@ -4,7 +4,6 @@ import inspect
 import logging
 import os
 import platform
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -154,9 +153,6 @@ def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str,
             refuse_changed_code(request.identity_document)
             made: Made[Any] = stage.body(_work(request, partial, report))
             refuse_changed_code(request.identity_document)
-        scratch = [path for name in SCRATCH for path in partial.rglob(name) if path.is_dir()]
-        for path in sorted(scratch, reverse=True):  # those within others first
-            shutil.rmtree(path)
         return artifacts.commit(
             folder,
             {
@@ -173,6 +169,7 @@ def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str,
                 "summary": made.facts.model_dump(mode="json"),
                 "warnings": warnings,
             },
+            SCRATCH,
         )
     except BaseException as error:
         write_entry(home, request.suite, request.entry("failed", started=started, finished=now(), reason=reason(error)))

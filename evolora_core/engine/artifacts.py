@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +63,19 @@ def partial_folder(folder: Path) -> Path:
     return partial
 
 
-def commit(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Turn `folder`.partial into `folder`; returns the manifest with the hashes of its files. Replaces a damaged
-    `folder`."""
+def commit(folder: Path, manifest: dict[str, Any], scratch: Collection[str] = ()) -> dict[str, Any]:
+    """Turn `folder`.partial into `folder`, without folders in it of the names `scratch`; returns the manifest with the
+    hashes of its files. Replaces a damaged `folder`. Where the disk has no room for the manifest, all stays.
+    """
     partial = partial_folder(folder)
-    files = {path.relative_to(partial).as_posix(): path for path in sorted(partial.rglob("*")) if path.is_file()}
+    left_out = [path for name in scratch for path in partial.rglob(name) if path.is_dir()]
+    found = [path for path in sorted(partial.rglob("*")) if path.is_file() and not {*path.parents} & {*left_out}]
+    files = {path.relative_to(partial).as_posix(): path for path in found}
     files.pop(MANIFEST, None)
     whole = manifest | {"files": {name: sha256(path) for name, path in files.items()}}
     write_json(partial / MANIFEST, whole)
+    for path in sorted(left_out, reverse=True):  # those within others first
+        shutil.rmtree(path)
     if folder.exists():
         shutil.rmtree(folder)
     os.replace(partial, folder)

@@ -97,9 +97,9 @@ def refuse_changed_code(document: Mapping[str, Any]) -> None:
         return
     started, now = float(os.environ[STARTED]), time.time()
     for module in sorted(import_closure(document["entry"], *document["also"])):
-        file = source(module)
-        if file and started < file.stat().st_mtime <= now:  # a date in the future says nothing
-            raise StageError(f"{file}: was changed while the suite runs; run it again, with the code as it is then")
+        for file in filter(None, [source(module), *_data(module)]):
+            if started < file.stat().st_mtime <= now:  # a date in the future says nothing
+                raise StageError(f"{file}: was changed while the suite runs; run it again, with the code as it is then")
 
 
 def import_closure(*modules: str) -> frozenset[str]:
@@ -142,7 +142,6 @@ _distributions = cache(metadata.packages_distributions)  # reads every installed
 _version = cache(metadata.version)  # reads a file each time
 
 
-@cache
 def host_files_hash(path: Path) -> str:
     """Hash over the files of a host: weights, configuration, tokenizer, template; its card (README.md) is not part of
     it."""

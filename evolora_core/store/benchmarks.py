@@ -12,6 +12,7 @@ from evolora_core.engine.artifacts import write_json
 from evolora_core.errors import StoreError
 from evolora_core.foreign.text import one_line
 from evolora_core.store.connection import opened, store_path
+from evolora_core.store.transaction import transaction
 
 MEASURED = ("measure", "ours", "other", "ratio", "unit", "note")
 MACHINE = ("cores", "processor", "torch", "version", "code")
@@ -42,8 +43,9 @@ def insert_benchmark(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         rows = [[*of_all, *(row.get(name) for name in MEASURED), *machines] for row in document["rows"]]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise StoreError(f"{path}: damaged ({one_line(error)}); measure again, or delete it") from error
-    for row in rows:
-        connection.execute(
-            f"INSERT INTO data.benchmarks ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            row,
-        )
+    with transaction(connection):
+        for row in rows:
+            connection.execute(
+                f"INSERT INTO data.benchmarks ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+                row,
+            )

@@ -23,6 +23,7 @@ from evolora_core.store.connection import kept_open, opened, store_path
 from evolora_core.store.owners import one_line, owners
 from evolora_core.store.record import replace_suite
 from evolora_core.store.schema import tables as tables_of_store
+from evolora_core.store.transaction import transaction
 
 Run = tuple[str, int]  # condition and seed
 
@@ -183,10 +184,8 @@ def _insert(connection: duckdb.DuckDBPyConnection, suite: str, table: str, sql: 
 def unpacked(tables: dict[str, pa.Table]) -> Iterator[Path]:
     """A home of its own, gone afterwards, whose store has the rows of one folder and nothing else."""
     with TemporaryDirectory(prefix="evolora-rows-") as work:
-        with opened(store_path(Path(work))) as connection:
-            connection.execute("BEGIN")
+        with opened(store_path(Path(work))) as connection, transaction(connection):
             load(connection, tables)
-            connection.execute("COMMIT")
         with kept_open(Path(work)):
             yield Path(work)
 

@@ -22,6 +22,7 @@ LOCK_WAIT = 60.0  # seconds
 # The same settings in every connection: DuckDB refuses a second one in this process whose settings differ.
 _Settings = dict[str, str | bool | int | float | list[str]]
 _WRITER: _Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+_NOT_WRITTEN = re.compile(r"No space left|File too large|Could not write")
 _READER: _Settings = _WRITER | {"enable_external_access": False}
 
 
@@ -40,16 +41,17 @@ class Unwritable(StoreError):
 
 @contextmanager
 def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
-    """Keep everybody else out of a store that is about to be replaced. A missing or damaged file needs no lock."""
+    """Keep everybody else out of a store that is about to be replaced; a missing file is made for its lock. A damaged
+    one needs none.
+    """
     connection = None
-    if path.exists():
-        try:
-            connection = _wait_for(path, False, wait)
-            connection.execute("CHECKPOINT")  # nothing of it stays in a log beside the new file
-        except Locked:
-            raise
-        except (StoreError, duckdb.Error):
-            pass  # damaged: nobody else can open it either
+    try:
+        connection = _wait_for(path, False, wait)
+        connection.execute("CHECKPOINT")  # nothing of it stays in a log beside the new file
+    except (Locked, Unwritable):
+        raise
+    except (StoreError, duckdb.Error):
+        pass  # damaged: nobody else can open it either
     try:
         yield
     finally:
@@ -69,12 +71,19 @@ def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> I
         if str(error) != "Query interrupted":  # DuckDB raises this in place of what the signal's handler raised
             raise
         raise KeyboardInterrupt from error
-    except duckdb.IOException as error:
-        raise Unwritable(f"{path}: {one_line(error)}; is the disk full?") from error
     except duckdb.Error as error:
+        if _is_disk(error):
+            raise Unwritable(f"{path}: {one_line(error)}; is the disk full?") from error
         if not is_damage(error):
             raise
         raise StoreError(f"{path}: {one_line(error)}; {_mend(path)}") from error
+
+
+def _is_disk(error: duckdb.Error) -> bool:
+    """Whether the disk is at fault. A COMMIT or a CHECKPOINT that it did not take is another class of errors."""
+    if isinstance(error, duckdb.IOException | duckdb.FatalException):
+        return not is_damage(error)
+    return isinstance(error, duckdb.TransactionException) and bool(_NOT_WRITTEN.search(str(error)))
 
 
 def is_damage(error: duckdb.Error) -> bool:
@@ -120,6 +129,8 @@ def _wait_for(path: Path, read_only: bool, wait: float) -> duckdb.DuckDBPyConnec
             return duckdb.connect(str(path), read_only=read_only, config=_READER if read_only else _WRITER)
         except duckdb.Error as error:
             holder = _holder(str(error))
+            if holder is None and _NOT_WRITTEN.search(str(error)):
+                raise Unwritable(f"{path}: {one_line(error)}; is the disk full?") from error
             if holder is None:
                 raise StoreError(f"{path}: cannot be opened ({one_line(error)}); {_mend(path)}") from error
             if time.monotonic() - start >= wait:

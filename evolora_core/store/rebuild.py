@@ -13,6 +13,7 @@ from evolora_core.store.connection import held, opened, store_path
 from evolora_core.store.record import write
 from evolora_core.store.shards import insert_shard, kept_shards
 from evolora_core.store.slices import Slice, finished_slices, read_artefact
+from evolora_core.store.transaction import transaction
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,10 @@ def rebuild(home: Path) -> Rebuilt:
                 else:
                     result.recorded.append(part)
             for folder in kept_shards(home):
-                connection.execute("BEGIN")
                 try:
-                    insert_shard(connection, folder, read(folder))
-                    connection.execute("COMMIT")
+                    with transaction(connection):
+                        insert_shard(connection, folder, read(folder))
                 except StoreError as error:
-                    connection.execute("ROLLBACK")
                     suite = folder.parent.name
                     result.left_out.append((Slice(suite, suite, "", 0, f"shard {folder.name}", folder), str(error)))
             for file in sorted((home / "bench").glob("*.json")):
@@ -59,6 +58,7 @@ def rebuild(home: Path) -> Rebuilt:
                     insert_benchmark(connection, file)
                 except StoreError as error:
                     result.left_out.append((Slice("bench", "bench", "", 0, file.name, file), str(error)))
+            connection.execute("CHECKPOINT")  # the rename takes the file alone; a full disk leaves rows in its log
         # The log of a damaged store must not be replayed on the new one.
         _log(path).unlink(missing_ok=True)
         os.replace(new, path)

@@ -13,6 +13,7 @@ from evolora_core.store import schema
 from evolora_core.store.connection import opened, store_path
 from evolora_core.store.owners import one_line
 from evolora_core.store.slices import Artefact, Slice, read_artefact
+from evolora_core.store.transaction import transaction
 
 _one_writer = threading.Lock()  # two threads that replace the same suite's row would conflict
 
@@ -31,28 +32,21 @@ def forget(home: Path, stages: Sequence[tuple[str, str]]) -> None:
     """Delete the slices of these (run id, stage), all or none; those that were never recorded are none."""
     if not store_path(home).exists():
         return
-    with _one_writer, opened(store_path(home)) as connection:
-        connection.execute("BEGIN")
+    with _one_writer, opened(store_path(home)) as connection, transaction(connection):
         for run_id, stage in stages:
             _delete(connection, run_id, stage)
-        connection.execute("COMMIT")
 
 
 def write(connection: duckdb.DuckDBPyConnection, artefact: Artefact) -> dict[str, int]:
     """Replace the artefact's slice within an open connection: everything or nothing."""
     part = artefact.part
-    connection.execute("BEGIN")
-    try:
+    with transaction(connection):
         _delete(connection, part.run_id, part.stage)
         rows = {table: _load(connection, table, file, part) for table, file in artefact.tables.items()}
         _insert_stage(connection, artefact)
         if artefact.config is not None:
             replace_suite(connection, part.suite, artefact.config)
         _check_headline(connection, part)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
     return rows
 
 

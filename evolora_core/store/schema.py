@@ -13,6 +13,7 @@ import duckdb
 
 from evolora_core.errors import StoreError
 from evolora_core.store.owners import CORE, Owner, owners, run_script
+from evolora_core.store.transaction import transaction
 
 LAST_OF_ALL = 7  # until this version one number counted for all; the first migrations take such a store over
 
@@ -47,8 +48,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         return
     there = _versions(connection, path)
     now = {owner.name: (len(owner.migrations()), _hash(owner)) for owner in owners()}
-    connection.execute("BEGIN")
-    try:
+    with transaction(connection):
         for owner in owners():
             for file in owner.migrations()[there.get(owner.name, (0, ""))[0] :]:
                 run_script(connection, file)
@@ -58,10 +58,6 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         connection.execute("CREATE OR REPLACE TABLE schema_version (owner VARCHAR, version BIGINT, views VARCHAR)")
         for name, (version, views) in (there | now).items():
             connection.execute("INSERT INTO schema_version VALUES (?, ?, ?)", [name, version, views])
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def _versions(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, tuple[int, str]]:

@@ -21,6 +21,7 @@ from evolora_core.engine.run_index import SuiteId, read_suite, write_suite
 from evolora_core.errors import StoreError
 from evolora_core.store.carried import Run, carry, files, load, read, suite_in
 from evolora_core.store.connection import opened, store_path
+from evolora_core.store.transaction import transaction
 
 # What evaluations of one run seed share; all else that they say must be alike in all seeds.
 OF_A_SEED = frozenset({"dataset", "corpus", "rates", "seeds", "parents"})
@@ -48,11 +49,13 @@ def write_shard(home: Path, suite: str, out: Path, runs: Collection[Run] | None 
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
         new = Path(work) / "new"
         carry(home, suite, new, shard=True, runs=wanted)
-        stages = read(new)["stages"].to_pylist()
+        made = {(row["condition"], row["seed"]) for row in read(new)["stages"].to_pylist()}
+        if runs is not None and not made & {*runs}:
+            raise StoreError(f"{suite}: the store has no stage of these runs; `evolora status {suite}` lists them")
         if out.exists():
             os.replace(out, Path(work) / "old")
         os.replace(new, out)
-    return sorted({(row["condition"], row["seed"]) for row in stages})
+    return sorted(made)
 
 
 def merge(home: Path, folders: Sequence[Path]) -> Merged:
@@ -62,18 +65,12 @@ def merge(home: Path, folders: Sequence[Path]) -> Merged:
     """
     found = [(Path(folder), read(Path(folder))) for folder in folders]
     merged = Merged()
-    with opened(store_path(home)) as connection:
-        connection.execute("BEGIN")
-        try:
-            for folder, tables in found:
-                came, known = insert_shard(connection, folder, tables)
-                merged.stages, merged.known = merged.stages + came, merged.known + known
-            for folder, tables in found:  # before the store has them, or a rebuild could lose what it has
-                _keep(home, folder, suite_in(tables)[0])
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+    with opened(store_path(home)) as connection, transaction(connection):
+        for folder, tables in found:
+            came, known = insert_shard(connection, folder, tables)
+            merged.stages, merged.known = merged.stages + came, merged.known + known
+        for folder, tables in found:  # before the store has them, or a rebuild could lose what it has
+            _keep(home, folder, suite_in(tables)[0])
     for _, tables in found:
         suite, config = suite_in(tables)
         if read_suite(home, SuiteId.of(suite)) is None:

@@ -27,21 +27,28 @@ def serve(
     ] = 1,
 ) -> None:
     """Serve all deployments until stopped, with a Prefect server if none answers."""
+    from filelock import FileLock, Timeout
+
     from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
+    from evolora_core.errors import ConfigError, StageError
     from flows._preflight import SUITES
 
     missing = [suite for suite in SUITES.values() if not Path(suite).is_file()]
     if nightly and missing:
         raise ConfigError(f"--nightly: {Path.cwd()} has no {missing[0]}; start it in the folder of the project")
     home = prepare_home()
+    alone = FileLock(home / "prefect" / "serve.lock")
+    try:
+        alone.acquire(timeout=0)
+    except Timeout:
+        raise StageError(f"{home}: `evolora serve` runs there already; stop it, or set another EVOLORA_HOME") from None
     from flows._server import known_server, shared_prefect
 
     if (known := known_server(home)) is None:
         print("starting Prefect's server and reading all flows", file=sys.stderr)
     else:
         print(f"joining the Prefect server at {known}, and reading all flows", file=sys.stderr)
-    with shared_prefect(home) as url:
+    with alone, shared_prefect(home) as url:
         from flows._crashed import report_killed
         from flows.serve import serve_deployments
 

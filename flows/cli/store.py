@@ -52,11 +52,13 @@ def shard(
     found = str(find_suite(home, suite))
     runs = None
     if only:
-        runs = []
-        for word in runs_of(asked_suite(found), only):
+        config, runs = asked_suite(found), []
+        for word in runs_of(config, only):
             condition, _, seed = word.rpartition(".s")
             if not condition or not seed.isdecimal():
                 raise ConfigError(f"{word}: not a seed or run; name one like s270 or ecology.s270")
+            if condition not in config.conditions:
+                raise ConfigError(f"{word}: {config.name} has no such condition; it has {', '.join(config.conditions)}")
             runs.append((condition, int(seed)))
     written = write_shard(home, found, out, runs)
     size = sum(file.stat().st_size for file in out.iterdir())

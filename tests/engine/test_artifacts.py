@@ -24,6 +24,23 @@ def test_committing_hashes_every_file_and_moves_the_folder(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+def test_scratch_is_no_part_of_it_and_stays_until_the_manifest_is_written(tmp_path: Path) -> None:
+    partial = artifacts.partial_folder(tmp_path / "a")
+    for scratch in ("work", "arms/x/answered"):
+        (partial / scratch).mkdir(parents=True)
+        (partial / scratch / "half.txt").write_text("half")
+    (partial / "arms" / "x" / "answers.txt").write_text("all")
+    (partial / "manifest.json").mkdir()  # a disk that does not take it
+    with pytest.raises(OSError):
+        artifacts.commit(tmp_path / "a", {"stage": "x"}, ["work", "answered"])
+    assert (partial / "work" / "half.txt").exists() and (partial / "arms" / "x" / "answered" / "half.txt").exists()
+    (partial / "manifest.json").rmdir()
+    manifest = artifacts.commit(tmp_path / "a", {"stage": "x"}, ["work", "answered"])
+    assert list(manifest["files"]) == ["arms/x/answers.txt"]
+    assert [path.name for path in (tmp_path / "a" / "arms" / "x").iterdir()] == ["answers.txt"]
+    assert not (tmp_path / "a" / "work").exists() and artifacts.damage(tmp_path / "a") is None
+
+
 def test_what_a_killed_attempt_left_is_still_there(tmp_path: Path) -> None:
     (artifacts.partial_folder(tmp_path / "a") / "checkpoint").write_text("1")
     assert (artifacts.partial_folder(tmp_path / "a") / "checkpoint").read_text() == "1"

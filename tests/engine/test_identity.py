@@ -225,14 +225,21 @@ def test_everything_that_is_given_counts(project: Write) -> None:
     assert of() == variants[0]
 
 
-def test_code_that_changes_while_it_runs_is_refused(project: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("changed", ["inner.py", "style.mplstyle"])
+def test_code_that_changes_while_it_runs_is_refused(
+    project: Write, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
     project("inner.py", "x = 1")
     project("stage.py", "from walked.inner import x")
+    project("style.mplstyle", "font.size: 9")
     document = {"entry": "walked.stage", "also": []}
     monkeypatch.delenv(identity.STARTED, raising=False)
     with identity.code_as_it_is():
         identity.refuse_changed_code(document)
-        file, later = Path(str(plugins.source("walked.inner"))), float(os.environ[identity.STARTED]) + 0.001
+        file, later = (
+            Path(str(plugins.source("walked.inner"))).with_name(changed),
+            float(os.environ[identity.STARTED]) + 0.001,
+        )
         os.utime(file, (later, later))
         time.sleep(0.01)  # until then
         with pytest.raises(StageError, match=rf"{file}: was changed while the suite runs; run it again"):
@@ -247,12 +254,10 @@ def test_a_host_is_its_files_without_the_card(tmp_path: Path) -> None:
     for name, text in {"config.json": "{}", "model.safetensors": "w", "README.md": "card"}.items():
         (tmp_path / name).write_text(text)
     first = identity.host_files_hash(tmp_path)
-    identity.host_files_hash.cache_clear()
     (tmp_path / "README.md").write_text("longer card")
     (tmp_path / ".cache" / "download").mkdir(parents=True)
     (tmp_path / ".cache" / "download" / "config.json.metadata").write_text("today")
     assert identity.host_files_hash(tmp_path) == first
-    identity.host_files_hash.cache_clear()
     (tmp_path / "model.safetensors").write_text("v")
     assert identity.host_files_hash(tmp_path) != first
 

@@ -22,13 +22,15 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import flow_run
+from prefect.states import Completed
 from prefect.task_runners import TaskRunner
 from toy_stages import count, executions, toy_request, toy_suite
 
 from evolora_core.engine import artifacts
 from evolora_core.engine.run_index import entries, now, read_entry, write_entry
-from evolora_core.engine.stage import Step
-from flows._runner import StageRunner, _mark_failed, stage_runner
+from evolora_core.engine.stage import StageResult, Step
+from evolora_core.errors import StageError
+from flows._runner import StageRunner, _mark_failed, _refuse_another, stage_runner
 from flows._steps import Outcome, follow, submit
 from flows._workers import Workers, lost
 from tasks import _progress
@@ -289,3 +291,20 @@ def test_a_killed_worker_fails_its_stage_alone(home: Path, tmp_path: Path) -> No
     assert outcome.results["sum"].summary["number"] == 9
     assert outcome.results["a"].summary["pid"] != os.getpid()
     assert states(home) == {1: "failed", 2: "done", 3: "done", 4: "done"}
+
+
+def test_the_result_of_a_worker_with_other_code_is_refused() -> None:
+    request = toy_request(1, {})
+    made = StageResult(
+        stage="count",
+        condition="shared",
+        seed=1,
+        folder=request.folder,
+        identity=request.identity,
+        seconds=1.0,
+        flops=0,
+        summary={},
+    )
+    _refuse_another(request, Completed(data=made))
+    with pytest.raises(StageError, match="count s1: its worker runs other code than this flow"):
+        _refuse_another(request, Completed(data=made.model_copy(update={"identity": "0"})))

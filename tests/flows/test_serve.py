@@ -85,6 +85,14 @@ def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served: Any) -
     }  # fmt: skip
 
 
+def test_a_second_one_in_the_same_home_is_refused(served: Any) -> None:
+    _, shell, _ = served
+    second = subprocess.run(
+        [BIN / "evolora", "serve"], cwd=ROOT, env=shell, capture_output=True, text=True, timeout=120
+    )
+    assert second.returncode and "`evolora serve` runs there already" in second.stderr.splitlines()[-1]
+
+
 def test_the_nightly_run_is_scheduled(served: Any) -> None:
     _, _, url = served
     scheduled = {"flow_runs": {"state": {"type": {"any_": ["SCHEDULED"]}}}}

@@ -204,6 +204,8 @@ def test_a_shard_is_replaced_only_by_a_whole_one(whole: Path, shards: list[Path]
     out = Path(shutil.copytree(shards[0], tmp_path / "out"))
     with pytest.raises(StoreError, match="no such suite"):
         write_shard(whole, "other-0a1b2c3d", out)
+    with pytest.raises(StoreError, match="the store has no stage of these runs"):
+        write_shard(whole, SUITE, out, [("nope", 0)])
     assert {file.name for file in out.iterdir()} == {file.name for file in shards[0].iterdir()}
     assert {("sft", 2)} < {*write_shard(whole, SUITE, out)}
     assert set(pq.read_table(out / "stages.parquet")["seed"].to_pylist()) == {0, 1, 2}

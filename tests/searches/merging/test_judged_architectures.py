@@ -9,6 +9,7 @@ import torch
 from searches.merging.small_pool import DATA, DOMAINS
 from tiny_merges import character_host, moved, route
 
+from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.rng import stream
 from evolora_core.engine.stage import HostUse, Work
 from evolora_core.errors import HostError
@@ -97,7 +98,7 @@ def test_a_base_with_fused_experts_is_refused_before_anything_is_trained(
     architecture: str, changes: dict[str, Any], tmp_path: Path
 ) -> None:
     character_host(tmp_path, architecture, num_experts_per_tok=2, **changes)
-    use = HostUse(str(tmp_path), "cpu", "float32", 1, "", {})
+    use = HostUse(str(tmp_path), "cpu", "float32", 1, host_files_hash(tmp_path), {})
     work = Work(Base(training=None), {}, use, 0, {}, {}, tmp_path, (), lambda *_: None)
     with pytest.raises(HostError, match=r"layers\.0\.mlp\.experts\.\S+: all experts .*; take a base without experts"):
         make(work)

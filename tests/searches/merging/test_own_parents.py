@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tiny_merges import family_folders, moved, saved, tiny
 
+from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.stage import HostUse, Work
 from evolora_core.errors import ConfigError
 from evolora_core.searches.merging.making import make_described
@@ -27,7 +28,7 @@ def other(tmp_path: Path) -> str:
 def parent(base: str, model: str, folder: Path) -> float:
     """The stage of a model that is there; its drift."""
     folder.mkdir()
-    use = HostUse(base, "cpu", "float32", 1, "", {})
+    use = HostUse(base, "cpu", "float32", 1, host_files_hash(Path(base)), {})
     own = Parent(name="mine", domain=None, training=None, model=model, files="0")
     return make(Work(own, {}, use, 0, {"base": folder / "base"}, {}, folder, (), lambda *_: None)).facts.drift
 
