@@ -203,7 +203,12 @@ def find_run(home: Path, word: str, stages_of: Callable[[SuiteId], Sequence[str]
         if entry.stage in stages and entry.state in ("done", "cached"):
             return entry
     if not mine:
-        raise ConfigError(f"{word}: {suite} has no such run; `evolora status {suite}` lists them")
+        of_name = [other for other in suites(home) if named[0] == other.name]
+        older = [other for other in of_name if any((it.condition, it.seed) == run for it in entries(home, other))]
+        where = f"`evolora status {suite}` lists them"
+        if older:
+            where = f"an older suite of this name has it: {older[-1]}.{run[0]}.s{run[1]}"
+        raise ConfigError(f"{word}: {suite} has no such run; {where}")
     if not any(entry.stage in stages for entry in mine):
         raise ConfigError(f"{word}: nothing is trained for {run[0]!r}; name a run that trains an adapter")
     if any(entry.state == "running" and entry.stage in stages for entry in mine):

@@ -16,6 +16,7 @@ from evolora_core.engine.run_index import (
     SuiteId,
     begin,
     entries,
+    find_run,
     now,
     read_entry,
     read_packs,
@@ -94,6 +95,18 @@ def test_suites_are_found_by_id_and_by_name(tmp_path: Path) -> None:
     assert find_suite(tmp_path, "try") == find_suite(tmp_path, "try-0123abcd") == SUITE
     with pytest.raises(ConfigError, match="nope: no such suite in .*; known: try-0123abcd"):
         find_suite(tmp_path, "nope")
+
+
+def test_a_run_of_an_older_suite_is_named_in_full(tmp_path: Path) -> None:
+    write_suite(tmp_path, SUITE, {})
+    write_entry(tmp_path, SUITE, entry())
+    assert find_run(tmp_path, "try.ecology.s2", lambda _: ["evolve"]).suite == str(SUITE)
+    time.sleep(0.02)
+    write_suite(tmp_path, SuiteId("try", "89abcdef"), {})
+    with pytest.raises(ConfigError, match=r"an older suite of this name has it: try-0123abcd\.ecology\.s2"):
+        find_run(tmp_path, "try.ecology.s2", lambda _: ["evolve"])
+    with pytest.raises(ConfigError, match="`evolora status try-89abcdef` lists them"):
+        find_run(tmp_path, "try.ecology.s3", lambda _: ["evolve"])
 
 
 def test_a_damaged_entry_names_its_file(tmp_path: Path) -> None:
