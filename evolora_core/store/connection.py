@@ -44,7 +44,7 @@ def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
     """Keep everybody else out of a store that is about to be replaced; a missing file is made for its lock. A damaged
     one needs none.
     """
-    connection = None
+    missing, connection = not path.exists(), None
     try:
         connection = _wait_for(path, False, wait)
         connection.execute("CHECKPOINT")  # nothing of it stays in a log beside the new file
@@ -54,6 +54,10 @@ def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
         pass  # damaged: nobody else can open it either
     try:
         yield
+    except BaseException:
+        if missing:
+            path.unlink(missing_ok=True)
+        raise
     finally:
         if connection:
             connection.close()

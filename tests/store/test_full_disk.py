@@ -79,6 +79,9 @@ def test_rows_without_room_are_told_as_a_full_disk(home: Path, kilobytes: int, r
 def test_whoever_records_while_a_lost_store_is_rebuilt_waits_for_it(home: Path) -> None:
     path = store_path(home)
     path.parent.mkdir(parents=True)
+    with pytest.raises(OSError), held(path):
+        raise OSError
+    assert not path.exists()  # what failed leaves no empty one
     with held(path):
         said = _on_full_disk(
             10**6,
