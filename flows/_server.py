@@ -168,10 +168,16 @@ def _spawn(port: int, log_file: Path, private: bool) -> subprocess.Popen[bytes]:
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """Close the pipe that a server watches, and wait for it."""
+    """Close the pipe that a server watches, and wait for it. It ends within 20 s; where a forked child still holds the
+    pipe open, it is killed.
+    """
     if server.stdin:
         server.stdin.close()
-    server.wait()
+    try:
+        server.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
 
 
 def _free_port(wanted: int = 0) -> int:
