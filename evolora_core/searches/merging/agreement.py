@@ -1,5 +1,6 @@
 """What models must have in common so that their weights mean the same: settings, and tensors of the same sizes."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,9 +41,23 @@ SETTINGS = (
 Sizes = Mapping[str, tuple[int, ...]]
 
 
+CLOSE = 1e-6  # relative. A GGUF file has its settings in float32, where 1e-6 is 9.999999974752427e-07
+
+
 def disagreement(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """The first setting in which two configurations differ; nothing where they agree."""
-    return next((key for key in SETTINGS if one.get(key) != other.get(key)), "")
+    return next((key for key in SETTINGS if not same(one.get(key), other.get(key))), "")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of a setting are the same, up to the rounding of a float."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=CLOSE)
+    return bool(one == other)
 
 
 def first_difference(one: Sizes, other: Sizes) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evolora_core.foreign.text import one_line
-from evolora_core.searches.merging.agreement import first_difference, sized
+from evolora_core.searches.merging.agreement import first_difference, same, sized
 from evolora_core.searches.merging.plain_config import COMPARED
 from evolora_core.searches.merging.weights import Described, layers_in
 
@@ -14,7 +14,7 @@ def misfit(one: Described, other: Described, name: str = "the base") -> str:
     one."""
     ours, theirs = one.config, other.config
     for key in COMPARED:
-        if ours.get(key) != theirs.get(key):
+        if not same(ours.get(key), theirs.get(key)):
             return _told(key, ours, theirs, name)
     if (deep := layers_in(other.names)) != (own := layers_in(one.names)):
         return f"it has {deep} layers, {name} has {own}; only a route joins models of two depths"

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from evolora_core.searches.merging.agreement import SETTINGS
+from evolora_core.searches.merging.agreement import SETTINGS, same
 
 Config = Mapping[str, Any]
 
@@ -59,9 +59,9 @@ def settled(one: Config, other: Config) -> bool:
     """Whether two plain configurations say for sure that they agree, or for sure in which setting they differ first."""
     for key in COMPARED:
         ours, theirs = one.get(key), other.get(key)
-        if ours != theirs:
+        if not same(ours, theirs):
             return _differ(key, ours, theirs)
-    differing = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+    differing = {key for key in one.keys() | other.keys() if not same(one.get(key), other.get(key))}
     unscaled = (one.get("rope_parameters") or {}).get("rope_type") == "default"
     return not differing - {*ELSEWHERE, *BY_DEPTH, *(("max_position_embeddings",) if unscaled else ())}
 

@@ -222,6 +222,21 @@ def test_the_old_form_of_a_tokenizer_says_the_same(tmp_path: Path) -> None:
     assert "the merges of tokenizer.json differ" in report.reasons[0]
 
 
+def test_a_setting_that_was_rounded_is_the_same(tmp_path: Path, words: dict[str, str]) -> None:
+    """As in a GGUF file, which has settings in float32."""
+    other = saved(moved(tiny(), 5), tmp_path / "other")
+    own = json.loads((other / "config.json").read_text())
+    rope = {
+        key: value * (1 + 1e-8) if isinstance(value, float) else value for key, value in own["rope_parameters"].items()
+    }
+    rewrite(other, rms_norm_eps=9.999999974752427e-07, rope_parameters=rope)
+    assert own["rms_norm_eps"] == 1e-6 and check_models([words["a"], str(other)], words["base"]).mergeable
+    models = {"a": open_model(words["a"]), "b": open_model(str(other))}
+    assert build(genome({"op": "linear", "inputs": ["a", "b"]}), models, "")
+    rewrite(other, rms_norm_eps=1.1e-6)
+    assert "rms_norm_eps" in check_models([words["a"], str(other)], words["base"]).reasons[0]
+
+
 def test_a_damaged_tokenizer_is_named(tmp_path: Path, words: dict[str, str]) -> None:
     folder = saved(tiny(), tmp_path / "other")
     (folder / "tokenizer.json").write_text("{")
