@@ -11,6 +11,7 @@ from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.searches.merging.compatibility import misfit
 from evolora_core.searches.merging.distances import cosines, distances, sampled_products, steps
+from evolora_core.searches.merging.manners import manners_differ
 from evolora_core.searches.merging.plain_config import plain_config, settled
 from evolora_core.searches.merging.vocabularies import difference, find_vocabulary
 from evolora_core.searches.merging.weights import Described, FolderHeaders, layers_in, model_path, open_weights
@@ -57,6 +58,13 @@ def check_models(words: Sequence[str], base: str | None = None) -> Report:
         if (reason := misfit(models[0], model, one_line(named[0], 100)))
     ]
     warnings = _compare_vocabularies(named, paths, reasons)
+    if not reasons:
+        warnings += [
+            f"{one_line(word, 100)}: has {told} than {one_line(named[0], 100)}, whose template and EOS tokens a merged "
+            "model gets; the recipe key `tokenizer` names another model"
+            for word, path in zip(named[1:], paths[1:], strict=True)
+            if (told := manners_differ(paths[0], path))
+        ]
     if not reasons:
         warnings += _measure(rows, models, named, base is not None)
     sampled = not reasons and max(steps(models[0]).values(), default=1) > 1

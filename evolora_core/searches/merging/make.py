@@ -18,6 +18,8 @@ from torch import Tensor
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.allocator import keep_freed_memory
+from evolora_core.language.hosts.catalog import find_host
+from evolora_core.language.hosts.folder import load_config
 from evolora_core.searches.merging.build import merged_config, merged_shapes, merged_tensor
 from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.recipe import Genome, Route, nodes
@@ -38,6 +40,7 @@ TOKENIZER = (
     "chat_template.json",
     "generation_config.json",
 )
+ENDS = ("bos_token_id", "eos_token_id", "pad_token_id")  # settings of config.json that go with the tokenizer
 SPARE = 2**26  # bytes that must be left on the disk, tokenizer files included
 SMALL = 2**28  # bytes of a model that is loaded for real to see whether it is whole
 VOLATILE = ("transformers_version", "_name_or_path")  # settings of config.json that no answer depends on
@@ -51,11 +54,13 @@ def make_model(
     tokenizer_from: Path | None,
     dtype: str = "float32",
     sources: Mapping[str, str] | None = None,
+    tokenizer: str | None = None,
 ) -> int:
     """Write the folder `out`, which must not exist or be empty; returns the number of the model's parameters.
 
-    tokenizer_from   folder or GGUF file whose tokenizer is taken along
+    tokenizer_from   folder or GGUF file whose tokenizer is taken along, and what ends an answer
     sources          what the names of the models stand for; recipe.json says it
+    tokenizer        name of the model of `tokenizer_from`, where the recipe says it; recipe.json does too
 
     ConfigError, one line, where the models do not fit, the disk has no room, or what came of it is no model.
     """
@@ -65,7 +70,8 @@ def make_model(
         raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")
     keep_freed_memory()  # each tensor takes about as much as the one before it
     shapes = merged_shapes(genome, models, base)
-    config = _tidy(merged_config(genome, models, base), dtype)
+    ends, own_tokenizer = _ends(tokenizer_from) if tokenizer_from else ({}, None)
+    config = _tidy(merged_config(genome, models, base) | ends, dtype)
     out.parent.mkdir(parents=True, exist_ok=True)
     _check_room(out, size_of(shapes, dtype))
     partial = out.with_name(out.name + ".partial")
@@ -73,9 +79,11 @@ def make_model(
     partial.mkdir()
     try:
         _write_json(partial / "config.json", config)
-        _write_json(partial / RECIPE, _recipe(genome, base, dtype, sources or {}))
-        if tokenizer_from is not None:
-            _take_tokenizer(tokenizer_from, partial)
+        _write_json(partial / RECIPE, _recipe(genome, base, dtype, sources or {}, tokenizer))
+        if own_tokenizer is not None:
+            own_tokenizer.save_pretrained(partial)
+        elif tokenizer_from is not None:
+            _copy_tokenizer(tokenizer_from, partial)
 
         def tensor(name: str) -> Tensor:
             return _finite(name, merged_tensor(genome, name, models, base), dtype)
@@ -92,9 +100,16 @@ def make_model(
     return sum(map(prod, shapes.values()))
 
 
-def _recipe(genome: Genome, base: str, dtype: str, sources: Mapping[str, str]) -> dict[str, Any]:
-    found = {"models": dict(sources), "recipe": json.loads(genome.text)["recipe"], "seed": genome.seed, "dtype": dtype}
-    return found | ({"base": base} if base else {})
+def _recipe(genome: Genome, base: str, dtype: str, sources: Mapping[str, str], tokenizer: str | None) -> dict[str, Any]:
+    models = {name: _from_anywhere(word) for name, word in sources.items()}
+    found = {"models": models, "recipe": json.loads(genome.text)["recipe"], "seed": genome.seed, "dtype": dtype}
+    return found | ({"base": base} if base else {}) | ({"tokenizer": tokenizer} if tokenizer else {})
+
+
+def _from_anywhere(word: str) -> str:
+    """The word for a model, a path in full: it means the same in every working directory."""
+    own = Path(word).expanduser()
+    return str(own.resolve()) if find_host(word).path == own else word
 
 
 def _tidy(config: Mapping[str, Any], dtype: str) -> dict[str, Any]:
@@ -130,16 +145,24 @@ def _finite(name: str, tensor: Tensor, dtype: str) -> Tensor:
     return found
 
 
-def _take_tokenizer(source: Path, folder: Path) -> None:
-    """The files of a tokenizer, and which tokens end an answer."""
+def _ends(source: Path) -> tuple[dict[str, Any], Any]:
+    """The settings of a model that go with its tokenizer; of a GGUF file, the tokenizer too."""
     if source.is_dir():
-        for name in TOKENIZER:
-            if (source / name).is_file():
-                shutil.copyfile(source / name, folder / name)
-        return
-    from evolora_core.language.hosts.gguf import load_gguf
+        config, tokenizer = load_config(source), None
+    else:
+        from evolora_core.language.hosts.gguf import load_gguf
 
-    load_gguf(source, torch.float32)[1].save_pretrained(folder)
+        model, tokenizer = load_gguf(source, torch.float32)
+        config = model.config
+    found = config.to_dict()
+    return {key: found[key] for key in ENDS if key in found}, tokenizer
+
+
+def _copy_tokenizer(source: Path, folder: Path) -> None:
+    """The files of a tokenizer, and which tokens end an answer."""
+    for name in TOKENIZER:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
 
 
 def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:

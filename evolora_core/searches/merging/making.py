@@ -1,14 +1,18 @@
 """Makes the model that a recipe file describes, as a folder, and writes the recipe for mergekit."""
 
+import logging
 from pathlib import Path
 
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.searches.merging.make import make_model
+from evolora_core.searches.merging.manners import manners_differ
 from evolora_core.searches.merging.mergekit_yaml import mergekit_yaml
 from evolora_core.searches.merging.recipe_file import RecipeFile
 from evolora_core.searches.merging.vocabularies import tokenizers_differ
 from evolora_core.searches.merging.weights import model_path, open_weights
+
+log = logging.getLogger(__name__)
 
 
 def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) -> int:
@@ -28,9 +32,15 @@ def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) ->
                 f"models.{name}: {one_line(file.used[name], 100)} has another tokenizer than {first!r}: {told}; "
                 "name the one to take with the key `tokenizer`, or leave the model out"
             )
+        if file.tokenizer is None and (told := manners_differ(paths[first], path)):
+            log.warning(
+                "warning: models.%s: %s has %s than %r, whose template and EOS tokens the merged model gets; the key "
+                "`tokenizer` of the recipe names another model",
+                *(name, one_line(file.used[name], 100), told, first),
+            )
     models = {name: open_weights(path, mapped=False) for name, path in paths.items()}
     base = file.base or ""
     if mergekit is not None:
         words = {name: str(path) for name, path in paths.items()}
         mergekit.write_text(mergekit_yaml(file.genome, models, base, words, file.dtype), encoding="utf-8")
-    return make_model(file.genome, models, base, out, paths[file.tokenizer_name], file.dtype, file.used)
+    return make_model(file.genome, models, base, out, paths[first], file.dtype, file.used, file.tokenizer)

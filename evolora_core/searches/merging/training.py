@@ -82,7 +82,11 @@ def fine_tune(
 
 
 def save_model(model: Any, host: Host, folder: Path) -> None:
-    """Write a model, with the tokenizer of its base, as a folder that transformers loads."""
+    """Write a model, with the tokenizer of its base and what ends an answer of it, as a folder that transformers
+    loads."""
+    own: Any = host.model.generation_config
+    if own is not None and model.generation_config is not None:
+        model.generation_config.eos_token_id = own.eos_token_id
     with bars_on_terminals_only():
         model.save_pretrained(folder)
     host.tokenizer.save_pretrained(folder)

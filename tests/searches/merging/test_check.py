@@ -222,6 +222,26 @@ def test_the_old_form_of_a_tokenizer_says_the_same(tmp_path: Path) -> None:
     assert "the merges of tokenizer.json differ" in report.reasons[0]
 
 
+def templated(folder: Path, **changes: Any) -> str:
+    """A model with a chat template, and changes of generation_config.json."""
+    saved(moved(tiny(), 5), folder)
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return str(folder)
+
+
+def test_another_chat_template_or_eos_token_is_warned_about(tmp_path: Path, words: dict[str, str]) -> None:
+    chat, other = templated(tmp_path / "chat"), templated(tmp_path / "other", eos_token_id=[2, 7])
+    report = check_models([words["b"], chat], words["a"])
+    assert report.mergeable and len(report.warnings) == 1
+    assert report.warnings[0].startswith(f"{chat}: has another chat template than {words['a']}, whose template and EOS")
+    (first, _) = check_models([chat, other]).warnings
+    assert first.startswith(f"{other}: has other EOS tokens than {chat}, ") and "`tokenizer`" in first
+    told = [own for own in check_models([other], words["a"]).warnings if "another chat template and other EOS" in own]
+    assert len(told) == 1
+
+
 def test_a_setting_that_was_rounded_is_the_same(tmp_path: Path, words: dict[str, str]) -> None:
     """As in a GGUF file, which has settings in float32."""
     other = saved(moved(tiny(), 5), tmp_path / "other")

@@ -1,15 +1,21 @@
 """Models of a user's own are compared with the base before anything is computed."""
 
+import json
+import logging
 from pathlib import Path
 
 import pytest
-from tiny_merges import family_folders, moved, saved, tiny
+from tiny_merges import character_host, family_folders, moved, saved, tiny
 
 from evolora_core.engine.identity import host_files_hash
-from evolora_core.engine.stage import HostUse, Work
-from evolora_core.errors import ConfigError
+from evolora_core.engine.run_index import SuiteId
+from evolora_core.engine.stage import HostUse, Suite, Work
+from evolora_core.errors import ConfigError, HostError
+from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.making import make_described
-from evolora_core.searches.merging.recipe_file import parse_recipe
+from evolora_core.searches.merging.pool import open_made, source_of
+from evolora_core.searches.merging.recipe_file import load_recipe, parse_recipe
+from evolora_core.searches.merging.short_family import make_family
 from evolora_core.searches.merging.stages.parent import Parent, make
 
 
@@ -29,7 +35,7 @@ def parent(base: str, model: str, folder: Path) -> float:
     """The stage of a model that is there; its drift."""
     folder.mkdir()
     use = HostUse(base, "cpu", "float32", 1, host_files_hash(Path(base)), {})
-    own = Parent(name="mine", domain=None, training=None, model=model, files="0")
+    own = Parent(name="mine", domain=None, training=None, model=model, files=host_files_hash(Path(model)))
     return make(Work(own, {}, use, 0, {"base": folder / "base"}, {}, folder, (), lambda *_: None)).facts.drift
 
 
@@ -48,3 +54,30 @@ def test_a_recipe_of_several_tokenizers_names_the_one_to_take(
     assert not (tmp_path / "out").exists()
     make_described(parse_recipe(recipe | {"tokenizer": "a"}), tmp_path / "out")
     assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (Path(words["a"]) / "tokenizer.json").read_bytes()
+
+
+def test_what_ends_an_answer_is_of_the_model_whose_tokenizer_is_taken(
+    words: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And recipe.json says which, wherever one stands."""
+    chat = saved(moved(tiny(eos_token_id=7), 5), tmp_path / "chat")
+    monkeypatch.chdir(tmp_path)
+    recipe = {"models": {"a": words["a"], "chat": "chat"}, "recipe": {"op": "linear", "inputs": ["a", "chat"]}}
+    with caplog.at_level(logging.WARNING):
+        make_described(parse_recipe(recipe), Path("plain"))
+    (told,) = caplog.messages
+    assert told.startswith("warning: models.chat: chat has other EOS tokens than 'a', ") and "`tokenizer`" in told
+    caplog.clear()
+    make_described(parse_recipe(recipe | {"tokenizer": "chat"}), Path("named"))
+    assert not caplog.messages
+    for folder, of in (("plain", words["a"]), ("named", str(chat))):
+        for name in ("config.json", "generation_config.json"):
+            ids = [json.loads((Path(own) / name).read_text()).get("eos_token_id") for own in (folder, of)]
+            assert ids[0] == ids[1], name
+    kept = load_recipe(Path("named/recipe.json"))
+    assert kept.tokenizer == "chat" and kept.models == {"a": words["a"], "chat": str(chat)}
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    make_described(kept, Path("again"))
+    made = (tmp_path / "named", tmp_path / "elsewhere" / "again")
+    assert all((made[1] / path.name).read_bytes() == path.read_bytes() for path in made[0].iterdir())
