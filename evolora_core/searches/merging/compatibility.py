@@ -1,12 +1,38 @@
 """Whether two models can be merged tensor by tensor."""
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
+from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.searches.merging.agreement import first_difference, same, sized
+from evolora_core.searches.merging.manners import manners_differ
 from evolora_core.searches.merging.plain_config import COMPARED
-from evolora_core.searches.merging.weights import Described, layers_in
+from evolora_core.searches.merging.vocabularies import tokenizers_differ
+from evolora_core.searches.merging.weights import Described, Weights, layers_in, model_path, open_model
+
+log = logging.getLogger("evolora_core.stages")
+
+
+def open_own(name: str, word: str, base: Described, host: str) -> Weights:
+    """A model of a suite's `models`, by its name there. `host` is the word for the base. ConfigError where the two
+    cannot be merged; a chat template or EOS tokens of its own, which no merge will have, are warned about.
+    """
+    model = open_model(word)
+    if reason := misfit(base, model, host):
+        raise ConfigError(f"models.{name}: {word} cannot be merged: {reason}")
+    paths = model_path(host), model_path(word)
+    if reason := tokenizers_differ(*paths):
+        raise ConfigError(
+            f"models.{name}: {word} has another tokenizer than {host}: {reason}; "
+            "take it out, or take the base that it came from"
+        )
+    if told := manners_differ(*paths):
+        log.warning(
+            "models.%s: %s has %s than %s; every model is asked and kept with the base's", name, word, told, host
+        )
+    return model
 
 
 def misfit(one: Described, other: Described, name: str = "the base") -> str:

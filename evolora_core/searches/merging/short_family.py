@@ -11,13 +11,14 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.language.hosts.kept import stage_host
 from evolora_core.searches.estimating import Expected, bytes_of
+from evolora_core.searches.merging.compatibility import open_own
 from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.stages import base
 from evolora_core.searches.merging.training import fine_tune, save_model
-from evolora_core.searches.merging.weights import Loaded, Weights, open_model
+from evolora_core.searches.merging.weights import Loaded, Weights
 
 STEPS, BASE_STEPS = 3, 12  # of a fine-tuning, and of the training of a base, whose rows are less alike
 
@@ -42,7 +43,8 @@ class ShortFamily:
 def make_family(
     suite: Suite[MergeExperiment], seed: int, width: int | None, train: Mapping[str, Sequence[Item]], folder: Path
 ) -> ShortFamily:
-    """Make the base of a seed, of that width, and its parents. `train` are the training items by domain."""
+    """Make the base of a seed, of that width, and its parents. `train` are the training items by domain. ConfigError
+    for a model of the user's that cannot be merged with the base."""
     folder.mkdir()
     host, made = _base(suite, seed, width, folder)
     own, models = Loaded.of(host.model), dict[str, Weights]()
@@ -50,7 +52,8 @@ def make_family(
     trained: list[Expected] = []
     for name in suite.config.parents:
         if name in suite.config.models:
-            models[name], parents[name] = open_model(suite.config.models[name]), Expected()
+            models[name] = open_own(name, suite.config.models[name], own, suite.config.host)
+            parents[name] = Expected()
             continue
         model, spent = _tuned(suite, seed, host, own, train[name])
         models[name], size = Loaded.of(model), _size(model, host, folder / name)

@@ -56,6 +56,21 @@ def test_a_recipe_of_several_tokenizers_names_the_one_to_take(
     assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (Path(words["a"]) / "tokenizer.json").read_bytes()
 
 
+def test_an_estimate_of_models_that_do_not_fit_says_why(tmp_path: Path) -> None:
+    character_host(tmp_path / "base", "qwen3")
+    character_host(tmp_path / "wide", "qwen3", intermediate_size=64)
+    base, wide = str(tmp_path / "base"), str(tmp_path / "wide")
+    config = MergeExperiment.model_validate(
+        {"name": "own", "host": base, "models": {"one": base, "two": wide}, "conditions": ["base", "uniform"]}
+        | {"domains": {"math": {"families": ["math"]}}, "evaluation": {"comparisons": [{"a": "uniform", "b": "base"}]}}
+    )
+    suite = Suite(config, SuiteId("own", "0" * 8), HostUse(base, "cpu", "float32", 1, "", {}))
+    with pytest.raises(
+        ConfigError, match=r"models\.two: .*wide cannot be merged: config\.json: intermediate_size is 64"
+    ):
+        make_family(suite, 0, None, {}, tmp_path / "family")
+
+
 def test_what_ends_an_answer_is_of_the_model_whose_tokenizer_is_taken(
     words: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
