@@ -14,7 +14,7 @@ from evolora_core.searches.merging.make import make_model
 from evolora_core.searches.merging.pool import source_of
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.roles import BASE, MODEL, role
-from evolora_core.searches.merging.weights import model_path, open_weights
+from evolora_core.searches.merging.weights import check_unchanged, model_path, open_weights
 
 
 def export(home: Path, entry: Entry, suite: Mapping[str, Any], candidate: int | None, out: Path) -> str:
@@ -58,4 +58,6 @@ def _sources(home: Path, folder: Path, entry: Entry, host: str) -> dict[str, str
         own = shared / stage / document["inputs"][stage]
         artifacts.check(own)
         found[name] = source_of(own, host)
+        if found[name] == host:
+            check_unchanged(host, (artifacts.read_manifest(own) or {})["identity_document"]["host"]["files"])
     return found

@@ -10,7 +10,7 @@ from evolora_core.engine.stage import Work
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.language.hosts.kept import stage_host
 from evolora_core.searches.merging.roles import BASE, MODEL, SOURCE, role
-from evolora_core.searches.merging.weights import Loaded, Weights, layers_in, open_model
+from evolora_core.searches.merging.weights import Loaded, Weights, check_unchanged, layers_in, open_model
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,13 @@ def open_made(folder: Path) -> Weights:
 
 
 def source_of(folder: Path, host: str = "") -> str:
-    """Where the model of a stage is: in its folder, where source.json says, or else it is the host."""
+    """Where the model of a stage is: in its folder, where source.json says, or else it is the host. HostError for a
+    model of the user's that is no longer the one that the stage saw."""
     if (folder / MODEL).is_dir():
         return str(folder / MODEL)
     if (folder / SOURCE).is_file():
-        return str(json.loads((folder / SOURCE).read_text(encoding="utf-8"))["model"])
+        told = json.loads((folder / SOURCE).read_text(encoding="utf-8"))
+        if "files" in told:  # not in older runs
+            check_unchanged(str(told["model"]), told["files"])
+        return str(told["model"])
     return host

@@ -239,6 +239,25 @@ def _raw_config(folder: Path) -> dict[str, Any]:
         found = read_json(read_text(folder / "config.json", 4 * MIB))
         if isinstance(found, dict):
             return found
+def files_hash(word: str) -> str:
+    """Hash over the files of the model that a word stands for, which is fetched if it is not here."""
+    from evolora_core.engine.identity import host_files_hash
+    from evolora_core.language.hosts.catalog import find_host
+    from evolora_core.language.hosts.fetch import fetch_host
+
+    place = find_host(word)
+    return host_files_hash(place.path if place.ready else fetch_host(word))
+
+
+def check_unchanged(word: str, files: str) -> None:
+    """HostError unless the files of a model still have this hash."""
+    if files_hash(word) != files:
+        raise HostError(
+            f"host {one_line(word, 200)}: its files are others than when the run began; put those back, or run the "
+            "suite again"
+        )
+
+
         reason = "is no JSON object"
     except (OSError, ValueError) as error:
         reason = one_line(error, 160)

@@ -56,6 +56,27 @@ def test_a_recipe_of_several_tokenizers_names_the_one_to_take(
     assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (Path(words["a"]) / "tokenizer.json").read_bytes()
 
 
+def test_a_parent_that_changes_later_is_refused(words: dict[str, str], tmp_path: Path) -> None:
+    model = saved(moved(tiny(), 5), tmp_path / "mine")
+    parent(words["base"], str(model), tmp_path / "stage")
+    assert source_of(tmp_path / "stage") == str(model)
+    saved(moved(tiny(), 6), model)
+    host_files_hash.cache_clear()  # as in another process
+    with pytest.raises(HostError, match=r"mine: its files are others than when the run began; .* run the suite again"):
+        open_made(tmp_path / "stage")
+
+
+def test_a_parent_with_another_chat_template_is_told(
+    words: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = saved(moved(tiny(), 5), tmp_path / "chat")
+    (model / "chat_template.jinja").write_text("{{ messages }}")
+    with caplog.at_level(logging.WARNING, "evolora_core.stages"):
+        parent(words["base"], str(model), tmp_path / "mine")
+    (told,) = caplog.messages
+    assert told.startswith(f"models.mine: {model} has another chat template than {words['base']}; ")
+
+
 def test_an_estimate_of_models_that_do_not_fit_says_why(tmp_path: Path) -> None:
     character_host(tmp_path / "base", "qwen3")
     character_host(tmp_path / "wide", "qwen3", intermediate_size=64)

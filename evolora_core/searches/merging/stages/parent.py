@@ -45,12 +45,9 @@ def request(
     config = suite.config
     word, files = config.models.get(name), None
     if word is not None:
-        from evolora_core.engine.identity import host_files_hash
-        from evolora_core.language.hosts.catalog import find_host
-        from evolora_core.language.hosts.fetch import fetch_host
+        from evolora_core.searches.merging.weights import files_hash
 
-        place = find_host(word)
-        files = host_files_hash(place.path if place.ready else fetch_host(word))
+        files = files_hash(word)
     own = Parent(
         name=name,
         domain=None if word else config.domains[name],
@@ -72,30 +69,23 @@ def make(work: Work[Parent]) -> Made[Drifted]:
 
     from evolora_core.engine.meter import Meter
     from evolora_core.engine.tables import write_table
-    from evolora_core.errors import ConfigError
     from evolora_core.language.hosts.identity import sha256_of_weights
-    from evolora_core.searches.merging.compatibility import misfit
+    from evolora_core.searches.merging.compatibility import open_own
     from evolora_core.searches.merging.judging.judge import fill, shell
     from evolora_core.searches.merging.pool import base_host, open_made
     from evolora_core.searches.merging.roles import MODEL, SOURCE
     from evolora_core.searches.merging.stages.datasets import read_split
     from evolora_core.searches.merging.training import fine_tune, save_model
-    from evolora_core.searches.merging.vocabularies import tokenizers_differ
-    from evolora_core.searches.merging.weights import Loaded, drift, model_path, open_model
+    from evolora_core.searches.merging.weights import Loaded, drift
 
     host, own, meter, started = base_host(work), work.config, Meter(), time.monotonic()
     base = Loaded.of(host.model)
     steps, loss = 0, None
     if own.model is not None:
-        if reason := misfit(base, open_model(own.model), host.name):
-            raise ConfigError(f"models.{own.name}: {own.model} cannot be merged: {reason}")
         assert work.host is not None  # whose base is the suite's host
-        if reason := tokenizers_differ(model_path(work.host.word), model_path(own.model)):
-            raise ConfigError(
-                f"models.{own.name}: {own.model} has another tokenizer than {host.name}: {reason}; "
-                "take it out, or take the base that it came from"
-            )
-        (work.folder / SOURCE).write_text(json.dumps({"model": own.model}), encoding="utf-8")
+        open_own(own.name, own.model, base, work.host.word)
+        told = {"model": own.model, "files": own.files}
+        (work.folder / SOURCE).write_text(json.dumps(told), encoding="utf-8")
     else:
         assert own.domain is not None and own.training is not None
         model = shell(base.config, host.device)
