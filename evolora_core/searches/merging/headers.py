@@ -21,11 +21,13 @@ KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}  # of weights:
 class Stored:
     """A tensor in a file.
 
+    name    in that file
     kind    of its numbers, as the format calls it
     start   where in the file it begins, in bytes
     """
 
     file: Path
+    name: str
     kind: str
     shape: tuple[int, ...]
     start: int
@@ -58,7 +60,7 @@ def read_headers(folder: Path, files: Sequence[Path]) -> dict[str, Stored]:
             length = int.from_bytes(file.read(8), "little")
             told: Mapping[str, Any] = json.loads(file.read(length))
         for name, shape in shapes.items():
-            found[name] = Stored(path, told[name]["dtype"], shape, 8 + length + told[name]["data_offsets"][0])
+            found[name] = Stored(path, name, told[name]["dtype"], shape, 8 + length + told[name]["data_offsets"][0])
     return found
 
 

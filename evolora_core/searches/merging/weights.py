@@ -137,7 +137,17 @@ class FolderWeights(FolderHeaders):
         """
         from evolora_core.language.hosts.folder import load_config
 
-        super().__init__(folder, lambda raw: load_config(folder).to_dict())
+        loaded: list[Any] = []
+
+        def fill(raw: dict[str, Any]) -> Mapping[str, Any]:
+            loaded.append(load_config(folder))
+            config: dict[str, Any] = loaded[0].to_dict()
+            return config
+
+        super().__init__(folder, fill)
+        named = _named_as_loaded(folder, self.names, loaded[0])
+        self.names = tuple(named)
+        self._stored = {name: self._stored[own] for name, own in named.items()}
         self._mapped = mapped
         self._files: dict[Path, Any] = {}
 
@@ -148,7 +158,7 @@ class FolderWeights(FolderHeaders):
         stored = self._stored[name]
         tensor: Tensor
         if self._mapped:
-            tensor = self._open(stored.file).get_tensor(name)
+            tensor = self._open(stored.file).get_tensor(stored.name)
         else:
             tensor = torch.from_numpy(stored.read())
             tensor = tensor.view(torch.bfloat16) if stored.kind == "BF16" else tensor
@@ -160,6 +170,36 @@ class FolderWeights(FolderHeaders):
         if path not in self._files:
             self._files[path] = safe_open(path, framework="pt")
         return self._files[path]
+
+
+def _named_as_loaded(folder: Path, stored: tuple[str, ...], config: Any) -> dict[str, str]:
+    """The names that a model's own tensors have once it is loaded, each with its name in the files, as transformers
+    reads them: files of a model without its head leave out the first part (`transformer.` of GPT-2), and older ones
+    hold masks, which are no weights. HostError for settings of no model, and where nothing in the files is the
+    model's."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    try:
+        with torch.device("meta"):
+            model: Any = AutoModelForCausalLM.from_config(config)
+    except Exception as error:  # what transformers raises depends on where it meets a setting that it cannot use
+        raise HostError(
+            f"host {folder}: config.json: {type(error).__name__}: {one_line(error, 160)}; save the model anew"
+        ) from error
+    asked, start = {name for name, _ in model.named_parameters()}, model.base_model_prefix + "."
+    found = {
+        next((own for own in (name, start + name, name.removeprefix(start)) if own in asked), name): name
+        for name in stored
+    }
+    if not asked & found.keys():
+        raise HostError(
+            f"host {folder}: {one_line(stored[0], 100) if stored else 'no tensor'} is not of a {type(model).__name__}, "
+            "which config.json asks for; save the model anew with save_pretrained"
+        )
+    if asked <= found.keys():  # else some are made of several in the files, such as those of experts
+        return {own: name for own, name in found.items() if own in asked}
+    return found
 
 
 def open_model(word: str) -> Weights:
@@ -197,6 +237,25 @@ def model_path(word: str) -> Path:
     from evolora_core.language.hosts.host import _gguf_in
 
     return _gguf_in(path) or path
+
+
+def files_hash(word: str) -> str:
+    """Hash over the files of the model that a word stands for, which is fetched if it is not here."""
+    from evolora_core.engine.identity import host_files_hash
+    from evolora_core.language.hosts.catalog import find_host
+    from evolora_core.language.hosts.fetch import fetch_host
+
+    place = find_host(word)
+    return host_files_hash(place.path if place.ready else fetch_host(word))
+
+
+def check_unchanged(word: str, files: str) -> None:
+    """HostError unless the files of a model still have this hash."""
+    if files_hash(word) != files:
+        raise HostError(
+            f"host {one_line(word, 200)}: its files are others than when the run began; put those back, or run the "
+            "suite again"
+        )
 
 
 def layer_of(name: str) -> tuple[str, int, str] | None:
@@ -239,25 +298,6 @@ def _raw_config(folder: Path) -> dict[str, Any]:
         found = read_json(read_text(folder / "config.json", 4 * MIB))
         if isinstance(found, dict):
             return found
-def files_hash(word: str) -> str:
-    """Hash over the files of the model that a word stands for, which is fetched if it is not here."""
-    from evolora_core.engine.identity import host_files_hash
-    from evolora_core.language.hosts.catalog import find_host
-    from evolora_core.language.hosts.fetch import fetch_host
-
-    place = find_host(word)
-    return host_files_hash(place.path if place.ready else fetch_host(word))
-
-
-def check_unchanged(word: str, files: str) -> None:
-    """HostError unless the files of a model still have this hash."""
-    if files_hash(word) != files:
-        raise HostError(
-            f"host {one_line(word, 200)}: its files are others than when the run began; put those back, or run the "
-            "suite again"
-        )
-
-
         reason = "is no JSON object"
     except (OSError, ValueError) as error:
         reason = one_line(error, 160)

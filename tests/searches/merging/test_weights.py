@@ -101,6 +101,32 @@ def test_a_stored_copy_of_a_tied_head_is_no_tensor_of_its_own(tmp_path: Path) ->
     assert "lm_head.weight" not in FolderWeights(folder).names
 
 
+@pytest.mark.parametrize(("architecture", "start"), [("gpt2", "transformer."), ("gpt_neox", "gpt_neox.")])
+def test_files_of_a_model_without_its_head_and_with_masks_are_read_as_transformers_does(
+    tmp_path: Path, architecture: str, start: str
+) -> None:
+    """As gpt2 and pythia are on the hub."""
+    folder = saved(tiny(architecture, num_attention_heads=4), tmp_path / "model")
+    file, whole = folder / "model.safetensors", FolderWeights(folder)
+    layer, own = ("h.0.attn", "") if architecture == "gpt2" else ("layers.0.attention", start)
+    masks = {f"{own}{layer}.bias": torch.ones(1, 1, 4, 4), f"{own}{layer}.masked_bias": torch.tensor(-1e9)}
+    save_file({name.removeprefix("" if own else start): held for name, held in load_file(file).items()} | masks, file)
+    there, (model, *_) = FolderWeights(folder), load_folder(folder, torch.float32)
+    assert set(there.names) == set(whole.names) == set(Loaded.of(model).names)
+    for name in there.names:
+        for read in (there, FolderWeights(folder, mapped=False)):
+            assert torch.equal(read.get(name), model.get_parameter(name)) and read.shape(name) == whole.shape(name)
+            assert np.array_equal(read.rows(name, 2), model.get_parameter(name)[::2].detach().numpy())
+
+
+def test_tensors_of_another_kind_of_model_are_named(tmp_path: Path) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    save_file({"layers.2.attention.wq.weight": torch.ones(2)}, folder / "model.safetensors")
+    with pytest.raises(HostError, match="layers.2.attention.wq.weight is not of a Qwen3ForCausalLM") as error:
+        FolderWeights(folder)
+    assert "\n" not in str(error.value)
+
+
 def test_constants_of_older_files_are_no_weights(tmp_path: Path) -> None:
     folder = saved(tiny(), tmp_path / "model")
     file = folder / "model.safetensors"
