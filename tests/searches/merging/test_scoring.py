@@ -1,5 +1,7 @@
 """Log-likelihoods are those of the model's own loss; solved items are those that greedy decoding answers rightly."""
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -50,6 +52,16 @@ def test_weights_that_give_no_numbers_fail(judge: Judge, pool: Pool) -> None:
     finally:
         del pool.models["broken"]
     assert np.isfinite(judge.measure(far).score)  # far off, but a number
+
+
+def test_one_model_is_in_memory_whatever_its_depth(judge: Judge) -> None:
+    def deep(layers: int) -> Genome:
+        route = [{"input": 0, "layer": number % 4} for number in range(layers)]
+        return Genome.model_validate({"recipe": {"op": "layers", "inputs": ["code"], "route": route}})
+
+    models = [weakref.ref(judge.merged(deep(layers))) for layers in (3, 6, 5)]
+    assert [model() is None for model in models] == [True, True, False]
+    assert judge.measure(deep(3)).score == judge.measure(deep(3)).score
 
 
 def test_everything_is_charged(judge: Judge) -> None:

@@ -39,14 +39,14 @@ class Failed(StageError):
 
 @dataclass
 class Judge:
-    """Measures on the splits `search` and `selection`. One model of each depth stays in memory and is filled anew, as
-    long as candidates of that depth have one configuration.
+    """Measures on the splits `search` and `selection`. One model stays in memory and is filled anew, as long as
+    candidates have its configuration.
     """
 
     pool: Pool
     questions: Mapping[str, Questions]
     meter: Meter = field(default_factory=Meter)
-    _shells: dict[int, tuple[str, Any]] = field(default_factory=dict)  # by depth: its configuration, and the model
+    _kept: tuple[str, Any] = ("", None)  # a configuration, and the model of it
     _flops: WeakKeyDictionary[Any, FlopModel] = field(default_factory=WeakKeyDictionary)  # by model
 
     def measure(self, genome: Genome, split: str = "search") -> Judgement:
@@ -54,7 +54,7 @@ class Judge:
         return self.measure_model(self.merged(genome), split)
 
     def merged(self, genome: Genome) -> Any:
-        """The model of a recipe, valid until the next one of its depth."""
+        """The model of a recipe, valid until the next one."""
         started = time.monotonic()
         try:
             with span("merge"):
@@ -107,25 +107,27 @@ class Judge:
         return self.questions[split].flops(self._flops[model])
 
     def _shell(self, genome: Genome) -> Any:
-        """A model of the recipe's configuration, to be filled. Routes of one depth may differ in what is said of single
+        """A model of the recipe's configuration, to be filled. Routes differ in depth, and in what is said of single
         layers (`layer_types`).
         """
-        depth = layer_count(genome.recipe, self.pool.models)
+        layer_count(genome.recipe, self.pool.models)  # Misfit where inputs differ in depth
         config = merged_config(genome, self.pool.models, BASE)
         told = json.dumps({key: config[key] for key in config if key not in ORIGINS}, sort_keys=True, default=str)
-        if self._shells.get(depth, ("",))[0] != told:
-            self._shells.pop(depth, None)  # before there is another one: memory holds one of each depth
-            self._shells[depth] = (told, shell(config, self.pool.host.device))
-        return self._shells[depth][1]
+        if self._kept[0] != told:
+            self._kept = ("", None)  # before there is another one: memory holds one
+            self._kept = (told, shell(config, self.pool.host.device))
+        return self._kept[1]
 
 
 def shell(config: Mapping[str, Any], device: str) -> Any:
     """A model of this configuration in evaluation mode, its weights to be filled in."""
     from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.initialization import no_init_weights
 
     own = AutoConfig.for_model(**{key: value for key, value in config.items() if key != "transformers_version"})
-    with torch.random.fork_rng(devices=[]):  # its initial values, all replaced, come from the global state
+    with torch.random.fork_rng(devices=[]), no_init_weights():  # all replaced; drawing them takes most of the time
         model: Any = AutoModelForCausalLM.from_config(own, dtype=torch.float32)
+    model.tie_weights()  # which goes with the initial values
     return model.eval().requires_grad_(False).to(device)
 
 
