@@ -60,7 +60,7 @@ def test_a_parent_that_gives_no_numbers_never_wins(judge: Judge, broken: str) ->
     for control, evaluations in ((best_parent, 3), (soup, 4)):
         choice = control.choose(own)  # type: ignore[attr-defined]
         assert choice.genome is not None and broken not in choice.genome.text and choice.evaluations == evaluations
-    for control in (best_parent, soup, grid):
+    for control in (best_parent, soup, grid, adam):
         with pytest.raises(Failed, match="none of .* could be measured"):
             control.choose(task(judge, 60, parents=(broken,)))  # type: ignore[attr-defined]
     assert issubclass(Failed, StageError)  # no fault of the machine's, which would be tried again

@@ -51,8 +51,11 @@ def choose(task: Task) -> Choice:
     if steps < settings.checkpoints:
         raise Unaffordable(f"adam: {max(0, steps)} steps are left for each learning rate; raise budget.evaluations")
     tried: list[finalists.Ranked] = []
+    done = 0
     for number, rate in enumerate(settings.learning_rates):
-        for weights in _descend(task, rate, steps, rows, number, step_cost):
+        kept, taken = _descend(task, rate, steps, rows, number, step_cost)
+        done += taken
+        for weights in kept:
             genome = shifted(task.parents, weights)
             try:
                 tried.append((genome, judge.measure(genome).score, None))
@@ -60,13 +63,14 @@ def choose(task: Task) -> Choice:
                 continue
             task.report(number + 1, tries, f"learning rate {rate:g}: {tried[-1][1]:.4f}")
     ranked = sorted(tried, key=lambda one: -one[1])
-    return finalists.choose(
-        ranked, judge, finalists=task.finalists, budget=task.budget, evaluations=len(tried) + tries * steps
-    )
+    return finalists.choose(ranked, judge, finalists=task.finalists, budget=task.budget, evaluations=len(tried) + done)
 
 
-def _descend(task: Task, rate: float, steps: int, rows: int, number: int, step_cost: float) -> list[np.ndarray]:
-    """Weights `[parents, groups]` at equal distances on the way down, the last included. Starts at the uniform mean."""
+def _descend(
+    task: Task, rate: float, steps: int, rows: int, number: int, step_cost: float
+) -> tuple[list[np.ndarray], int]:
+    """Weights `[parents, groups]` at equal distances on the way down, the last included, and how many steps were taken:
+    fewer where a gradient is not finite, of a parent that diverged, say. Starts at the uniform mean."""
     judge = task.judge
     pool, questions = judge.pool, judge.questions["search"]
     model = shell(pool.models[BASE].config, pool.host.device)
@@ -81,7 +85,7 @@ def _descend(task: Task, rate: float, steps: int, rows: int, number: int, step_c
     weights = torch.full((len(task.parents), task.groups), 1 / len(task.parents), device=device, requires_grad=True)
     optimizer = torch.optim.Adam([weights], lr=rate)
     prompts, answers = encoded(pool.host, questions.items)
-    kept, started = [], time.monotonic()
+    kept, taken, started = [], 0, time.monotonic()
     assert task.gradients is not None
     looked_at = looks(steps, task.gradients.checkpoints)
     for step in range(steps):
@@ -95,17 +99,20 @@ def _descend(task: Task, rate: float, steps: int, rows: int, number: int, step_c
         for batch in batches([prompts[row] for row in picked], [answers[row] for row in picked], pool.host.pad_id):
             total = total + _loss(model, merged, batch.to(device), questions, picked)
         (gradient,) = torch.autograd.grad(total, [weights])
+        taken = step + 1
+        if not bool(torch.isfinite(gradient).all()):
+            break
         weights.grad = gradient
         optimizer.step()
         with torch.no_grad():
             weights.clamp_(LOW, HIGH)
         if step + 1 in looked_at:
             kept.append(weights.detach().cpu().double().numpy().round(6))
-    spent = round(steps * step_cost)
+    spent = round(taken * step_cost)
     judge.meter.add(
-        "update", spent, steps * round(questions.tokens * rows / len(questions.items)), time.monotonic() - started
+        "update", spent, taken * round(questions.tokens * rows / len(questions.items)), time.monotonic() - started
     )
-    return kept
+    return kept, taken
 
 
 def _loss(
