@@ -91,12 +91,13 @@ def make(work: Work[Shard]) -> Made[Measured]:
     checkpoints = work.folder / "checkpoints"
     rows: list[dict[str, Any]] = []
     done = 0
+    prefixes = Prefixes(judge, space)
     if last := latest(checkpoints):
         done = last.number
-        judge.meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text())))
         rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
-    prefixes = Prefixes(judge, space)
-    if not rows:
+        prefixes.judge(space.numbered(numbers[len(rows) - 1]))  # what the next one has in common with it is at hand
+        judge.meter = Meter.from_state(json.loads((last.folder / "meter.json").read_text()))
+    else:
         prefixes.check()
     while len(rows) < len(numbers):
         added = [_row(prefixes, space, number) for number in numbers[len(rows) : len(rows) + TOGETHER]]
