@@ -66,8 +66,9 @@ def make_model(
     """
     if dtype not in DTYPES:
         raise ConfigError(f"dtype {dtype!r} is unknown; use one of {', '.join(DTYPES)}")
+    named, out = out, out.resolve()  # `.` has no name
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"--out {out}: exists and is not an empty folder; name another")
+        raise ConfigError(f"--out {named}: exists and is not an empty folder; name another")
     keep_freed_memory()  # each tensor takes about as much as the one before it
     shapes = merged_shapes(genome, models, base)
     ends, own_tokenizer = _ends(tokenizer_from) if tokenizer_from else ({}, None)
@@ -91,9 +92,7 @@ def make_model(
         write_tensors(partial / WEIGHTS, shapes, tensor, dtype)
         if any(isinstance(node, Route) for node in nodes(genome.recipe)):
             _check_whole(partial, out, shapes)
-        if out.exists():
-            out.rmdir()
-        os.replace(partial, out)
+        _put(partial, out)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -194,6 +193,17 @@ def _amiss_on_paper(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> list
         model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
     asked = {name: tuple(own.shape) for name, own in model.named_parameters()}
     return sorted(name for name in asked.keys() | shapes.keys() if asked.get(name) != shapes.get(name))
+
+
+def _put(made: Path, out: Path) -> None:
+    """Give a folder its name. One that is there stays, for somebody may work in it; config.json, with which a model is
+    whole, comes last."""
+    if not out.exists():
+        os.replace(made, out)
+        return
+    for path in sorted(made.iterdir(), key=lambda path: path.name == "config.json"):
+        os.replace(path, out / path.name)
+    made.rmdir()
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:

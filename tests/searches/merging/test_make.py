@@ -162,6 +162,15 @@ def test_what_a_killed_one_left_is_replaced(tmp_path: Path, words: dict[str, str
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_the_folder_in_which_one_stands_is_filled(
+    tmp_path: Path, words: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    made("a", words, Path())
+    assert Path("config.json").is_file() and [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_nothing_is_overwritten(tmp_path: Path, words: dict[str, str], kind: str) -> None:
     out = tmp_path / "out"
