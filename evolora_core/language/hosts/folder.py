@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 WHOLE = "model.safetensors"
+ADAPTER = "adapter_config.json"  # of PEFT
 INDEX = "model.safetensors.index.json"  # which tensor is in which file, where they are several
 
 
@@ -48,6 +49,11 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors that transformers loads of a folder that has a configuration and a tokenizer beside them: where
     they are named, no others count, such as the same weights in another form. HostError where something is missing.
     """
+    if (folder / ADAPTER).is_file() and not (folder / "config.json").is_file():
+        raise HostError(
+            f"host {folder}: {ADAPTER}: this is an adapter, no model; load it on its base with PEFT, and save what "
+            "merge_and_unload gives, with the tokenizer"
+        )
     if (folder / WHOLE).is_file():
         weights = [folder / WHOLE]
     elif (folder / INDEX).is_file():

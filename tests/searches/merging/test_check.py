@@ -257,6 +257,16 @@ def test_a_setting_that_was_rounded_is_the_same(tmp_path: Path, words: dict[str,
     assert "rms_norm_eps" in check_models([words["a"], str(other)], words["base"]).reasons[0]
 
 
+def test_an_adapter_is_no_model(tmp_path: Path, words: dict[str, str]) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    save_file({"a": torch.ones(1)}, tmp_path / "adapter_model.safetensors")
+    with pytest.raises(
+        HostError, match=r"adapter_config.json: this is an adapter, no model; .* merge_and_unload"
+    ) as error:
+        check_models([words["a"], str(tmp_path)])
+    assert "\n" not in str(error.value)
+
+
 def test_a_damaged_tokenizer_is_named(tmp_path: Path, words: dict[str, str]) -> None:
     folder = saved(tiny(), tmp_path / "other")
     (folder / "tokenizer.json").write_text("{")
