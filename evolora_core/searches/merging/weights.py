@@ -188,8 +188,10 @@ def _named_as_loaded(folder: Path, stored: tuple[str, ...], config: Any) -> dict
             f"host {folder}: config.json: {type(error).__name__}: {one_line(error, 160)}; save the model anew"
         ) from error
     asked, start = {name for name, _ in model.named_parameters()}, model.base_model_prefix + "."
+    buffers = {name for name, _ in model.named_buffers()} & model.state_dict().keys()
+    known = asked | buffers  # those that are saved count, such as the biases of DeepSeek's router
     found = {
-        next((own for own in (name, start + name, name.removeprefix(start)) if own in asked), name): name
+        next((own for own in (name, start + name, name.removeprefix(start)) if own in known), name): name
         for name in stored
     }
     if not asked & found.keys():
@@ -198,7 +200,7 @@ def _named_as_loaded(folder: Path, stored: tuple[str, ...], config: Any) -> dict
             "which config.json asks for; save the model anew with save_pretrained"
         )
     if asked <= found.keys():  # else some are made of several in the files, such as those of experts
-        return {own: name for own, name in found.items() if own in asked}
+        return {own: name for own, name in found.items() if own in known}
     return found
 
 

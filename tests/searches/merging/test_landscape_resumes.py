@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tiny_merges import character_host, moved
 
+from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import HostUse, Suite, Work
 from evolora_core.engine.tables import read_table
@@ -33,7 +34,7 @@ def works(folder: Path) -> Any:
     asked: Any = datasets.request(Suite(config, SuiteId("map", "0" * 8)), 0).config
     inputs["datasets"].mkdir()
     datasets.make(Work(asked, {}, None, 0, {}, {}, inputs["datasets"], (), lambda *_: None))
-    use = HostUse(str(folder / "base"), "cpu", "float32", 1, "", {})
+    use = HostUse(str(folder / "base"), "cpu", "float32", 1, host_files_hash(folder / "base"), {})
     own = landscape.Shard(parents=["a", "b"], domains=domains, shard=0, shards=1)
 
     def work(name: str) -> Work[Any]:
