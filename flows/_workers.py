@@ -49,7 +49,10 @@ class Workers:
         if lost(worker):  # nobody would end its process, and Python waits for it at its own end
             for process in [*_executor(worker)._processes.values()]:
                 process.terminate()
+        messages = getattr(worker, "_subprocess_message_queue", None)
         worker.__exit__(None, None, None)
+        if messages is not None:
+            messages.cancel_join_thread()  # one that died while it wrote keeps its lock, for which ours would wait
 
     def close(self) -> None:
         """End all workers; who is busy is waited for."""

@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Sequence
@@ -112,6 +113,20 @@ def test_a_worker_to_which_nobody_listens_is_ended() -> None:
     workers.dismiss(worker)
     process.join(30)
     assert not process.is_alive()
+
+
+def test_a_worker_that_died_while_it_wrote_keeps_nobody() -> None:
+    code = """
+        import os
+        from flows._workers import Workers
+        workers = Workers(2, 1)
+        worker = workers._hire()
+        worker._executor.submit(os.getpid).result()
+        worker._subprocess_message_queue._wlock.acquire()  # as it is left by a process that is killed then
+        workers.abandon()
+    """
+    python = [sys.executable, "-c", "if __name__ == '__main__':\n" + textwrap.indent(textwrap.dedent(code), " ")]
+    assert subprocess.run(python, timeout=120).returncode == 0
 
 
 def test_a_second_run_reuses_everything(home: Path, tmp_path: Path) -> None:
