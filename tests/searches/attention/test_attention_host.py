@@ -1,6 +1,7 @@
 """The host model: the same for every mechanism, trained on the same batches, counted and not timed."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from searches.attention.attention_programs import known, loaded
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evolora_core.engine.rng import stream
 from evolora_core.searches.attention.host import training
@@ -235,6 +237,83 @@ def test_work_cannot_be_hidden_from_the_count() -> None:
     solved = changed("@ v", "@ torch.linalg.solve(torch.eye(x.shape[1]) + 0 * scores, v)")
     more = cost_of_step(solved, XS, 20, 2, 16).products - plain.products
     assert more > 2 * 2 * 2 * (2 / 3) * 16**3  # layers, batch, heads: a factorisation of each
+
+
+def products_of(function: Callable[[Tensor], Tensor]) -> float:
+    """Those that a layer of the model has for `function` of what comes in, [2, 8, 16]; nothing depends on it."""
+
+    class Besides(nn.Module):
+        def __init__(self, dim: int, heads: int, own: Callable[[Tensor], Tensor]) -> None:
+            super().__init__()
+            self.own = own
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + 0 * self.own(x).real.sum()
+
+    def products(own: Callable[[Tensor], Tensor]) -> int:
+        return cost_of_step(lambda dim, heads: Besides(dim, heads, own), XS, 20, 2, 8).products
+
+    return (products(function) - products(torch.zeros_like)) / XS.layers
+
+
+def square(x: Tensor) -> Tensor:
+    return x[0, :, :8] + 9 * torch.eye(8)
+
+
+def fused(x: Tensor) -> Tensor:
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        return F.scaled_dot_product_attention(x[None], x[None], x[None])
+
+
+FORWARD: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "mv": (lambda x: x[0] @ x[0, 0], 2 * 8 * 16),
+    "dot": (lambda x: x[0, 0] @ x[0, 1], 2 * 16),
+    "addmv": (lambda x: torch.addmv(x[0, :, 0], x[0], x[0, 0]), 2 * 8 * 16),
+    "addmm_": (lambda x: torch.zeros(8, 8).addmm_(x[0], x[1].T), 2 * 8 * 16 * 8),
+    "addbmm": (lambda x: torch.addbmm(torch.zeros(8, 8), x, x.transpose(1, 2)), 2 * 2 * 8 * 16 * 8),
+    "bilinear": (lambda x: F.bilinear(x[0], x[1], torch.ones(5, 16, 16)), 2 * 8 * 5 * 16 * 16),
+    "sparse": (lambda x: torch.sparse.mm(x[0].T.to_sparse(), x[1]), 2 * 16 * 8 * 16),
+    "bags": (lambda x: F.embedding_bag(torch.zeros(8, 8, dtype=torch.long), x[0], mode="sum"), 2 * 8 * 8 * 16),
+    "fused attention": (fused, 2 * 2 * 2 * 8 * 8 * 16),
+    "lstm": (lambda x: nn.LSTM(16, 16)(x)[0], 2 * 8 * (2 * 2 * 64 * 16 + 4 * 64)),
+    "gru": (lambda x: nn.GRU(16, 16)(x)[0], 2 * 8 * 2 * 2 * 48 * 16),
+    "rnn": (lambda x: nn.RNN(16, 16)(x)[0], 2 * 8 * 2 * 2 * 16 * 16),
+    "cdist": (lambda x: torch.cdist(x, x), 3 * 2 * 8 * 8 * 16),
+    "cdist of many": (lambda x: torch.cdist(x[0].repeat(4, 1), x[0]), 3 * 32 * 8 * 16),
+    "pdist": (lambda x: torch.pdist(x[0]), 3 * 28 * 16),
+    "fft": (lambda x: torch.fft.fft(torch.fft.ifft(x, dim=1), dim=1), 5 * 256 * 3 * (1 + 1 / 2)),
+    "rfft": (lambda x: torch.fft.irfft(torch.fft.rfft(x, dim=1), n=8, dim=1), 5 * 256 * 3),
+    "average of a window": (lambda x: F.avg_pool1d(x, 5, 1), 2 * 8 * 12 * 5),
+    "largest of a window": (lambda x: F.max_pool2d(x, 3, 1), 2 * 6 * 14 * 9),
+    "eig": (lambda x: torch.linalg.eig(square(x))[0], 25 * 8**3),
+    "lstsq": (lambda x: torch.linalg.lstsq(x[0].T, x[1].T)[0], 2 * 16 * 8 * 8 + 5 * 16 * 8 * 8),
+    "slogdet": (lambda x: torch.linalg.slogdet(square(x))[1], int(2 / 3 * 8**3)),
+    "det": (lambda x: torch.linalg.det(square(x)), int(2 / 3 * 8**3)),
+    "lu": (lambda x: torch.linalg.lu(square(x))[1], int(2 / 3 * 8**3)),
+    "pinv": (lambda x: torch.linalg.pinv(x[0]), 24 * 8 * 8 * 16),
+    "solve": (lambda x: torch.linalg.solve(square(x), x[0]), int(2 / 3 * 8**3 + 2 * 8 * 8 * 16)),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_what_does_much_for_each_number_is_counted(name: str) -> None:
+    function, wanted = FORWARD[name]
+
+    def apart(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            return function(x)
+
+    assert products_of(apart) == pytest.approx(wanted, abs=1)
+
+
+def test_backward_is_twice_forward() -> None:
+    """Of a recurrent layer and of sums of products of three."""
+    cases: tuple[tuple[Callable[[Tensor], Tensor], float], ...] = (
+        (lambda x: nn.LSTM(16, 16)(x)[0], FORWARD["lstm"][1]),
+        (lambda x: nn.Bilinear(16, 16, 5, bias=False)(x[0], 1 + x[0].detach()), FORWARD["bilinear"][1]),
+    )
+    for function, forward in cases:
+        assert products_of(function) == 3 * forward
 
 
 # A training that is killed
