@@ -307,10 +307,15 @@ def test_what_does_much_for_each_number_is_counted(name: str) -> None:
 
 
 def test_backward_is_twice_forward() -> None:
-    """Of a recurrent layer and of sums of products of three."""
+    """Of a recurrent layer, of sums of products of three, and of convolutions in groups, each way round."""
+    single = 2 * 2 * 8 * 16 * 3
     cases: tuple[tuple[Callable[[Tensor], Tensor], float], ...] = (
         (lambda x: nn.LSTM(16, 16)(x)[0], FORWARD["lstm"][1]),
         (lambda x: nn.Bilinear(16, 16, 5, bias=False)(x[0], 1 + x[0].detach()), FORWARD["bilinear"][1]),
+        (lambda x: F.conv1d(x.mT, nn.Parameter(torch.ones(16, 1, 3)), padding=1, groups=16), single),
+        (lambda x: F.conv1d(x.mT, nn.Parameter(torch.ones(16, 4, 3)), padding=1, groups=4), 4 * single),
+        (lambda x: F.conv1d(x.mT, nn.Parameter(torch.ones(16, 16, 3)), padding=1), 16 * single),
+        (lambda x: F.conv_transpose1d(x.mT, nn.Parameter(torch.ones(16, 1, 3)), groups=16), single),
     )
     for function, forward in cases:
         assert products_of(function) == 3 * forward

@@ -1,4 +1,4 @@
-"""What the operations of torch cost that `torch.utils.flop_counter` does not know, and that do more than
+"""What the operations of torch cost that `torch.utils.flop_counter` does not know, or gets wrong, and that do more than
 an operation for each number that they write.
 
 A formula is given the shapes of the tensors of a call, and its other arguments as they are. Systems, factorisations and
@@ -61,6 +61,16 @@ def _least_squares(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
 def _inverted(a: Shape, *_: Any, hermitian: bool = False, **__: Any) -> int:
     """A pseudo-inverse: a decomposition, and a product of its factors."""
     return _factored((9 if hermitian else 22) + 2)(a)
+
+
+def _convolution_backward(
+    out: Shape, x: Shape, weight: Shape, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
+    _more: Any, _groups: int, wanted: Sequence[bool], **__: Any,
+) -> int:  # fmt: skip
+    """The gradients of the input and of the weight cost what the convolution did, each. torch's own formula counts the
+    second as if there were no groups."""
+    places = prod((x if transposed else out)[2:])
+    return 2 * x[0] * places * prod(weight) * sum(wanted[:2])
 
 
 def _convolution_tbc(_: Any, weight: Shape, *__: Any, out_shape: Shape, **___: Any) -> int:
@@ -139,6 +149,7 @@ FORMULAS: dict[Any, Formula] = {
         lambda out, q, k, v, *_, **__: sdpa_backward_flop_count(out, q, k, v)
     ),
     # Convolutions, recurrent layers, pools.
+    _ops.convolution_backward: _convolution_backward,
     _ops.conv_tbc: _convolution_tbc,
     _ops.mkldnn_rnn_layer: _recurrent(1),
     _ops.mkldnn_rnn_layer_backward: _recurrent(2),
