@@ -210,6 +210,9 @@ def test_what_does_not_parse_is_refused_with_its_line() -> None:
         ("x = ().__class__", "`.__class__` is not allowed"),
         ("x = torch._C", "`._C` is private"),
         ("x = torch.load('f')", "`.load` is not allowed"),
+        ("match torch:\n    case object(load=x): pass", "`.load` is not allowed"),
+        ("match torch:\n    case object(nn=1, _C=x): pass", "`._C` is private"),
+        ("match (1, [2]):\n    case (1, [int(__class__=x)]): pass", "`.__class__` is not allowed"),
         ("x = nn.Module.forward.__globals__", "`.__globals__` is not allowed"),
         ("torch.manual_seed(0)", "`.manual_seed` is not allowed"),
         ("torch.set_default_dtype(torch.float64)", "`.set_default_dtype` is not allowed"),
@@ -227,6 +230,10 @@ def test_a_line_that_no_program_needs(line: str, says: str) -> None:
     rejection = refused(lambda: check_syntax("import math\nimport torch\nfrom torch import nn\n" + line))
     assert rejection.stage == "syntax" and says in rejection.reason
     assert rejection.place == f"line {4 + line.count(chr(10))}"
+
+
+def test_a_pattern_may_name_what_an_attribute_may() -> None:
+    check_syntax("match 1:\n    case complex(real=1, imag=part): x = part")
 
 
 def test_the_first_fault_is_named() -> None:

@@ -81,7 +81,9 @@ def _faults(node: ast.AST, known: set[str]) -> Iterator[str]:
     elif isinstance(node, ast.Name):
         yield from _of_name(node, known)
     elif isinstance(node, ast.Attribute):
-        yield from _of_attribute(node)
+        yield from _of_attribute(node.attr, own=isinstance(node.value, ast.Name) and node.value.id == "self")
+    elif isinstance(node, ast.MatchClass):  # `case Kind(name=value)` reads the attribute
+        yield from (fault for name in node.kwd_attrs for fault in _of_attribute(name, own=False))
     elif isinstance(node, ast.FunctionDef | ast.ClassDef):
         if node.name.startswith("__") and node.name != "__init__":
             yield f"`{node.name}` may not be defined; of the names with two underscores, only __init__ may"
@@ -103,14 +105,14 @@ def _of_name(node: ast.Name, known: set[str]) -> Iterator[str]:
         yield f"`{node.id}` is not allowed" if forbidden else f"the name `{node.id}` is not defined"
 
 
-def _of_attribute(node: ast.Attribute) -> Iterator[str]:
-    own = isinstance(node.value, ast.Name) and node.value.id == "self"
-    if node.attr.startswith("__") and node.attr != "__init__":
-        yield f"`.{node.attr}` is not allowed"
-    elif not own and node.attr.startswith("_") and node.attr != "__init__":
-        yield f"`.{node.attr}` is private to something else and not allowed"
-    elif not own and (node.attr in FORBIDDEN or node.attr.startswith("set_")):
-        yield f"`.{node.attr}` is not allowed"
+def _of_attribute(name: str, *, own: bool) -> Iterator[str]:
+    """`own`: of the program's `self`."""
+    if name.startswith("__") and name != "__init__":
+        yield f"`.{name}` is not allowed"
+    elif not own and name.startswith("_") and name != "__init__":
+        yield f"`.{name}` is private to something else and not allowed"
+    elif not own and (name in FORBIDDEN or name.startswith("set_")):
+        yield f"`.{name}` is not allowed"
 
 
 def _of_getattr(node: ast.Call) -> Iterator[str]:
