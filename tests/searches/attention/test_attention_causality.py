@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from evolora_core.searches.attention.judging.causality import check_causality, check_trained, lengths_for
@@ -30,6 +31,22 @@ def mean_so_far(x: torch.Tensor) -> torch.Tensor:
     return x.cumsum(dim=1) / torch.arange(1, x.shape[1] + 1)[None, :, None]
 
 
+def by_fourier(x: torch.Tensor) -> torch.Tensor:
+    """A convolution over all tokens up to each; the numbers behind them cancel but for rounding."""
+    length = x.shape[1]
+    taps = torch.exp(-torch.arange(length) / 4)[None, :, None]
+    product = torch.fft.rfft(x, n=2 * length, dim=1) * torch.fft.rfft(taps, n=2 * length, dim=1)
+    found: torch.Tensor = torch.fft.irfft(product, n=2 * length, dim=1)[:, :length]
+    return found
+
+
+def by_a_system(x: torch.Tensor) -> torch.Tensor:
+    """x less what it holds of earlier tokens: (1 + L) y = x, solved by reflections, which mix all positions."""
+    below = (x @ x.transpose(1, 2)).tanh().tril(-1) / 8
+    found: torch.Tensor = torch.linalg.lstsq(torch.eye(x.shape[1]) + below, x)[0]
+    return found
+
+
 def refused(module: nn.Module) -> Rejected:
     """Why a module is refused."""
     with pytest.raises(Rejected) as caught:
@@ -53,8 +70,10 @@ def test_lengths_divide_nothing() -> None:
         lambda x, gate: gate * mean_so_far(x),
         lambda x, gate: gate * torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1),
         lambda x, gate: gate * x.cummax(dim=1).values,
+        lambda x, gate: gate * by_fourier(x),
+        lambda x, gate: gate * by_a_system(x),
     ],
-    ids=["itself", "mean so far", "the token before", "largest so far"],
+    ids=["itself", "mean so far", "the token before", "largest so far", "Fourier transforms", "a linear system"],
 )
 def test_what_only_looks_back_passes(function: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
     module = By(function)
@@ -105,7 +124,20 @@ def test_a_leak_behind_a_gate_at_zero_is_found() -> None:
 
 
 def test_a_leak_smaller_than_the_tolerance_of_prefixes_is_found() -> None:
-    assert refused(By(lambda x, gate: gate * x + 1e-6 * x.mean(dim=1, keepdim=True).detach()))
+    assert refused(By(lambda x, gate: gate * x + 3e-5 * x.mean(dim=1, keepdim=True).detach()))
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-4])
+def test_a_small_leak_beside_rounding_is_found(share: float) -> None:
+    def leak(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+        return gate * by_fourier(x + share * F.pad(x, (0, 0, 0, 1))[:, 1:])
+
+    assert refused(By(leak)).place == "position 0 depends on position 1, of 7"
+    assert "the output there" in refused(By(lambda x, gate: leak(x.detach(), gate.detach()) + 0 * x)).reason
+
+
+def test_a_leak_that_is_all_there_is_is_found_however_small() -> None:
+    assert refused(By(lambda x, gate: 1e-9 * gate * F.pad(x, (0, 0, 0, 1))[:, 1:]))
 
 
 def test_a_trained_model_is_looked_at_again() -> None:
