@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -21,12 +22,14 @@ class Curve:
     flops    operations of a training step by size
     texts    float32 `[texts]` nats by size and training seed
     seconds  of processor time by size and training seed
+    refused  why a training counts as a model that knows nothing, by size and training seed
     """
 
     n: dict[str, int] = field(default_factory=dict)
     flops: dict[str, int] = field(default_factory=dict)
     texts: dict[Cell, np.ndarray] = field(default_factory=dict)
     seconds: dict[Cell, float] = field(default_factory=dict)
+    refused: dict[Cell, str] = field(default_factory=dict)
 
     def mean(self, size: str, seed: int) -> float:
         """The mean loss at a size with a seed, nats."""
@@ -34,7 +37,7 @@ class Curve:
 
     def only(self, texts: slice) -> "Curve":
         """The same of some of the texts."""
-        return Curve(self.n, self.flops, {cell: own[texts] for cell, own in self.texts.items()}, self.seconds)
+        return replace(self, texts={cell: own[texts] for cell, own in self.texts.items()})
 
 
 def joined(curves: Iterable[Curve]) -> Curve:
@@ -45,6 +48,7 @@ def joined(curves: Iterable[Curve]) -> Curve:
         found.flops.update(curve.flops)
         found.texts.update(curve.texts)
         found.seconds.update(curve.seconds)
+        found.refused.update(curve.refused)
     return found
 
 
@@ -52,10 +56,8 @@ def save_curve(curve: Curve, path: Path) -> None:
     """Write PATH.safetensors and PATH.json."""
     tensors = {f"{size}/{seed}": own.astype(np.float32) for (size, seed), own in curve.texts.items()}
     save_file(tensors, path.with_suffix(".safetensors"))
-    seconds = {f"{size}/{seed}": value for (size, seed), value in curve.seconds.items()}
-    path.with_suffix(".json").write_text(
-        json.dumps({"n": curve.n, "flops": curve.flops, "seconds": seconds}), encoding="utf-8"
-    )
+    facts = {"n": curve.n, "flops": curve.flops, "seconds": _named(curve.seconds), "refused": _named(curve.refused)}
+    path.with_suffix(".json").write_text(json.dumps(facts), encoding="utf-8")
 
 
 def load_curve(path: Path) -> Curve:
@@ -63,8 +65,10 @@ def load_curve(path: Path) -> Curve:
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     # Tensors come in an order of their own, while tables are written in the order of measuring, which `seconds` has.
     texts = load_file(path.with_suffix(".safetensors"))
-    seconds = {_cell(name): own for name, own in facts["seconds"].items()}
-    return Curve(facts["n"], facts["flops"], {_cell(name): texts[name] for name in facts["seconds"]}, seconds)
+    seconds, refused = (
+        {_cell(name): own for name, own in facts.get(key, {}).items()} for key in ("seconds", "refused")
+    )
+    return Curve(facts["n"], facts["flops"], {_cell(name): texts[name] for name in facts["seconds"]}, seconds, refused)
 
 
 def losses_of(
@@ -89,6 +93,10 @@ def losses_of(
 def ratios(curve: Curve, baseline: Curve) -> dict[str, float]:
     """FLOPs of a training step as a multiple of the baseline's, by size."""
     return {size: own / baseline.flops[size] for size, own in curve.flops.items() if size in baseline.flops}
+
+
+def _named(cells: Mapping[Cell, Any]) -> dict[str, Any]:
+    return {f"{size}/{seed}": own for (size, seed), own in cells.items()}
 
 
 def _cell(name: str) -> Cell:

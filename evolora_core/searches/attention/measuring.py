@@ -1,7 +1,7 @@
 """Measuring programs at many sizes and seeds, where a refusal is an error, or counts as a model that knows nothing."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,13 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.curves import Curve
+from evolora_core.searches.attention.host.flops import cost_of_step
+from evolora_core.searches.attention.host.sizes import SIZES
+from evolora_core.searches.attention.judging.loading import load_program
+from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.panel import Panel, Task, add
+
+KNOWS_NOTHING = "counts as a model that knows nothing"
 
 
 def measure_all(
@@ -43,7 +49,7 @@ def measure_programs(
     instead  None: a program that is refused while it trains is a StageError. A curve: such a training counts as a model
              that knows nothing, with a loss of ln V nats on every text. Else a program that fails now and then would
              lose its seed and not its rank. Of a program that fails with every seed of a size, parameters and
-             operations are those of this curve; StageError where it has none.
+             operations are those of this curve, or of the baseline where it has none.
     """
     asked = [(name, size, seed) for name in sources for size in sizes for seed in seeds]
     tasks = [Task(sources[name], size, seed) for name, size, seed in asked]
@@ -55,23 +61,38 @@ def measure_programs(
             refused = f"{name}: refused at size {size} with seed {seed}: {why}"
             if instead is None:
                 raise StageError(refused)
-            failed.append((name, size, seed, found, refused))
-            report(number + 1, len(tasks), f"{refused}; counts as a model that knows nothing")
+            failed.append((name, size, seed, found))
+            curves[name].refused[size, seed] = why
+            report(number + 1, len(tasks), f"{refused}; {KNOWS_NOTHING}")
             continue
         add(curves[name], size, seed, found)
         meter.add(purpose, panel.flops(found, size, {}), 0, found.cpu_seconds)
         report(number + 1, len(tasks), f"size {size}, loss {curves[name].mean(size, seed):.3f}")
-    for name, size, seed, found, refused in failed:
+    for name, size, seed, found in failed:
         own = curves[name]
         if size not in own.n:
             assert instead is not None
-            if size not in instead.n:
-                raise StageError(f"{refused}, and with no other seed does it train")
-            own.n[size], own.flops[size] = instead.n[size], instead.flops[size]
+            other = instead if size in instead.n else _baseline(panel, size)
+            own.n[size], own.flops[size] = other.n[size], other.flops[size]
         own.texts[size, seed] = np.full(len(panel.corpus.texts), math.log(panel.corpus.vocab), np.float32)
         own.seconds[size, seed] = found.cpu_seconds
         meter.add(purpose, panel.flops(found, size, own.flops), 0, found.cpu_seconds)
     return curves
+
+
+def _baseline(panel: Panel, size: str) -> Curve:
+    """The baseline's parameters and operations at a size."""
+    corpus, program = panel.corpus, load_program(KNOWN[BASELINE].source)
+    cost = cost_of_step(program, SIZES[size], corpus.vocab, panel.training.batch, corpus.context)
+    return Curve({size: cost.parameters}, {size: cost.flops})
+
+
+def refusals(curves: Mapping[str, Curve], size: str) -> Iterator[str]:
+    """A remark for each training at a size that counts as a model that knows nothing."""
+    for name, curve in curves.items():
+        for (at, seed), why in curve.refused.items():
+            if at == size:
+                yield f"{name}, seed {seed}: {why}; {KNOWS_NOTHING}"
 
 
 def loss_rows(program: str, curve: Curve, split: str) -> list[dict[str, Any]]:

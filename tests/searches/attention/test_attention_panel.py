@@ -20,7 +20,7 @@ from evolora_core.sandbox.run import Outcome, Sandbox
 from evolora_core.searches.attention.corpus.base import Corpus
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
-from evolora_core.searches.attention.curves import Curve
+from evolora_core.searches.attention.curves import Curve, joined, load_curve, save_curve
 from evolora_core.searches.attention.host.training import SAVED
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.measuring import measure_all
@@ -95,7 +95,7 @@ def test_a_sandbox_that_is_lost_is_asked_again(tmp_path: Path, monkeypatch: pyte
 MOODY = program("self.well = float(torch.rand(())) < 0.5", after="y = y if self.well else y * math.inf")
 
 
-def test_a_training_that_fails_at_the_end_counts_as_a_model_that_knows_nothing() -> None:
+def test_a_training_that_fails_at_the_end_counts_as_a_model_that_knows_nothing(tmp_path: Path) -> None:
     with panel(None) as made:
         ends = {seed: made.measure(Task(MOODY, "xs", seed)).losses is not None for seed in range(12)}
         well, ill = (next(seed for seed, ended in ends.items() if ended is kind) for kind in (True, False))
@@ -106,9 +106,14 @@ def test_a_training_that_fails_at_the_end_counts_as_a_model_that_knows_nothing()
         assert found.mean("xs", ill) == pytest.approx(math.log(made.corpus.vocab))
         assert found.mean("xs", well) != found.mean("xs", ill) and found.n["xs"] > 0
         alone = (["xs"], [ill], Meter(), "evaluation", lambda *_: None)
-        with pytest.raises(StageError, match="with no other seed does it train"):
-            measure_all(made, "moody", MOODY, *alone, Curve())
         assert measure_all(made, "moody", MOODY, *alone, found).flops == found.flops
+        plain = measure_all(made, "mha", TASK.source, *alone)
+        single = measure_all(made, "moody", MOODY, *alone, Curve())  # with no other seed does it train
+        assert (single.n, single.flops) == (plain.n, plain.flops) and single.mean("xs", ill) == found.mean("xs", ill)
+        assert list(found.refused) == list(single.refused) == [("xs", ill)] and not plain.refused
+        assert single.refused["xs", ill].startswith("train: the loss is not finite")
+        save_curve(single, tmp_path / "curve")
+        assert load_curve(tmp_path / "curve").refused == joined([plain, single]).refused == single.refused
 
 
 KILLED = """

@@ -48,7 +48,7 @@ def request(
 
 
 def make(work: Work[Averaging]) -> Made[NoFacts]:
-    """Leaves the tables `attention_ensembles` and `compute`. StageError where a program is refused."""
+    """Leaves the tables `attention_ensembles` and `compute`."""
     import numpy as np
 
     from evolora_core.engine.meter import Meter
