@@ -96,6 +96,27 @@ def test_a_program_is_validated(capsys: pytest.CaptureFixture[str], honest: str)
         assert row["note"].startswith("these runs only; widen --rates: ")  # of two rates each is an end
 
 
+DIVERGES = program(after="y = y * math.inf if b == 16 else y")  # as many examples as a training step has
+
+
+@confined
+def test_a_training_that_diverges_is_named_and_the_others_are_kept(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.py").write_text(DIVERGES)
+    name = str(tmp_path / "bad.py")
+    given = [name, "--seeds", "2", "--sizes", "xs", "--rates", "0.01", *TINY]
+    assert ended("attention", "validate", *given) == 0
+    (row,) = read(capsys)
+    for seed in (9_000_500, 9_000_501):
+        assert f"{name}, seed {seed}: train: the loss is not finite step 0; counts as a model" in row["note"]
+    assert row["seeds"] == 2 and row["gain"] < 0 and row["FLOPs"] == 1
+    assert ended("attention", "measure", *given) == 0
+    plain, bad = read(capsys)
+    assert bad["loss"] == pytest.approx(4.852, abs=1e-3) and plain["loss"] != bad["loss"]  # ln 128
+    assert not plain["note"] and f"{name}, seed 0: train: the loss is not finite" in bad["note"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -13,7 +13,7 @@ from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
 from evolora_core.searches.attention.judging.sealed import texts_needed
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
-from evolora_core.searches.attention.measuring import measure_all
+from evolora_core.searches.attention.measuring import measure_all, refusals
 from evolora_core.searches.attention.panel import select
 from evolora_core.searches.attention.scaling.fits import paired_curve
 from evolora_core.searches.attention.seeds import selection_seeds
@@ -23,7 +23,8 @@ ERROR = 0.02  # nats: the standard error of a gain for which texts are counted
 
 def measure_programs(programs: Sequence[Named], asked: Asked, report: Progress) -> list[dict[str, Any]]:
     """A row for each program and size, and what they predict where there are three sizes. The baseline comes first
-    among the programs; its rates are everybody's. ConfigError for a program that is refused.
+    among the programs; its rates are everybody's. ConfigError for a program that is refused. A training that ends
+    without a model counts as one that knows nothing, and is named.
     """
     corpus, rates = select(asked.corpus(), "selection"), dict[str, float]()
     seeds = selection_seeds(asked.run_seed, asked.seeds)
@@ -34,7 +35,9 @@ def measure_programs(programs: Sequence[Named], asked: Asked, report: Progress) 
         rates.update(tuned(panel, programs[0], asked, way).rates)
         for own in programs:
             part = way.part(asked.seeds, own.name)
-            curves[own.name] = measure_all(panel, own.name, own.source, asked.sizes, seeds, Meter(), "selection", part)
+            curves[own.name] = measure_all(
+                panel, own.name, own.source, asked.sizes, seeds, Meter(), "selection", part, Curve()
+            )
     return rows_of(curves, asked.sizes, seeds)
 
 
@@ -57,6 +60,7 @@ def _measured(
     worse = paired_curve(losses_of(curves, sizes, seeds, with_texts=True), name, BASELINE)
     flops = ratios(curve, baseline)
     for size in sizes:
+        texts = [] if itself or size != sizes[-1] else [_texts(curve, baseline, size, seeds)]
         yield {
             "program": name,
             "size": size,
@@ -67,7 +71,7 @@ def _measured(
             "hi": None if itself else finite(0.0 - worse[size].lo),
             "FLOPs": flops[size],
             "seconds": _seconds(curve, size) / _seconds(baseline, size),
-            "note": "" if itself or size != sizes[-1] else _texts(curve, baseline, size, seeds),
+            "note": "; ".join([*refusals({name: curve}, size), *texts]),
         }
 
 

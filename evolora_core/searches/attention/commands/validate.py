@@ -12,7 +12,7 @@ from evolora_core.searches.attention.commands.asked import Asked, Way, admit, tu
 from evolora_core.searches.attention.commands.predicting import finite, predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, ratios
-from evolora_core.searches.attention.measuring import measure_all
+from evolora_core.searches.attention.measuring import measure_all, refusals
 from evolora_core.searches.attention.panel import select
 from evolora_core.searches.attention.scaling.validation import Paired, compare_losses, decide_family
 from evolora_core.searches.attention.seeds import fresh_seeds
@@ -22,7 +22,7 @@ Rates = Mapping[str, float]  # by size
 
 def validate_program(program: Named, against: Named, asked: Asked, report: Progress) -> list[dict[str, Any]]:
     """A row for each size, and with three sizes one for the gain that the fitted law predicts. ConfigError for a
-    program that is refused.
+    program that is refused. A training that ends without a model counts as one that knows nothing, and is named.
     """
     if program.name == against.name:
         raise ConfigError(f"--against {against.name}: that is the program itself")
@@ -36,7 +36,9 @@ def validate_program(program: Named, against: Named, asked: Asked, report: Progr
     for own, chosen in zip(sides, rates, strict=True):
         part = way.part(asked.seeds, own.name)
         with asked.panel(test, [own], chosen) as panel:
-            curves[own.name] = measure_all(panel, own.name, own.source, asked.sizes, seeds, Meter(), "evaluation", part)
+            curves[own.name] = measure_all(
+                panel, own.name, own.source, asked.sizes, seeds, Meter(), "evaluation", part, Curve()
+            )
     return rows_of(curves, rates, asked.sizes, seeds, asked.rates)
 
 
@@ -57,7 +59,7 @@ def rows_of(
     flops = ratios(mine, other)
     rows = [
         _row(size, mine.n[size], own, flops[size], rates[0][size], rates[1][size])
-        | {"note": "; ".join(filter(None, (own.note, _ends(curves, [side[size] for side in rates], tried))))}
+        | {"note": _note(own.note, *refusals(curves, size), _ends(curves, [side[size] for side in rates], tried))}
         for size, own in zip(sizes, tests, strict=True)
     ]
     if predicted := predict(curves, against, [name], sizes, seeds):
@@ -85,6 +87,10 @@ def _row(size: str, parameters: int, own: Paired, flops: float, rate: float, rat
         "verdict": own.verdict,
         "note": own.note,
     }
+
+
+def _note(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _ends(names: Iterable[str], rates: Sequence[float], tried: Sequence[float]) -> str:
