@@ -328,7 +328,7 @@ def test_backward_is_twice_forward() -> None:
 def test_a_killed_training_ends_as_if_nothing_had_been(
     died: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program with a buffer and with random numbers of its own."""
+    """A program with buffers, one of them expanded, and with random numbers of its own."""
     monkeypatch.setattr(training, "SAVED", 2)
     attention = loaded(KNOWN["mha"].source)
 
@@ -340,6 +340,7 @@ def test_a_killed_training_ends_as_if_nothing_had_been(
         torch.manual_seed(0)
         model = build(lambda dim, heads: nn.Sequential(nn.Dropout(0.1), attention(dim, heads)), XS, 20, seed=1)
         model.register_buffer("kept", torch.ones(3))
+        model.register_buffer("expanded", torch.arange(3.0)[:, None].expand(3, 4))
         found = train(model, rows(), SPEC, 5, report, state)
         return found.losses, [tensor.detach() for tensor in (*model.parameters(), *model.buffers())]
 

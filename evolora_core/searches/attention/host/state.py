@@ -44,7 +44,15 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
 def _held(model: nn.Module) -> dict[str, Tensor]:
     """Each parameter and buffer once."""
     parts = {"parameter": model.parameters(), "buffer": model.buffers()}
-    return {f"{kind} {place}": own for kind, all_of in parts.items() for place, own in enumerate(all_of)}
+    return {f"{kind} {place}": _single(own) for kind, all_of in parts.items() for place, own in enumerate(all_of)}
+
+
+def _single(tensor: Tensor) -> Tensor:
+    """Each number once: one that was expanded has many places for it, and cannot be written to."""
+    for side, stride in enumerate(tensor.stride()):
+        if stride == 0:
+            tensor = tensor.narrow(side, 0, min(1, tensor.shape[side]))
+    return tensor
 
 
 def _trained(model: nn.Module) -> list[nn.Parameter]:
