@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from confinement import confined
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
 from evolora_core.sandbox.limits import Limits
@@ -22,9 +22,10 @@ from evolora_core.searches.attention.corpus.base import Corpus, save
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
+from evolora_core.searches.attention.host import training
 from evolora_core.searches.attention.host.model import build
 from evolora_core.searches.attention.host.sizes import SIZES, non_embedding, total
-from evolora_core.searches.attention.host.training import TrainSpec
+from evolora_core.searches.attention.host.training import TrainSpec, train
 from evolora_core.searches.attention.judging import job
 from evolora_core.searches.attention.judging.loading import load_program
 from evolora_core.searches.attention.judging.measure import (
@@ -153,6 +154,33 @@ def test_the_ladder_is_climbed_in_a_child(sandbox: Sandbox, tmp_path: Path) -> N
     late = check(sandbox, LOOP, None, contract, tmp_path / "late", limits)
     assert late.rejection is not None and late.rejection.stage == "timeout"
     assert late.rejection.place == "at the stage shapes" and len(late.steps) == LADDER.index("shapes")
+
+
+def test_what_a_killed_training_took_counts(
+    sandbox: Sandbox, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its limit, and in what is charged."""
+    monkeypatch.setattr(training, "SAVED", 8)
+
+    def measured_after(seconds: float | None) -> Measured:
+        folder = tmp_path / str(seconds)
+        folder.mkdir()
+        if seconds is not None:
+            model = build(load_program(HONEST), SIZES["xs"], corpus.vocab, seed=0)
+            train(model, corpus.train, SPEC, 0, state=folder / job.STATE)
+            state = load_file(folder / job.STATE)
+            assert 0 < float(state["seconds"]) < 60 and len(state["losses"]) == 16
+            save_file(state | {"seconds": torch.tensor([seconds], dtype=torch.float64)}, folder / job.STATE)
+        return measured(sandbox, HONEST, corpus, folder)
+
+    whole, later = measured_after(None), measured_after(20.0)
+    assert whole.losses is not None and later.losses is not None and np.array_equal(whole.losses, later.losses)
+    assert 20 < later.cpu_seconds < 20 + LIMITS.seconds and whole.cpu_seconds < 20
+    for seconds in (59.999, 1e9, math.inf):
+        late = measured_after(seconds)
+        assert late.rejection is not None and str(late.rejection) == "timeout: more than 60 s"
+    for seconds in (-5.0, math.nan):
+        assert measured_after(seconds).cpu_seconds < 20
 
 
 def outcome(status: str = "ok") -> Outcome:

@@ -11,26 +11,32 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+SECONDS = "seconds"
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of AdamW
 
 
-def save_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, losses: list[float]) -> None:
-    """Write the state after as many steps as there are losses. The file is whole or the former one."""
+def save_state(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, losses: list[float], seconds: float
+) -> None:
+    """Write the state after as many steps as there are losses, which took so much processor time. The file is whole or
+    the former one.
+    """
     tensors = {name: tensor.detach().contiguous() for name, tensor in _held(model).items()}
     for place, parameter in enumerate(_trained(model)):
         for name in _MOMENTS:
             tensors[f"{name} {place}"] = optimizer.state[parameter][name]
     tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
+    tensors[SECONDS] = torch.tensor([seconds], dtype=torch.float64)
     tensors["generator"] = torch.get_rng_state()
     new = path.with_suffix(".new")
     save_file({name: tensor.clone() for name, tensor in tensors.items()}, new)
     os.replace(new, path)
 
 
-def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> list[float]:
-    """Take over what `save_state` left; returns the losses so far, none where there is no file."""
+def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[list[float], float]:
+    """Take over what `save_state` left; returns the losses and seconds so far, none where there is no file."""
     if not path.exists():
-        return []
+        return [], 0.0
     tensors = load_file(path)
     with torch.no_grad():
         for name, tensor in _held(model).items():
@@ -38,7 +44,7 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
     for place, parameter in enumerate(_trained(model)):
         optimizer.state[parameter] = {name: tensors[f"{name} {place}"] for name in _MOMENTS}
     torch.set_rng_state(tensors["generator"])
-    return [float(loss) for loss in tensors["losses"]]
+    return tensors["losses"].tolist(), float(tensors[SECONDS])
 
 
 def _held(model: nn.Module) -> dict[str, Tensor]:

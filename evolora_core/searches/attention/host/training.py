@@ -4,6 +4,7 @@ It knows nothing of sandboxes, programs or scores.
 """
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,8 @@ def train(
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=spec.rate, betas=BETAS, weight_decay=0.0, fused=True)
     model.train()
-    losses = load_state(state, model, optimizer) if state else []
+    losses, before = load_state(state, model, optimizer) if state else ([], 0.0)
+    began = time.process_time() - before
     for step in range(len(losses), spec.steps):
         optimizer.param_groups[0]["lr"] = spec.rate_at(step)  # before the step, so that the first is not at full rate
         batch = batch_of(rows, spec, seed, step)
@@ -83,7 +85,7 @@ def train(
         optimizer.step()
         losses.append(value)
         if state and len(losses) % SAVED == 0 and len(losses) < spec.steps:
-            save_state(state, model, optimizer, losses)
+            save_state(state, model, optimizer, losses, time.process_time() - began)
         if report is not None:
             report(step, value)
     return Trained(losses, len(losses))

@@ -6,12 +6,13 @@ is taken here, from logits, against targets that the child never had.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from evolora_core.sandbox.limits import Limits
@@ -21,6 +22,7 @@ from evolora_core.searches.attention.corpus.base import Corpus, narrow, save_tra
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
 from evolora_core.searches.attention.host.flops import Cost
 from evolora_core.searches.attention.host.sizes import Size
+from evolora_core.searches.attention.host.state import SECONDS
 from evolora_core.searches.attention.host.training import TrainSpec
 from evolora_core.searches.attention.judging import job, learning
 from evolora_core.searches.attention.judging.ladder import Step
@@ -31,6 +33,7 @@ from evolora_core.searches.attention.programs.rejection import STAGES, Rejected,
 CHILD = "evolora_core.searches.attention.judging.child"  # what a sandbox has to load beforehand
 _LARGEST_RESULT = 1 << 20  # bytes
 _LONGEST = 500  # characters of a text that a child wrote
+_MOMENT = 1e-3  # seconds
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class Measured:
     flops             operations of one training step
     steps             training steps that were taken
     curve             means of equal stretches of the training losses
-    cpu_seconds       of the whole child process, by the kernel; NaN where the sandbox itself was lost
+    cpu_seconds       of the whole child process, by the kernel; NaN where the sandbox itself was lost. With
+                      what a training that goes on had taken before, as that child said
     """
 
     losses: np.ndarray | None
@@ -93,7 +97,7 @@ def measure(
     """Train a program in a child process and score its answers. A refusal is a result, never an exception.
 
     The folder is made; the large files in it are deleted afterwards. The state of a long training, which a killed
-    process left there, is gone on from.
+    process left there, is gone on from, and what it had taken counts.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in (job.RESULT, job.LOGITS):
@@ -102,8 +106,12 @@ def measure(
     save_train(corpus, folder / job.TRAIN)
     shown = {"prefixes": narrow(prefixes(corpus), corpus.vocab), "lengths": corpus.lengths.to(torch.int32)}
     save_file(shown, folder / job.PREFIXES)
+    before = _spent(folder / job.STATE, limits.seconds)
     try:
-        outcome = sandbox.run(folder, f"{CHILD}:measure", limits)
+        outcome = sandbox.run(folder, f"{CHILD}:measure", replace(limits, seconds=limits.seconds - before))
+        if before and outcome.status == "timeout":
+            outcome = replace(outcome, reason=f"more than {limits.seconds:g} s")
+        outcome = replace(outcome, cpu_seconds=outcome.cpu_seconds + before)
         return _measured(outcome, corpus, spec, folder)
     finally:
         for name in (job.TRAIN, job.PREFIXES, job.LOGITS):
@@ -135,6 +143,18 @@ def check(
 
 
 LADDER = STAGES[: STAGES.index("smoke") + 1]
+
+
+def _spent(state: Path, most: float) -> float:
+    """Processor seconds that a training had taken when its state was saved; so many that a moment of `most` is left."""
+    if not state.is_file():
+        return 0.0
+    try:
+        with safe_open(state, "numpy") as kept:
+            seconds = float(kept.get_tensor(SECONDS)[0])
+    except (OSError, SafetensorError, TypeError, ValueError, IndexError):
+        return 0.0  # what the child itself then says of it
+    return min(seconds, most - _MOMENT) if seconds > 0 else 0.0
 
 
 def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -> Measured:
