@@ -201,10 +201,13 @@ def test_a_forged_result_is_no_result(corpus: Corpus, tmp_path: Path) -> None:
     assert left(tmp_path, corpus).losses is not None
     for changes in (
         {"parameters": -1}, {"parameters": True}, {"flops_step": 1e9}, {"steps": 19}, {"curve": ["low"]},
-        {"curve": [math.inf]}, {"steps": 2**70}, {"status": "fine"}, {"status": "rejected", "stage": "none"},
+        {"curve": [math.inf]}, {"steps": 2**70}, {"flops_step": 2**61}, {"flops_step": 2**50}, {"status": "fine"},
+        {"status": "rejected", "stage": "none"},
     ):  # fmt: skip
         found = left(tmp_path, corpus, **changes)
         assert found.losses is None and found.rejection is not None, changes
+    assert left(tmp_path, corpus, flops_step=2**48).flops == 2**48  # more than any size takes
+    assert "more than can be counted" in str(left(tmp_path, corpus, flops_step=2**50).rejection)
     save_file({"logits": torch.full((90, corpus.vocab), math.nan)}, tmp_path / job.LOGITS)
     assert "not finite" in str(left(tmp_path, corpus).rejection)
     save_file({"logits": torch.zeros(91, corpus.vocab)}, tmp_path / job.LOGITS)

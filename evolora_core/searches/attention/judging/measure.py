@@ -34,6 +34,7 @@ CHILD = "evolora_core.searches.attention.judging.child"  # what a sandbox has to
 _LARGEST_RESULT = 1 << 20  # bytes
 _LONGEST = 500  # characters of a text that a child wrote
 _MOMENT = 1e-3  # seconds
+_MOST_FLOPS = 1 << 56  # of a whole measurement: the store adds up many of them in 64 bits
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,8 @@ def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -
         counts = [_count(result.get(name)) for name in ("parameters", "total_parameters", "flops_step", "steps")]
         if counts[3] != spec.steps:
             raise Rejected("train", f"it was trained for {counts[3]} steps instead of {spec.steps}")
+        if counts[2] * (spec.steps + len(corpus.texts)) > _MOST_FLOPS:
+            raise Rejected("cost", f"{counts[2]:.2g} operations a training step are more than can be counted")
     except Unreadable as error:
         return Measured(None, 0, 0, 0, 0, (), *used, Rejection("train", "the child process left no result", str(error)))
     except Rejected as error:
