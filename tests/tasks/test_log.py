@@ -11,12 +11,16 @@ log = logging.getLogger("evolora_core.stages")
 
 
 def test_a_full_disk_fails_no_stage_and_is_told_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(logging.getLogger("evolora_core"), "handlers", [])  # a console of another test, closed by now
     (tmp_path / LOG).symlink_to("/dev/full")
     with run_log(tmp_path, "evolve", "evolve s0") as warnings:
         for number in range(3):
             log.info("generation %d", number)
     (line,) = warnings
     assert line == f"warning: {tmp_path / LOG}: cannot be written"
-    assert caplog.text.count("cannot be written") == 1 and "No space left" not in capsys.readouterr().err
+    assert caplog.text.count("cannot be written") == 1 and "Traceback" not in capsys.readouterr().err

@@ -167,7 +167,7 @@ GOOD = changed("/ math.sqrt(q.shape[-1])", "/ (1.5 * math.sqrt(q.shape[-1]))")
 TWIN = GOOD.replace("scores", "products").replace("        future = ", "        # what comes later\n        future = ")
 TWIN = TWIN.replace('"""alpha = softmax(q k / sqrt(d)) over the past."""', '"""Another text."""')
 RAISES = changed(FINISHED, FINISHED.replace("return y", "return y.view(7, 7, 7)"))
-LEAKS = changed("        return q, k, v", "        return q, k + k.mean(dim=2, keepdim=True), v")
+LEAKS = changed("        return q, k, v", "        return q, k, v + v.mean(dim=2, keepdim=True)")
 # The ladder looks at longer texts at the smallest size alone, which has 16 channels.
 NANS = changed(
     FINISHED,
