@@ -37,9 +37,8 @@ def serve(
     if nightly and missing:
         raise ConfigError(f"--nightly: {Path.cwd()} has no {missing[0]}; start it in the folder of the project")
     home = prepare_home()
-    alone = FileLock(home / "prefect" / "serve.lock")
     try:
-        alone.acquire(timeout=0)
+        alone = FileLock(home / "prefect" / "serve.lock").acquire(timeout=0)
     except Timeout:
         raise StageError(f"{home}: `evolora serve` runs there already; stop it, or set another EVOLORA_HOME") from None
     from flows._server import known_server, shared_prefect

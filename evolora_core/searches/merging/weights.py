@@ -244,11 +244,9 @@ def model_path(word: str) -> Path:
 def files_hash(word: str) -> str:
     """Hash over the files of the model that a word stands for, which is fetched if it is not here."""
     from evolora_core.engine.identity import host_files_hash
-    from evolora_core.language.hosts.catalog import find_host
     from evolora_core.language.hosts.fetch import fetch_host
 
-    place = find_host(word)
-    return host_files_hash(place.path if place.ready else fetch_host(word))
+    return host_files_hash(fetch_host(word))
 
 
 def check_unchanged(word: str, files: str) -> None:
