@@ -1,5 +1,6 @@
 """From a suite file to a paper pack: what the flows of suites share. They differ in name and default file."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from prefect.runtime import flow_run
 from prefect.task_runners import TaskRunner
 from pydantic import Field
 
+from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.home import home_path
 from evolora_core.engine.identity import code_as_it_is
 from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, read_entry, write_plan
@@ -146,16 +148,20 @@ class Records:
         self.suite, self.steps = suite, steps
         self.states: list[State[Any]] = []  # of the task runs `record`
         self._before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), suite)]
-        self._recorded = recorded(suite)  # identities in the store
+        self._recorded = recorded(suite)  # manifests in the store
         self._late: list[StageFuture] = []  # that the store could not take yet
 
     def keep(self, future: StageFuture) -> None:
-        """Load what a stage left, which another suite may have made before. Where somebody holds the store, what the
-        stage left waits for the end of the next one. Raises what the store raises else.
+        """Load what a stage left, which another suite may have made before, unless the store has it already. Where
+        somebody holds the store, what the stage left waits for the end of the next one. Raises what the store raises
+        else.
         """
         result = future.result()
         entry = read_entry(home_path(), self.suite, result.condition, result.seed, result.stage)
         future.reused |= entry is not None and entry.state == "cached"
+        before = self._recorded.get(step_name(result.condition, result.seed, result.stage))
+        if before is not None and before == read_manifest(home_path() / result.folder):
+            return
         held = bool(self._late)
         self._late.append(future)
         if (why := holder(1.0 if held else PATIENCE)) is not None:
@@ -187,19 +193,22 @@ class Records:
         """
         own = step_name(result.condition, result.seed, result.stage)
         before = self._recorded.get(own)
-        if own in (COMPARISON, PACK) or before == result.identity or (before is None and result.stage != JUDGED):
-            return
-        stale = [name for name in [*later(self.steps, own), COMPARISON, PACK] if name in self._recorded]
-        forget(self.suite, stale)
-        for name in stale:
-            del self._recorded[name]
+        new = result.stage == JUDGED if before is None else before["identity"] != result.identity
+        if new and own not in (COMPARISON, PACK):
+            stale = [*later(self.steps, own), COMPARISON, PACK]
+            self._forget([name for name in stale if name in self._recorded])
 
     def forget_others(self, planned: set[str], results: Mapping[str, StageResult]) -> None:
         """Forget what stands from an earlier run and was not made or reused now: it may be of other code, and must not
         be mixed with this one's.
         """
         stale = {*self._before, *planned} - {*results, COMPARISON, PACK}
-        forget(self.suite, [*sorted(stale), COMPARISON, PACK] if stale else [])
+        self._forget([*sorted(stale), COMPARISON, PACK] if stale else [])
+
+    def _forget(self, names: Sequence[str]) -> None:
+        forget(self.suite, names)
+        for name in names:
+            self._recorded.pop(name, None)
 
 
 def complete_seeds(config: Experiment, results: Mapping[str, StageResult]) -> list[int]:
@@ -218,14 +227,14 @@ def holder(patience: float) -> str | None:
         return str(error)
 
 
-def recorded(suite: SuiteId) -> dict[str, str]:
-    """The identities of a suite's stages in the store, by name."""
+def recorded(suite: SuiteId) -> dict[str, dict[str, Any]]:
+    """The manifests of a suite's stages in the store, by name."""
     from evolora_core.store import query, store_path
 
     if not store_path(home_path()).exists():
         return {}
-    rows = query(home_path(), "SELECT condition, seed, stage, identity FROM stages WHERE suite = ?", [str(suite)]).rows
-    return {f"{condition}.s{seed}.{stage}": identity for condition, seed, stage, identity in rows}
+    rows = query(home_path(), "SELECT condition, seed, stage, manifest FROM stages WHERE suite = ?", [str(suite)]).rows
+    return {f"{condition}.s{seed}.{stage}": json.loads(manifest) for condition, seed, stage, manifest in rows}
 
 
 def forget(suite: SuiteId, names: Sequence[str]) -> None:

@@ -168,17 +168,18 @@ def _code_hash(module: str) -> str:
     return code.hexdigest()
 
 
-def _data(module: str) -> list[Path]:
+@cache
+def _data(module: str) -> tuple[Path, ...]:
     """The data files of a package, without those of the packages in it, and without the SQL of searches: what that
     decides is what a pack says, whose stage has it among its settings.
     """
     file = source(module)
     if file is None or file.name != "__init__.py":
-        return []
+        return ()
     files = sorted(path for path in file.parent.rglob("*") if path.suffix in DATA)
     files = [path for path in files if not {*path.parents} & {*sql_folders().values()}]
     owners = [next(folder for folder in path.parents if (folder / "__init__.py").is_file()) for path in files]
-    return [path for path, owner in zip(files, owners, strict=True) if owner == file.parent]
+    return tuple(path for path, owner in zip(files, owners, strict=True) if owner == file.parent)
 
 
 @cache

@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         (tmp_path / package / "__init__.py").touch()
         path.write_text(text)
         importlib.invalidate_caches()
-        for cached in (identity._code_hash, identity._imports, identity._text, plugins.source):
+        for cached in (identity._code_hash, identity._data, identity._imports, identity._text, plugins.source):
             cached.cache_clear()
 
     return write

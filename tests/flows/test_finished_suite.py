@@ -19,7 +19,7 @@ from evolora_core.engine.run_index import entries
 from evolora_core.errors import ConfigError
 from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.registry import find_suite
-from evolora_core.store import query
+from evolora_core.store import query, store_path
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -197,7 +197,9 @@ def test_a_second_run_computes_nothing_and_changes_no_row(finished: SimpleNamesp
     rows = every_row(finished.home)
     pack = {path: path.stat().st_mtime_ns for path in finished.pack.rglob("*")}
     manifests = {path: path.stat().st_mtime_ns for path in finished.home.glob("runs/**/manifest.json")}
+    store = store_path(finished.home).stat().st_mtime_ns
     assert paper_suite(TINY, ["processes=1"]) == {"suite": finished.suite, "pack": "packs/tiny"}
+    assert store_path(finished.home).stat().st_mtime_ns == store
     assert every_row(finished.home) == rows
     assert {path: path.stat().st_mtime_ns for path in finished.pack.rglob("*")} == pack
     assert {path: path.stat().st_mtime_ns for path in finished.home.glob("runs/**/manifest.json")} == manifests

@@ -30,6 +30,7 @@ CACHES: tuple[Callable[..., Any], ...] = (
     plugins.search_modules,
     plugins.sql_folders,
     identity._code_hash,
+    identity._data,
     identity._imports,
     identity._text,
 )
