@@ -93,12 +93,12 @@ def test_whoever_reads_may_go(tmp_path: Path) -> None:
         assert process.wait() == 141
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ignored", "sent", "code", "word"),
     [
         (False, signal.SIGINT, 130, "interrupted"),  # by Ctrl-C, which a terminal sends to workers too
-        # As `evolora run … &` in a script, which passes over Ctrl-C.
-        pytest.param(True, signal.SIGTERM, 143, "terminated", marks=pytest.mark.slow),
+        (True, signal.SIGTERM, 143, "terminated"),  # as `evolora run … &` in a script, which passes over Ctrl-C
     ],
 )
 def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, ignored: bool, sent: Any, code: int, word: str) -> None:

@@ -32,6 +32,7 @@ ARMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_arms_are_tuned_matched_and_compared_like_all_others(home: Path, tmp_path: Path) -> None:
     from flows.paper_suite import paper_suite

@@ -61,6 +61,7 @@ def test_the_guard_sees_what_is_attempted(blocked: Any) -> None:
 UNTUNED = ["seeds=[0]", "processes=2", "conditions=[frozen, ecology, sft]", "ecology.trials=[]", "sft.trials=[]"]
 
 
+@pytest.mark.slow
 def test_a_suite_asks_nobody_outside(blocked: Any, tmp_path: Path) -> None:
     environment, attempts = blocked
     done = subprocess.run(

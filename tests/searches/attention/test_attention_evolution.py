@@ -103,6 +103,7 @@ def whole(panel: Panel, baseline: Curve, tmp_path_factory: pytest.TempPathFactor
     return run, left(run, panel, folder / "left")
 
 
+@pytest.mark.slow
 def test_three_at_a_time_are_as_good_as_one(whole: tuple[Run, dict[str, Any]], baseline: Curve, tmp_path: Path) -> None:
     with make_panel(1) as narrow:
         run = go(new_run(baseline, parallel=1), narrow, tmp_path / "checkpoints", MOST)

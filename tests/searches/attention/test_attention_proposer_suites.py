@@ -296,6 +296,7 @@ def test_a_process_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> No
     assert not run.past
 
 
+@pytest.mark.slow
 @confined
 @pytest.mark.skipif(not installed(), reason="needs the extra openevolve")
 def test_openevolve_searches_with_our_grammar_and_evaluator() -> None:

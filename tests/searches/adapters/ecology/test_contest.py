@@ -322,6 +322,7 @@ print(hashlib.sha256((folder / "population.safetensors").read_bytes()).hexdigest
 """
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_in_every_process(small: Any, tmp_path: Path) -> None:
     """Python orders sets of words anew in each process, and nothing may depend on it."""
     config = contending(small).model_copy(update={"generations": 1}).model_dump_json()
