@@ -33,6 +33,8 @@ ORCHESTRATION = ("evolora_core.engine.stage", "evolora_core.searches.base", "evo
 COUNTED_OTHERWISE = ("evolora_core.language.hosts.fetch",)
 INDEX = "names"  # a module of this name only says where others are, which a stage names in `also`
 DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its code computes
+HOST_FILES = (".json", ".safetensors", ".gguf", ".jinja", ".model", ".tiktoken", ".py")  # of a model or its tokenizer
+VOCABULARIES = ("merges.txt", "vocab.txt")
 DIGITS = 16
 STARTED = "EVOLORA_STARTED"  # in the environment of a flow and its workers, seconds since 1970
 # Libraries that compute for another one without being imported by our code.
@@ -143,15 +145,20 @@ _version = cache(metadata.version)  # reads a file each time
 
 
 def host_files_hash(path: Path) -> str:
-    """Hash over the files of a host: weights, configuration, tokenizer, template; its card (README.md) is not part of
-    it."""
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    hidden = [any(part.startswith(".") for part in file.relative_to(path.parent).parts[1:]) for file in files]
-    files = [file for file, left_out in zip(files, hidden, strict=True) if file.name != "README.md" and not left_out]
+    """Hash over the files of a host that are read: weights, configuration, tokenizer, templates. Its card, checkpoints
+    in folders below it and what a training still writes beside it are no part of it. HostError if there are none.
+    """
+    files = [path] if path.is_file() else sorted(file for file in path.glob("*") if _is_read(file))
+    files += sorted(path.glob("additional_chat_templates/*.jinja"))
     if not files:
         raise HostError(f"{path}: the host has no files; fetch it with `evolora host fetch`")
     names = [file.relative_to(path).as_posix() if path.is_dir() else file.name for file in files]
     return digest([(name, _file_hash(file)) for name, file in zip(names, files, strict=True)])
+
+
+def _is_read(file: Path) -> bool:
+    """Whether a file is of a kind that transformers reads a model or a tokenizer from."""
+    return (file.suffix in HOST_FILES or file.name in VOCABULARIES) and file.name[0] != "." and file.is_file()
 
 
 def _file_hash(path: Path) -> str:

@@ -250,16 +250,25 @@ def test_code_that_changes_while_it_runs_is_refused(
     identity.refuse_changed_code(document)  # nobody says since when
 
 
-def test_a_host_is_its_files_without_the_card(tmp_path: Path) -> None:
-    for name, text in {"config.json": "{}", "model.safetensors": "w", "README.md": "card"}.items():
+def test_a_host_is_the_files_that_are_read(tmp_path: Path) -> None:
+    read = {"config.json": "{}", "model.safetensors": "w", "merges.txt": "a b"}
+    for name, text in (read | {"README.md": "card"}).items():
         (tmp_path / name).write_text(text)
     first = identity.host_files_hash(tmp_path)
     (tmp_path / "README.md").write_text("longer card")
     (tmp_path / ".cache" / "download").mkdir(parents=True)
-    (tmp_path / ".cache" / "download" / "config.json.metadata").write_text("today")
+    (tmp_path / ".cache" / "download" / "config.json").write_text("today")
+    (tmp_path / "train.log").write_text("step 1")
+    (tmp_path / "checkpoint-1").mkdir()
+    (tmp_path / "checkpoint-1" / "model.safetensors").write_text("u")
     assert identity.host_files_hash(tmp_path) == first
-    (tmp_path / "model.safetensors").write_text("v")
-    assert identity.host_files_hash(tmp_path) != first
+    found = {first}
+    for name in read:
+        (tmp_path / name).write_text("v")
+        found.add(identity.host_files_hash(tmp_path))
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates" / "tool.jinja").write_text("v")
+    assert len(found | {identity.host_files_hash(tmp_path)}) == 2 + len(read)
 
 
 def test_a_host_without_files_is_refused(tmp_path: Path) -> None:
