@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from evolora_core.errors import ConfigError
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.layers import adapted_layers
@@ -110,10 +111,13 @@ def hebbian_flops(host: Host, model: FlopModel, batch: Batch, ranks: np.ndarray)
 
 
 def writers(host: Host) -> list[str]:
-    """Names of the modules that write to the residual stream. ValueError if the host has none of a known name."""
+    """Names of the modules that write to the residual stream. ConfigError if those of the host have other names."""
     found = [name for name in adapted_layers(host.model) if name.endswith(WRITERS)]
-    if not found:
-        raise ValueError(f"hebbian: the host has no modules named {' or '.join(WRITERS)}, choose another rule")
+    if lacking := [word for word in WRITERS if not any(name.endswith(word) for name in found)]:
+        raise ConfigError(
+            f"ecology.plasticity.rule: hebbian changes the modules {' and '.join(WRITERS)}, and the host has no "
+            f"{' or '.join(lacking)}; choose another rule"
+        )
     return found
 
 

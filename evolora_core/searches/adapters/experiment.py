@@ -207,7 +207,7 @@ class SuiteConfig(Experiment):
         if self.lead.generations < len(self.data.train_families):
             raise ValueError("ecology.generations: with data.arrivals, at least one for each training family")
         for name, settings in arms:
-            tried = isinstance(settings, SftConfig) and settings.contenders > 1
+            tried = isinstance(settings, SftConfig) and (settings.contenders > 1 or settings.shots > 0)
             told = isinstance(settings, EcologyConfig) and settings.looks_back
             met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
             if not self.kind(name).follows_arrivals or tried or told or met:

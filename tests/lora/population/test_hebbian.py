@@ -1,6 +1,7 @@
 """Three-factor steps against a loop over rows and tokens, and against the gradient that they do without."""
 
 import copy
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 import torch
 from tiny_models import sampled_answers, tiny_host, tiny_population
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForCausalLM
 
+from evolora_core.errors import ConfigError
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population import passes
 from evolora_core.lora.population.generate import Sampled
@@ -20,6 +23,15 @@ SLOTS = np.array([2, 0, 1, 0, 2, 2, 1, 0])
 BY_SLOT = torch.tensor([0.7, 1.3, 1.0])  # temperatures
 FACTORS = np.array([0.75, -0.25, 0.5, 0.5, -0.25, -0.5, -0.5, 0.25])  # reward less baseline, of the rows
 RATES = torch.tensor([0.1, 0.2, 0.3])
+
+
+def test_a_host_whose_writers_have_other_names_is_refused() -> None:
+    shape = AutoConfig.for_model(
+        "gpt_neox", vocab_size=48, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2
+    )
+    host: Any = SimpleNamespace(model=AutoModelForCausalLM.from_config(shape))
+    with pytest.raises(ConfigError, match=r"ecology.plasticity.rule: hebbian .* no o_proj or down_proj"):
+        writers(host)
 
 
 def lessons(host: Any, population: Any, factors: Any = FACTORS) -> Any:

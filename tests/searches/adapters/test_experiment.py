@@ -169,6 +169,7 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
             "sft.trials=[{}, {contenders: 2, prior: {learning_rate: [0.001, 0.1]}}, {rank: 2}]",
             "conditions: 'sft' cannot follow data.arrivals",
         ),
+        ("arrivals", "sft.shots=4", "conditions: 'sft' cannot follow data.arrivals"),
         (
             "labels",
             "ecology.plasticity.buffer=500",

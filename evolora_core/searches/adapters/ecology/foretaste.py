@@ -43,12 +43,13 @@ def measure(run: Run) -> Foretaste:
     """What the generations of `run` so far took and found. Raises StageError where they cannot teach anything."""
     state = run.state
     done = state.events["generations"]
-    if state.extinct:
+    episodes = state.events["episodes"]
+    if state.extinct or not episodes:
+        why = "everybody was dead" if state.extinct else "nobody could pay for a ticket"
         raise StageError(
-            f"calibrate: everybody was dead after {len(done)} generations; lower ecology.economy.ticket, or raise "
+            f"calibrate: {why} after {len(done)} generations; lower ecology.economy.ticket, or raise "
             "ecology.economy.endowment"
         )
-    episodes = state.events["episodes"]
     right = np.array([row["correct"] for row in episodes if row["sample"] == 0])
     items: dict[tuple[int, int, str], bool] = {}
     for row in episodes:

@@ -1,5 +1,6 @@
 """Generation 0: founders, each with a rank and a niche, endowed by the sun."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -53,20 +54,22 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
         meter=meter,
         phase_updates=meter.flops("update"),
     )
-    remember_labels(task, config, state)
+    remember_labels(task, config, state, state.organelles)
     state.settle()
     return state
 
 
-def remember_labels(task: Task, config: EcologySettings, state: State) -> None:
-    """Let every founder begin with the gold answers of its niche, where the suite gives some."""
+def remember_labels(task: Task, config: EcologySettings, state: State, organelles: Sequence[Organelle]) -> None:
+    """Let organelles that have learned nothing begin with the gold answers of their niche, where the suite gives some.
+    Those that are longer than the host's context are left out, as fine-tuning leaves them out.
+    """
     if not config.memory.labels:
         return
     numbers = {item.task_id: number for number, item in enumerate(task.items)}
     for item in labelled(task.items, Given(config.memory.labels), task.seed):
         memory = Memory(numbers[item.task_id], task.gold_tokens[numbers[item.task_id]], 1.0)
-        for organelle in state.organelles:
-            if organelle.niche in ("", item.family):
+        for organelle in organelles:
+            if organelle.niche in ("", item.family) and task.fits(memory.item, memory.tokens):
                 state.remember(organelle, memory, config.plasticity.buffer)
 
 

@@ -83,11 +83,12 @@ def incumbents(organelles: Iterable[Organelle]) -> dict[str, Organelle]:
 
 
 def contenders(organelles: Iterable[Organelle], most: int) -> dict[str, list[Organelle]]:
-    """Who contends in each niche, `most` at most: those that learned in most generations; by id. Where one of them has
-    learned, those that never did are left out, so that nobody takes the place of who retired.
+    """Who contends in each niche, `most` at most: those that learned in most generations, of equals a merged child
+    before its parents; by id. Where one of them has learned, those that never did are left out, so that nobody takes
+    the place of who retired.
     """
     niches: dict[str, list[Organelle]] = {}
-    for organelle in sorted(organelles, key=lambda o: (-o.lessons, o.id)):
+    for organelle in sorted(organelles, key=lambda o: (-o.lessons, o.origin != "merge", o.id)):
         niches.setdefault(organelle.niche, []).append(organelle)
     found = {}
     for niche, own in sorted(niches.items()):

@@ -60,6 +60,7 @@ class Rule:
     remember  (item, answers, which are right, gold) -> what an organelle keeps, and its niche may buy, of the answers
               that it gave to one item. Token ids without EOS; `gold` is empty unless the rule `sees_gold`
     evidence  those of a group's answers, right or wrong, that say what an organelle can do unaided
+    greedy    whether the first answer of a group is the greedy one, as the answers in a contest are
     rate      learning rate of the first generation
     row_cost  what a row of a learning step costs, in answers of the bare host
     charged   purpose of the compute of learning steps: `rollout` where they are answers
@@ -75,6 +76,7 @@ class Rule:
     remember: Remember = nothing
     sees_gold: bool = False
     evidence: Callable[[Sequence[bool]], Sequence[bool]] = everything
+    greedy: bool = False
     rate: Callable[[PlasticityConfig], float] = adamw_rate
     row_cost: Callable[[PlasticityConfig], int] = forward_and_backward
     charged: str = "update"
@@ -82,10 +84,11 @@ class Rule:
     cool: Callable[["Run", Sequence[float]], None] = no_steps
 
     def memories(self, task: "Task", item: int, answers: Sequence[Outcome]) -> list[Memory]:
-        """What an organelle keeps of its answers to an item."""
+        """What an organelle keeps of its answers to an item: nothing that is longer than the host's context."""
         gold = task.gold_tokens[item] if self.sees_gold else ()
         tokens = [tuple(answer.tokens) for answer in answers]
-        return self.remember(item, tokens, [answer.grade.correct for answer in answers], gold)
+        kept = self.remember(item, tokens, [answer.grade.correct for answer in answers], gold)
+        return [memory for memory in kept if task.fits(memory.item, memory.tokens)]
 
     def longest(self, task: "Task") -> int:
         """Tokens of the longest answer that may be remembered."""
@@ -139,9 +142,12 @@ class Run:
             return 1
         return max(map(len, self.contenders().values()), default=1)
 
-    def contenders(self, organelles: Iterable[Organelle] | None = None) -> dict[str, list[Organelle]]:
-        """Who contends in each niche, among all that are awake or among these."""
-        return contenders(self.awake() if organelles is None else organelles, self.config.contest.contenders)
+    def contenders(
+        self, organelles: Iterable[Organelle] | None = None, most: int | None = None
+    ) -> dict[str, list[Organelle]]:
+        """Who contends in each niche, among all that are awake or among these; `most` other than the suite says."""
+        most = self.config.contest.contenders if most is None else most
+        return contenders(self.awake() if organelles is None else organelles, most)
 
     def steps(self, generations: float) -> int:
         """Learning steps of a learner in so many generations. The more contend, the fewer each has."""

@@ -71,6 +71,10 @@ class Task:
         """Gold answers without EOS."""
         return [tuple(ids[:-1]) for ids in self.host.encode_answers([gold(item) for item in self.items])]
 
+    def fits(self, item: int, answer: Sequence[int]) -> bool:
+        """Whether an item with this answer (token ids without EOS) is within the host's context."""
+        return len(self.prompts[item]) + len(answer) + 1 <= self.host.max_context
+
     def host_accuracy(self, error: float) -> np.ndarray:
         """Accuracy of the bare host's samples per cell `[cells]`, from pricing, as a verifier grades them that errs
         with probability `error`.

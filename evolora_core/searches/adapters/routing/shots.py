@@ -74,7 +74,7 @@ class Shots:
             way = self.ways[number]
             known = [one for one in self.solved[way.slot] if not family or one.family == family]
             chosen = np.tile(np.arange(min(way.count, len(known))), (len(places), 1))
-            if way.chosen == "nearest" and len(known) > way.count:
+            if way.chosen == "nearest" and known:
                 alike, each, _ = likeness(host, [items[place] for place in places], [as_item(one) for one in known])
                 chosen = np.argsort(alike, axis=1, kind="stable")[:, -way.count :]
                 for place, cost in zip(places, each.tolist(), strict=True):

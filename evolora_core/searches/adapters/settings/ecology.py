@@ -343,6 +343,10 @@ class EcologySettings(Strict):
                 f"contest.contenders: contenders rehearse what they remember, and the rule {rule} remembers nothing; "
                 "have one"
             )
+        if self.contest.contenders > 1 and self.contest.practice == "own" and self.economy.reward == "shared":
+            raise ValueError(
+                "contest.practice: own: rewards are shared on items that all of a niche practise; take one out"
+            )
         return self
 
 

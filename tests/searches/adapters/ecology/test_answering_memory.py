@@ -1,5 +1,6 @@
 """Memories as examples at the end: who shows what it remembers is a candidate like any other, and is paid for."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.phases.choosing import remembered, shortlist
+from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.evaluation.routed import answer_by_router
 from evolora_core.searches.adapters.labels import labelled
 from evolora_core.searches.adapters.routing.routes import read_routes
@@ -56,6 +58,19 @@ def test_founders_may_know_the_labels_that_other_arms_see(small: Any, mode: str)
         said = [small.host.decode(list(memory.tokens)) for memory in memories]
         assert [text.strip() for text in said] == [gold(item) for item in wanted]
         assert len(memories) == (10 if mode == "single" else 5)
+
+
+def test_what_is_longer_than_the_context_is_not_remembered(small: Any) -> None:
+    config = EcologyConfig.model_validate(small.config.model_dump() | {"memory": {"labels": 8}})
+    whole = founded(small, config)
+    lengths = sorted(map(len, whole.task.prompts))
+    short = replace(small.task, host=replace(small.host, max_context=lengths[len(lengths) // 2]))
+    run = founded(type(small)(**{**vars(small), "task": short}), config)
+    memories = [memory for own in run.state.living for memory in run.state.buffers[own.id].memories.values()]
+    assert 0 < len(memories) < sum(len(buffer) for buffer in whole.state.buffers.values())
+    assert all(len(short.prompts[own.item]) + len(own.tokens) < short.host.max_context for own in memories)
+    long = next(item for item, prompt in enumerate(short.prompts) if len(prompt) >= short.host.max_context)
+    assert rule("gold").memories(short, long, []) == []
 
 
 def test_nothing_is_shown_where_the_suite_asks_for_nothing(small: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
-from small_ecologies import evolve, founded, rows, without_clock
+from small_ecologies import change, evolve, founded, rows, without_clock
 
 from evolora_core.engine.probes import probe
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of
@@ -19,7 +19,8 @@ from evolora_core.searches.adapters.ecology.learning.rehearsal import rehearse
 from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.pace import LEFT, LONGER
-from evolora_core.searches.adapters.ecology.phases.contest import compete, losers_of, succeed
+from evolora_core.searches.adapters.ecology.phases.contest import compete, contest, last_contest, losers_of, succeed
+from evolora_core.searches.adapters.ecology.phases.episodes import act, allocate
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.prior import PriorConfig
 
@@ -168,6 +169,50 @@ def test_halving_lets_the_worse_half_go_and_the_others_take_more_steps(small: An
         assert right == sorted(right, reverse=True)
 
 
+def test_the_last_contest_leaves_one_who_cools_in_each_niche(small: Any) -> None:
+    """Whoever learned in another's place meets it too; where nobody learned, nothing is asked."""
+    run = founded(small, contending(small, contenders=2, items=10))
+    learned, idle = run.task.families
+    for own in run.state.living:
+        if own.niche == learned:
+            run.state.teach(own)
+    last_contest(run)
+    assert {niche: len(own) for niche, own in run.contenders().items()} == {learned: 1, idle: 1} and run.crowd == 1
+    assert [row["niche"] for row in run.state.events["contests"]] == [learned] * 3
+
+
+def test_a_merged_child_contends_in_the_place_of_a_parent(small: Any) -> None:
+    run = founded(small, contending(small), mode="single")
+    for own in run.state.living:
+        run.state.teach(own)
+    assert [own.id for own in run.contenders(most=2)[""]] == [0, 1]
+    child = change(run.state, run.state.organelles[2], origin="merge")
+    assert [own.id for own in run.contenders(most=2)[""]] == [0, child.id]
+
+
+def test_who_samples_in_practice_is_asked_anew_in_a_contest(small: Any) -> None:
+    """Two contenders with the same weights, of whom one samples at a high temperature."""
+    config = contending(small, contenders=2, loser="restarts", alpha=0.05)
+    config = config.model_copy(update={"plasticity": config.plasticity.model_copy(update={"rule": "reinforce"})})
+    run = founded(small, config, mode="single")
+    for own, temperature in zip(run.state.living, (0.05, 5.0), strict=False):
+        change(run.state, own, temperature=temperature)
+    groups = allocate(run, run.state.living)
+    answers = act(run, groups)
+    contest(run, groups, answers)
+    found = run.state.events["contests"]
+    assert len(found) == 2 and len({row["correct"] for row in found}) == 1 and {row["p"] for row in found} == {1.0}
+
+
+def test_who_restarts_begins_with_the_founders_labels(small: Any) -> None:
+    config = contending(small, loser="restarts")
+    config = config.model_copy(update={"memory": config.memory.model_copy(update={"labels": 3})})
+    run = founded(small, config, mode="single")
+    before = run.state.buffers[1].memories
+    child = succeed(run, run.state.organelles[0], run.state.organelles[1])
+    assert run.state.buffers[child.id].memories == before and len(before) == 6
+
+
 def test_a_copy_has_what_its_winner_had_and_who_restarts_its_traits_alone(small: Any) -> None:
     for loser in ("copies", "restarts"):
         run = founded(small, contending(small, loser=loser, spread=0.0), mode="single")
@@ -273,6 +318,7 @@ def test_nobody_takes_the_place_of_who_retired(small: Any) -> None:
     ("changes", "said"),
     [
         ({"plasticity": {"rule": "grpo"}, "contest": {"contenders": 2}}, "remembers nothing"),
+        ({"economy": {"reward": "shared"}, "contest": {"contenders": 2, "practice": "own"}}, "contest.practice: own"),
         ({"prior": {"learning_rate": [0.1, 0.01]}}, "the lowest and the highest"),
         ({"prior": {"learning_rate": [0.1]}}, "the lowest and the highest"),
     ],

@@ -55,6 +55,15 @@ def test_a_run_that_goes_on_from_its_calibration_is_the_run_without_a_break(
     assert weights[0] == weights[1]
 
 
+def test_a_ticket_that_nobody_can_pay_is_named(small: Any, tmp_path: Path) -> None:
+    config = small.config.model_copy(update={"economy": small.config.economy.model_copy(update={"ticket": 300.0})})
+    run = start(small, tmp_path, config)
+    advance(run, generations=2)
+    assert not run.state.extinct
+    with pytest.raises(StageError, match=r"nobody could pay for a ticket .* lower ecology\.economy\.ticket"):
+        foretaste.measure(run)
+
+
 @pytest.mark.parametrize(
     ("correct", "words"), [(False, "was ever answered correctly"), (True, "nothing can be learned")]
 )

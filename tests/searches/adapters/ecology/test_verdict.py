@@ -10,6 +10,7 @@ from small_ecologies import founded
 
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
+from evolora_core.lora.answering.grading import TOO_LONG
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.searches.adapters.ecology.learning.asking import observed
 from evolora_core.searches.adapters.ecology.learning.learners import Share
@@ -33,6 +34,11 @@ def test_it_errs_as_often_as_it_should_in_both_directions(error: float) -> None:
         assert abs(half.mean() - error) < 4 * np.sqrt(error * (1 - error) / len(half))
     assert all(b.grade.reason == "verifier error" for b, own in zip(seen, flipped, strict=True) if own)
     assert observed(given, 0.0, seed=3) == given
+
+
+def test_it_has_nothing_to_judge_where_an_item_was_too_long_to_be_asked() -> None:
+    given = [replace(outcome(i, ""), grade=TOO_LONG, tokens=[]) for i in range(200)]
+    assert observed(given, 0.3, seed=3) == given
 
 
 def test_it_errs_again_about_the_same_answer_whoever_gives_it() -> None:

@@ -94,6 +94,16 @@ def test_the_nearest_come_last_and_a_prompt_is_nearest_to_itself(host: Host, sho
     assert [given[-1][0] for given in examples] == [one.prompt for one in shots.solved[HOST]]
 
 
+def test_where_all_are_shown_the_nearest_come_last_too(host: Host, shots: Shots, items: list[Item]) -> None:
+    few = known(draw_items("logic.bool", 4, 5))
+    shown = [
+        Shots({0: Way(HOST, count, "nearest")}, {HOST: few}).before(host, items, [0] * len(items), None)[1]
+        for count in (3, 4, 9)
+    ]
+    assert shown[1] == shown[2] and [own[1:] for own in shown[1]] == shown[0]
+    assert len({tuple(own) for own in shown[1]}) > 1
+
+
 def test_what_is_shown_does_not_depend_on_what_else_is_asked(host: Host, shots: Shots, items: list[Item]) -> None:
     together = shots.before(host, items, [0] * len(items), None)[1]
     alone = [shots.before(host, [item], [0], None)[1][0] for item in items]

@@ -10,7 +10,7 @@ import numpy as np
 
 from evolora_core.language.families.base import Grade
 from evolora_core.language.hosts.template import Example
-from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.grading import TOO_LONG, answer_items
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.ecology.organelle import Group
@@ -80,10 +80,15 @@ def observed(outcomes: Sequence[Outcome], error: float, seed: int) -> list[Outco
     """The outcomes as a verifier grades them that errs with probability `error`.
 
     It errs consistently: the same answer to the same item always gets the same verdict. An error has no partial credit.
+    Items that were too long to be asked have no answer that it could judge.
     """
     if not error:
         return list(outcomes)
-    return [_contrary(outcome) if _uniform(outcome, seed) < error else outcome for outcome in outcomes]
+    judged = [outcome.grade != TOO_LONG for outcome in outcomes]
+    return [
+        _contrary(outcome) if asked and _uniform(outcome, seed) < error else outcome
+        for outcome, asked in zip(outcomes, judged, strict=True)
+    ]
 
 
 def _uniform(outcome: Outcome, seed: int) -> float:

@@ -2,7 +2,7 @@
 
 Population-based training (Jaderberg et al. 2017, arXiv 1711.09846) where losers copy the winner, successive halving
 (Jamieson and Talwalkar 2016, arXiv 1502.07943) where they retire. What decides is paired: the same items for all, with
-the weights of the moment. Practice of the same generation counts, since contenders practise the same items.
+the weights of the moment. Greedy practice of the same generation counts, since contenders practise the same items.
 """
 
 import time
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evolora_core.lora.answering.grading import charge
+from evolora_core.searches.adapters.ecology.founding import remember_labels
 from evolora_core.searches.adapters.ecology.learning.asking import ask
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
 from evolora_core.searches.adapters.ecology.organelle import Birth, Group, Organelle, Traits
@@ -37,7 +38,7 @@ def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
     if config.contenders == 1 or not due or not affords(run, contest_flops(run) + learning_flops(run)):
         return
     practised: dict[int, dict[int, bool]] = {}
-    for group, own in zip(groups, answers, strict=True):
+    for group, own in zip(groups, answers, strict=True) if run.rule.greedy else ():
         evidence = run.rule.evidence([outcome.grade.correct for outcome in own])
         practised.setdefault(group.organelle.id, {})[group.item] = bool(evidence[0])
     for niche, contenders in run.contenders().items():
@@ -55,15 +56,17 @@ def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
 
 
 def last_contest(run: Run) -> None:
-    """Leave one contender of each niche, which cools down and answers. Charged like the others; what it costs was set
-    aside.
+    """Leave one of each niche, which cools down and answers: of all that have learned, also in another's place. Where
+    nobody has, all are as they began, and nothing is asked. Charged like the others; what it costs was set aside.
     """
-    for niche, contenders in run.contenders().items():
-        if len(contenders) > 1:
-            standings = compete(run, niche, contenders, {})
+    for niche, rivals in run.contenders(most=len(run.state.organelles)).items():
+        losers = rivals[1:]
+        if losers and rivals[0].lessons:
+            standings = compete(run, niche, rivals, {})
+            losers = [own.organelle for own in standings[1:]]
             _log(run, niche, standings, standings[1:], "retires")
-            for loser in standings[1:]:
-                run.state.retire(loser.organelle, "beaten")
+        for loser in losers:
+            run.state.retire(loser, "beaten")
 
 
 def compete(
@@ -129,7 +132,9 @@ def succeed(run: Run, winner: Organelle, loser: Organelle) -> Organelle:
     if config.loser == "copies":
         return state.inherit_place(child, winner)
     state.population.init_slot(slot, winner.rank, draw)
-    return state.forget(state.succeed(child, [winner]))  # it contends again, though it has learned nothing yet
+    child = state.forget(state.succeed(child, [winner]))  # it contends again, though it has learned nothing yet
+    remember_labels(run.task, run.config, state, [child])
+    return child
 
 
 def _asked(run: Run, contenders: Sequence[Organelle], items: np.ndarray) -> np.ndarray:

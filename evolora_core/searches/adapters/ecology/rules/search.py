@@ -157,6 +157,7 @@ RULE = Rule(
     learn=rehearse,
     remember=found_memories,
     evidence=unaided,
+    greedy=True,
     cooldown=cooldown,
     cool=cool,
 )
