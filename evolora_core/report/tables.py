@@ -128,10 +128,19 @@ def _markdown(text: str) -> str:
     return " ".join(text.replace("|", r"\|").split())
 
 
-_TEX = {"\\": r"\textbackslash{}", "–": "--", "−": "$-$", "<": "$<$", ">": "$>$", "~": r"\textasciitilde{}"}
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "–": "--",
+    "−": "$-$",
+    "<": "$<$",
+    ">": "$>$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
 _TEX |= {character: "\\" + character for character in "&%$#_{}"}
 
 
 def _tex(text: str) -> str:
-    """Escape what LaTeX would read as a command."""
-    return "".join(_TEX.get(character, character) for character in text)
+    """Escape what LaTeX would read as a command, or as an option of the line break before it."""
+    escaped = "".join(_TEX.get(character, character) for character in text)
+    return "{[}" + escaped[1:] if escaped.startswith("[") else escaped

@@ -41,6 +41,7 @@ from evolora_core.engine.stage import SHARED, WHOLE, Stage, StageResult, Step, S
 from evolora_core.engine.strict import LATER, Seed, Strict
 
 DEFAULT = "adapters"  # the search of a file that names none
+UNDECIDED = "undecided"  # the verdict that names no condition, said here too since statistics loads scipy
 
 
 class Experiment(Strict):
@@ -69,7 +70,7 @@ class Experiment(Strict):
             for number, value in enumerate(values):
                 if value in values[:number]:
                     raise ValueError(f"{key}: {value!r} stands twice; keep one")
-        if taken := {SHARED, WHOLE} & set(self.conditions):
+        if taken := {SHARED, WHOLE, UNDECIDED} & set(self.conditions):
             raise ValueError(f"conditions: {min(taken)!r} is taken; choose another name")
         return self
 

@@ -90,8 +90,12 @@ def compare(work: Work[Comparisons]) -> Made[Verdicts]:
 
 def in_words(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The verdicts of rows of the table `comparisons`, or of one like it that has no splits."""
-    places = [f" on {row['split']}" if "split" in row else "" for row in comparisons]
-    return {f"{row['a']} vs {row['b']}{place}": row["verdict"] for row, place in zip(comparisons, places, strict=True)}
+    return {f"{row['a']} vs {row['b']}{_place(row)}": row["verdict"] for row in comparisons}
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    router = "" if row.get("routing", "headline") == "headline" else f" by router {row['routing']}"
+    return f" on {row['split']}{router}" if "split" in row else ""
 
 
 def compare_step(

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.rng import stream
 from evolora_core.errors import StageError
-from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, compare, decide, non_inferior
+from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, can_show, compare, decide, non_inferior
 
 ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct", "prompt"]
 SHARED = 0.5  # of the prompts of a split that stand with other seeds too; from here on seeds and items are crossed
@@ -94,15 +94,17 @@ def compute_comparisons(
         refuse_unlike(facts, a, b, outcomes_a)
         rng = stream(0, 0, 0, "bootstrap", "comparison", a, b, split)
         named = _by_seed(left, "prompt") if split in shared else None
-        compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples, max(1, margins), named))
+        claims = margins if pair.get("margin") is not None else 0
+        compared.append(compare(split, a, b, outcomes_a, outcomes_b, rng, resamples, claims, named))
     rows = []
     for (pair, alone), decided in zip(kept, decide(compared), strict=True):
         row = {k: v for k, v in asdict(decided).items() if k not in ("seed_tests", "floor", "shared")}
         row["routing"] = pair.get("routing") or "headline"
         if margin := pair.get("margin"):
-            shown = "shown" if non_inferior(decided, margin) else "not shown"
+            shown = "shown" if non_inferior(decided, margin, margins) else "not shown"
             bound = decided.lo if decided.floor is None else decided.floor
-            words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown} (bound {100 * bound:+.1f})"
+            why = f"bound {100 * bound:+.1f}" if can_show(decided.seeds, margins) else f"{decided.seeds} seeds cannot"
+            words = f"{decided.a} not worse by more than {100 * margin:g} points: {shown} ({why})"
             row["note"] = "; ".join(filter(None, [decided.note, words]))
         if alone:
             words = f"without seed {', '.join(map(str, alone))}, where one of them was not run"

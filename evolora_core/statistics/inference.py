@@ -184,6 +184,7 @@ def _crossed_means(
     np.add.at(table[1], (seeds, places), 1)
     order = np.lexsort(table.reshape(-1, len(names)))  # the same draws, however items are named
     summed, counted = (sparse.csr_array(part[:, order]) for part in table)  # few seeds have the same item
+    own = np.array([[np.mean(v)] for v in values])  # of a seed none of whose items was drawn
     means = np.empty(drawn.shape)
     together = max(1, BLOCK // len(names))
     for start in range(0, len(drawn), together):
@@ -191,7 +192,8 @@ def _crossed_means(
         picks = rng.integers(len(names), size=(len(block), len(names)), dtype=np.int32)
         picks += np.arange(len(block), dtype=np.int32)[:, None] * len(names)
         weights = np.bincount(picks.ravel(), minlength=picks.size).astype(np.float32).reshape(picks.shape).T
-        block[:] = (summed @ weights / np.maximum(counted @ weights, 1)).T
+        here = counted @ weights
+        block[:] = np.where(here > 0, summed @ weights / np.maximum(here, 1), own).T
     result: np.ndarray = np.take_along_axis(means, drawn, axis=1).mean(axis=1)
     return result
 
@@ -267,14 +269,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-def non_inferior(c: Comparison, margin: float) -> bool:
+def non_inferior(c: Comparison, margin: float, margins: int = 1) -> bool:
     """Whether "a not worse than b by more than `margin`" is shown: the lower bound of the difference lies above
-    -margin, over MIN_SEEDS seeds at least, below which bootstrap intervals are too narrow. Where a suite declares
-    several margins, the bound is Bonferroni's (`compare`).
+    -margin, and the seeds are enough (`can_show`). Where a suite declares several margins, the bound is Bonferroni's
+    (`compare`).
     """
     if margin <= 0:
         raise ValueError(f"non_inferior: the margin must be positive, not {margin}")
-    return c.seeds >= MIN_SEEDS and (c.lo if c.floor is None else c.floor) > -margin
+    return can_show(c.seeds, margins) and (c.lo if c.floor is None else c.floor) > -margin
+
+
+def can_show(seeds: int, margins: int) -> bool:
+    """Whether so many seeds can show one of so many declared margins. A bootstrap's bound never lies below the worst
+    seed, and where a margin just fails, all seeds lie above it with a chance of 2^-seeds: more than the error that is
+    allowed with five seeds for one margin, and with six for two.
+    """
+    return 2.0**-seeds <= ALPHA / 2 / margins
 
 
 def compare(
@@ -285,11 +295,11 @@ def compare(
     outcomes_b: Mapping[int, np.ndarray],
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
-    margins: int = 1,
+    margins: int = 0,
     items: Mapping[int, np.ndarray] | None = None,
 ) -> Comparison:
     """One comparison before adjustment; `decide` gives verdicts to a whole family of them. `margins`: how many claims
-    of non-inferiority are declared with it. `items`: by seed, as in `hierarchical_bootstrap`.
+    of non-inferiority are declared, if this is one of them; else 0. `items`: by seed, as in `hierarchical_bootstrap`.
 
     `outcomes_x[seed]` are 0/1 arrays, item i of a paired with item i of b. Raises StageError where seeds or item
     counts differ.
@@ -310,7 +320,7 @@ def compare(
     named = None if items is None else [items[seed] for seed in sorted(outcomes_a)]
     lo, hi = hierarchical_bootstrap(differences, rng, resamples, items=named)
     floor = lo
-    if margins > 1:
+    if margins > 1 and can_show(len(by_seed), margins):
         floor = hierarchical_bootstrap(differences, same_draws, resamples, ALPHA / margins, named)[0]
     p = sign_flip_p(by_seed)
     tests = tuple(
@@ -336,7 +346,9 @@ def compare(
 
 
 def decide(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons that a suite declared, all of them, with Holm's p over the family, verdict and note filled in."""
+    """The comparisons that a suite declared and that could be made, all of them, with Holm's p over this family,
+    verdict and note filled in.
+    """
     if len(comparisons) > MAX_COMPARISONS:
         raise StageError(
             f"{len(comparisons)} comparisons are declared, at most {MAX_COMPARISONS} are allowed: "

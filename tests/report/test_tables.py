@@ -29,6 +29,11 @@ def test_latex_is_escaped_and_booktabs(table: Table) -> None:
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\label{tab:some-table}"))
 
 
+def test_no_cell_is_an_option_or_a_command_of_latex() -> None:
+    table = Table("t", "", pd.DataFrame({"v": ["[8] labels, 2^3 [a]"]}), [Column("v", lambda r: r["v"], left=True)])
+    assert r"    {[}8] labels, 2\textasciicircum{}3 [a] \\" in table.to_latex().splitlines()
+
+
 def test_csv_and_records_keep_the_raw_numbers(table: Table) -> None:
     assert table.to_csv() == "name,value,n\na_b,0.333333333333,3\nc&d,,4\n"
     assert table.records() == [{"name": "a_b", "value": 1 / 3, "n": 3}, {"name": "c&d", "value": None, "n": 4}]

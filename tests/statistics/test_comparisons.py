@@ -11,6 +11,7 @@ import pytest
 
 from evolora_core.engine.rng import stream
 from evolora_core.errors import StageError
+from evolora_core.searches.comparing import in_words
 from evolora_core.statistics.comparisons import (
     complete_seeds,
     compute_accuracies,
@@ -133,7 +134,7 @@ def test_a_declared_margin_is_answered_in_the_note() -> None:
 
 
 def test_several_margins_share_their_chance_to_err() -> None:
-    items = _items({"frozen": 0.3, "ecology": 0.31}, seeds=6)
+    items = _items({"frozen": 0.3, "ecology": 0.31}, seeds=8)
     alone = compute_comparisons(items, _facts(items), [PAIR[0]], 1000)[0]["lo"]
     margin = -alone + 1e-4 if alone < 0 else 1e-4
     claim = PAIR[0] | {"margin": margin}
@@ -141,6 +142,22 @@ def test_several_margins_share_their_chance_to_err() -> None:
     assert ": shown" in compute_comparisons(items, _facts(items), [claim], 1000)[0]["note"]
     shared = compute_comparisons(items, _facts(items), [claim, other], 1000)[0]
     assert ": not shown" in shared["note"] and f"(bound {100 * shared['lo']:+.1f})" not in shared["note"]
+
+
+def test_seeds_too_few_for_the_declared_margins_show_none() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.31}, seeds=6)
+    claim = PAIR[0] | {"margin": 0.5}
+    (row, _) = compute_comparisons(items, _facts(items), [claim, claim], 1000)
+    assert row["note"].endswith("ecology not worse by more than 50 points: not shown (6 seeds cannot)")
+
+
+def test_verdicts_of_one_pair_by_two_routers_are_told_apart() -> None:
+    items = _items({"frozen": 0.3, "ecology": 0.5})
+    rows = compute_comparisons(items, _facts(items), [PAIR[0], PAIR[0] | {"routing": "single"}], 1000)
+    assert list(in_words(rows)) == [
+        "ecology vs frozen on holdout_id",
+        "ecology vs frozen on holdout_id by router single",
+    ]
 
 
 def test_a_pair_may_be_compared_under_another_routing() -> None:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from evolora_core.engine.rng import stream
 from evolora_core.errors import StageError
+from evolora_core.searches import base
 from evolora_core.statistics import inference as statistics
 
 RESAMPLES = 1000  # enough for a simulation
@@ -96,7 +97,7 @@ def test_a_crossed_bootstrap_ignores_the_order_of_items_and_brackets_the_mean(
         for way in (0, 1)
     )
     assert (lo, hi) == again
-    assert min(0, *(min(values) for values, _ in seeds)) <= lo <= hi <= max(max(values) for values, _ in seeds)
+    assert min(min(values) for values, _ in seeds) <= lo <= hi <= max(max(values) for values, _ in seeds)
 
 
 def test_items_that_all_seeds_share_count_once() -> None:
@@ -117,6 +118,12 @@ def test_items_that_all_seeds_share_count_once() -> None:
     assert lo <= low and high <= hi
 
 
+def test_a_seed_of_which_no_item_was_drawn_keeps_its_mean() -> None:
+    """Two items a seed, one of them another's too: an empty draw must not count as wrong answers."""
+    items = [np.array([seed, seed + 1]) for seed in range(8)]
+    assert statistics.hierarchical_bootstrap([np.ones(2)] * 8, stream(1, 0, 0, "test"), items=items) == (1.0, 1.0)
+
+
 def test_names_of_items_that_seeds_share_decide_nothing() -> None:
     draw = stream(4, 0, 0, "test")
     items = [draw.permutation(60)[:40] for _ in range(6)]
@@ -134,12 +141,22 @@ def test_accuracy_interval_keeps_a_width_where_every_answer_is_right() -> None:
     assert hi == 1.0 and lo == pytest.approx(statistics.wilson(1200, 1200)[0])
 
 
+def test_the_name_that_no_condition_may_have_is_the_verdict_of_none() -> None:
+    assert base.UNDECIDED == statistics.UNDECIDED
+
+
 def test_non_inferiority_needs_the_whole_interval_above_the_margin() -> None:
     def lowest(lo: float, seeds: int = 8) -> statistics.Comparison:
         return statistics.Comparison("holdout_id", "a", "b", 100, seeds, 0.0, lo, 0.1, 1.0, 1.0, ())
 
     assert statistics.non_inferior(lowest(-0.019), 0.02) and not statistics.non_inferior(lowest(-0.02), 0.02)
-    assert not statistics.non_inferior(lowest(-0.019, seeds=4), 0.02)
+    assert not statistics.non_inferior(lowest(-0.019, seeds=5), 0.02)
+    assert [[statistics.can_show(seeds, margins) for margins in (1, 2, 3, 4, 6)] for seeds in (5, 6, 7, 8)] == [
+        [False] * 5,
+        [True, *[False] * 4],
+        [True] * 3 + [False] * 2,
+        [True] * 5,
+    ]
     with pytest.raises(ValueError, match="positive"):
         statistics.non_inferior(lowest(0.1), 0.0)
 

@@ -114,6 +114,7 @@ def test_every_kept_suite_can_be_read(file: Path) -> None:
         ("sft]", "sft, quick]\narms:\n  quick: {lik: sft}", r"unknown key 'arms.quick.lik'; did you mean 'like'"),
         ("sft]", "sft, Quick]\narms:\n  Quick: {like: sft}", r"key 'arms.Quick.*should match pattern"),
         ("sft]", "sft]\narms:\n  single: {like: sft}", r"arms: 'single' is taken"),
+        ("sft]", "sft, undecided]\narms:\n  undecided: {like: sft}", r"conditions: 'undecided' is taken"),
         ("sft]", "sft]\narms:\n  ecology: {like: ecology}", r"arms: 'ecology' is taken"),
         (
             "sft]",

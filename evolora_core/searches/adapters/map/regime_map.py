@@ -131,9 +131,10 @@ def places(pack: Path) -> pd.DataFrame:
             return pd.DataFrame(columns=COLUMNS)
         for name in ("comparisons.csv", "paper_table.csv"):
             read_text(pack / name)  # an ordinary file of bounded size, in UTF-8
-        # An empty note is no missing one, and a regime called `8` is no number.
+        # An empty note is no missing one, a regime called `8` is no number, and a condition may be called `null`.
         found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str})
-        means = pd.read_csv(pack / "paper_table.csv").set_index("condition")
+        means = pd.read_csv(pack / "paper_table.csv", keep_default_na=False, na_values={"total_flops": [""]})
+        means = means.set_index("condition")
         rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, means, question)]
         for entry in _withdrawn(pack):
             for row in rows:
@@ -146,10 +147,10 @@ def places(pack: Path) -> pd.DataFrame:
 
 
 def _rows(config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, question: Question) -> list[dict[str, Any]]:
-    """The rows of one pack for one question, without suite and host. What was declared of a condition that was not run
-    is in none.
+    """The rows of one pack for one question, without suite and host. What was declared of conditions that were not
+    run with one seed is in none.
     """
-    flops, not_run = means["total_flops"], means.index[means["seeds"] == 0]
+    flops = means["total_flops"]
     arms = config.get("arms", {})
     kinds = {condition: arms.get(condition, {}).get("like", condition) for condition in config["conditions"]}
     by_key = {(r["split"], r["a"], r["b"], r["routing"]): r for r in found.to_dict("records")}
@@ -158,7 +159,7 @@ def _rows(config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, ques
         key = pair["split"], pair["a"], pair["b"], pair.get("routing") or "headline"
         if {kinds[pair["a"]], kinds[pair["b"]]} != {"ecology", question.rival}:
             continue
-        if key not in by_key and {pair["a"], pair["b"]} & {*not_run}:
+        if key not in by_key and "not_run" in means:
             continue
         row = by_key[key]
         reversed_ = kinds[pair["a"]] == question.rival

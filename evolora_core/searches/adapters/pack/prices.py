@@ -10,7 +10,8 @@ from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table
 from evolora_core.statistics.inference import hierarchical_bootstrap
 
-# Without a right answer a right one has no price. The suite's routers are arms of their own, and their asking is paid.
+# Without a right answer, the arm's or the host's, a right one has no price. The suite's routers are arms of their own,
+# and their asking is paid.
 _PRICES = """
     WITH own AS (
         SELECT condition, arm, seed, sum(flops) AS flops, count(*) FILTER (WHERE correct) AS correct
@@ -18,7 +19,7 @@ _PRICES = """
         WHERE suite = $suite AND split = 'holdout_id' GROUP BY ALL
     )
     SELECT own.condition, own.arm, seed, own.flops / host.flops AS answer,
-        own.flops / host.flops * host.correct / nullif(own.correct, 0) AS correct
+        own.flops / host.flops * nullif(host.correct, 0) / nullif(own.correct, 0) AS correct
     FROM own JOIN own AS host USING (seed) JOIN suites ON suites.suite = $suite
     WHERE host.condition = 'frozen' AND own.condition <> 'frozen'
     ORDER BY list_position(conditions, own.condition), own.arm <> own.condition, own.arm, seed

@@ -72,6 +72,28 @@ def test_without_regimes_every_ecology_against_sft_is_a_place_in_declared_order(
     assert dict(zip(found["split"], found["verdict"], strict=True))["holdout_id"] == "fine-tune"
 
 
+def test_a_pair_that_never_ran_with_one_seed_has_no_place(pack: Path) -> None:
+    """Each of the two ran with some seed, so neither is wholly missing."""
+    table = pd.read_csv(pack / "paper_table.csv")
+    table.assign(not_run=["1" if own in ("ecology", "sft") else "" for own in table["condition"]]).to_csv(
+        pack / "paper_table.csv", index=False
+    )
+    before = len(places(pack))
+    found = pd.read_csv(pack / "comparisons.csv")
+    found[found["b"] != "sft"].to_csv(pack / "comparisons.csv", index=False)
+    assert before == 3 and places(pack).empty
+
+
+def test_a_condition_called_like_a_missing_value_keeps_its_name(pack: Path) -> None:
+    for file in ("paper_table.csv", "comparisons.csv", "provenance.json"):
+        text = (pack / file).read_text()
+        (pack / file).write_text(text.replace('"sft"', '"null"').replace(",sft,", ",null,"))
+    stamp = json.loads((pack / "provenance.json").read_text())
+    stamp["config"]["arms"] = {"null": {"like": "sft"}}
+    (pack / "provenance.json").write_text(json.dumps(stamp))
+    assert set(places(pack)["rival"]) == {"null"}
+
+
 def test_differences_are_evolved_less_fine_tuned_whichever_was_declared_first(pack: Path) -> None:
     before = places(pack).iloc[0]
     table = pd.read_csv(pack / "comparisons.csv", keep_default_na=False)

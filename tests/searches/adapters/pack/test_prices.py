@@ -33,14 +33,24 @@ def test_prices_are_ratios_to_the_host_of_the_same_seed(home: Path) -> None:
 
 
 def test_without_a_right_answer_a_right_one_has_no_price(home: Path) -> None:
-    items = frame(home, "SELECT * FROM evaluations WHERE condition = 'sft' AND seed = 1", [])
-    columns = ["arm", "split", "task_id", "family", "depth", "slot", "organelle", "flops", "prompt_tokens"]
-    rows = items[[column for column in items if column in columns or column == "answer_tokens"]].assign(correct=False)
-    made = part(SUITE, "sft", 1, "evaluate")
-    record(home, write_stage(home, made, {"evaluations": rows.to_dict("records")}))
+    all_wrong(home, "sft", 1)
     found = price_frame(StoredSuite(home, SUITE))
     shown = {row[0]: row for row in price_table(SUITE, found[found["arm"] == found["condition"]]).cells()}
     assert shown["sft"][3] == "–" and shown["ecology"][3] != "–"
+
+
+def test_where_the_host_has_no_right_answer_none_is_free(home: Path) -> None:
+    all_wrong(home, "frozen", 1)
+    found = price_frame(StoredSuite(home, SUITE))
+    assert {row[3] for row in price_table(SUITE, found).cells()} == {"–"}
+
+
+def all_wrong(home: Path, condition: str, seed: int) -> None:
+    items = frame(home, "SELECT * FROM evaluations WHERE condition = ? AND seed = ?", [condition, seed])
+    columns = ["arm", "split", "task_id", "family", "depth", "slot", "organelle", "flops", "prompt_tokens"]
+    rows = items[[column for column in items if column in columns or column == "answer_tokens"]].assign(correct=False)
+    made = part(SUITE, condition, seed, "evaluate")
+    record(home, write_stage(home, made, {"evaluations": rows.to_dict("records")}))
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
