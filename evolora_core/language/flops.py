@@ -118,7 +118,7 @@ class FlopModel:
         return result
 
 
-ENTERING = ("layers.0.self_attn.q_proj", "layers.0.self_attn.k_proj", "layers.0.self_attn.v_proj")
+ENTERING = tuple(f"layers.0.self_attn.{name}" for name in ("q_proj", "k_proj", "v_proj", "qkv_proj"))
 
 
 def _floats(*values: ArrayLike) -> tuple[np.ndarray, ...]:

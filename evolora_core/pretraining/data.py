@@ -1,8 +1,9 @@
 """Rows for pretraining: (prompt, gold) pairs of the families, never a reserved prompt, each batch of its own stream."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from evolora_core.language.hosts.pretrain_config import PretrainConfig
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+log = logging.getLogger(__name__)
+
 _DRAWS = 2000  # far beyond what a tenth reserved needs; more means that a cell has hardly any free prompt
 
 
@@ -32,12 +35,15 @@ class Mixture:
 
 def read_mixture(config: PretrainConfig) -> Mixture:
     """Check the mixture's names against the families and normalise it. ConfigError names the key."""
-    cells, weights = [], []
-    for family, depths in config.mixture.items():
-        known = get_family(family).depths
+    cells: list[tuple[str, str]] = []
+    weights = []
+    for name, depths in config.mixture.items():
+        family, known = get_family(name).name, get_family(name).depths
+        if any(family == seen for seen, _ in cells):
+            raise ConfigError(f"pretrain.mixture.{name}: stands twice, it is {family}; keep one")
         for depth, weight in depths.items():
             if depth not in known:
-                raise ConfigError(f"pretrain.mixture.{family}.{depth}: unknown depth{did_you_mean(depth, known)}")
+                raise ConfigError(f"pretrain.mixture.{name}.{depth}: unknown depth{did_you_mean(depth, known)}")
             if weight > 0:
                 cells.append((family, depth))
                 weights.append(weight)
@@ -57,6 +63,17 @@ def draw_measured(config: PretrainConfig) -> list[Item]:
     return [item for cell in cells for item in draw_reserved(config, *cell)]
 
 
+def that_fit(tokenizer: "PreTrainedTokenizerBase", items: list[Item], config: PretrainConfig) -> list[Item]:
+    """The items that leave room in the context for an answer of `measurement.max_new_tokens`."""
+    room = config.architecture.context - config.measurement.max_new_tokens
+    prompts = _templated(tokenizer, items)
+    fitting = [item for item, prompt in zip(items, prompts, strict=True) if len(prompt) <= room]
+    if len(fitting) < len(items):
+        left_out = len(items) - len(fitting)
+        log.warning("%d of %d reserved prompts do not fit the context: not measured", left_out, len(items))
+    return fitting
+
+
 def draw_reserved(config: PretrainConfig, family: str, depth: str) -> list[Item]:
     """Distinct reserved items of one cell, at most `measurement.items_per_cell`, that the model card grades."""
     rng = stream(config.seed, 0, 0, "pretrain-measure", family, depth)
@@ -73,8 +90,7 @@ def encode_rows(
     tokenizer: "PreTrainedTokenizerBase", items: list[Item], context: int
 ) -> list[tuple[list[int], list[int]]]:
     """(templated prompt ids, answer ids with EOS) of each item. ConfigError where a row exceeds the context."""
-    chats = [[{"role": "user", "content": item.prompt}] for item in items]
-    prompts = tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False)
+    prompts = _templated(tokenizer, items)
     answers = tokenizer([gold(item) for item in items], add_special_tokens=False)["input_ids"]
     rows = [(prompt, [*answer, tokenizer.eos_token_id]) for prompt, answer in zip(prompts, answers, strict=True)]
     longest = max(range(len(rows)), key=lambda index: len(rows[index][0]) + len(rows[index][1]))
@@ -84,6 +100,13 @@ def encode_rows(
             f"pretrain.architecture.context: {context} is too short for a prompt of {item.family}:{item.depth}"
         )
     return rows
+
+
+def _templated(tokenizer: "PreTrainedTokenizerBase", items: list[Item]) -> list[list[int]]:
+    """Ids of the prompts, in the chat template."""
+    chats = [[{"role": "user", "content": item.prompt}] for item in items]
+    ids: Any = tokenizer.apply_chat_template(chats, add_generation_prompt=True, return_dict=False) if items else []
+    return cast(list[list[int]], ids)
 
 
 def micro_batches(

@@ -21,7 +21,15 @@ from evolora_core.errors import ConfigError
 from evolora_core.language.hosts.pretrain_config import Architecture, PretrainConfig, Schedule
 from evolora_core.language.hosts.progress import bars_on_terminals_only
 from evolora_core.language.hosts.tokenizer import VOCABULARY, build_tokenizer
-from evolora_core.pretraining.data import Mixture, draw_measured, draw_rows, encode_rows, micro_batches, read_mixture
+from evolora_core.pretraining.data import (
+    Mixture,
+    draw_measured,
+    draw_rows,
+    encode_rows,
+    micro_batches,
+    read_mixture,
+    that_fit,
+)
 from evolora_core.pretraining.results import PretrainReport
 
 if TYPE_CHECKING:
@@ -57,11 +65,12 @@ def pretrain(
 
     _refuse_unwritable(folder)  # before training, so that a place that cannot be written costs none
     mixture = read_mixture(config)
-    reserved_items = draw_measured(config)  # before training, so that a family that cannot serve costs no compute
+    tokenizer = build_tokenizer(config.architecture.context)
+    # Before training, so that a family that cannot serve costs no compute.
+    reserved_items = that_fit(tokenizer, draw_measured(config), config)
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
-        tokenizer = build_tokenizer(config.architecture.context)
         model = build_model(config.architecture, config.seed)
         tokens, flops, seconds = _train(model, tokenizer, config, mixture, progress)
     finally:

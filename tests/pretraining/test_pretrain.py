@@ -17,7 +17,15 @@ from evolora_core.language.hosts.identity import sha256_of_file
 from evolora_core.language.hosts.pretrain_config import Measurement, PretrainConfig, Schedule, pretrain_config
 from evolora_core.language.hosts.tokenizer import build_tokenizer
 from evolora_core.pretraining.card import write_card
-from evolora_core.pretraining.data import draw_reserved, draw_rows, encode_rows, micro_batches, read_mixture
+from evolora_core.pretraining.data import (
+    draw_measured,
+    draw_reserved,
+    draw_rows,
+    encode_rows,
+    micro_batches,
+    read_mixture,
+    that_fit,
+)
 from evolora_core.pretraining.results import CellAccuracy, PretrainReport
 from evolora_core.pretraining.training import PretrainStep, build_model, pace_at, pretrain
 
@@ -131,6 +139,25 @@ def test_mixture_faults_are_named() -> None:
         read_mixture(CONFIG.model_copy(update={"mixture": {"math": {"shrot": 1.0}}}))
     with pytest.raises(ConfigError, match="mth"):
         read_mixture(CONFIG.model_copy(update={"mixture": {"mth": {"short": 1.0}}}))
+
+
+def test_a_family_under_two_names_stands_twice() -> None:
+    twice = {"regex": {"short": 1.0}, "regex.synthesis": {"short": 1.0}}
+    with pytest.raises(ConfigError, match=r"pretrain\.mixture\.regex\.synthesis: stands twice"):
+        read_mixture(CONFIG.model_copy(update={"mixture": twice}))
+    assert (
+        read_mixture(CONFIG.model_copy(update={"mixture": {"regex": {"short": 1.0}}})).cells[0][0] == "regex.synthesis"
+    )
+
+
+def test_what_does_not_fit_the_context_is_not_measured(caplog: pytest.LogCaptureFixture) -> None:
+    short = CONFIG.model_copy(update={"architecture": SHAPE.model_copy(update={"context": 128})})
+    tokenizer, items = build_tokenizer(128), draw_measured(short)
+    kept = that_fit(tokenizer, items, short)
+    assert 0 < len(kept) < len(items) and f"{len(items) - len(kept)} of {len(items)} reserved prompts" in caplog.text
+    room = 128 - short.measurement.max_new_tokens
+    longest = max(len(prompt) for prompt, _ in encode_rows(tokenizer, kept, 10**6))
+    assert longest <= room < max(len(prompt) for prompt, _ in encode_rows(tokenizer, items, 10**6))
 
 
 def test_context_too_short_is_named(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ _NUMERALS_TEXT = (
     "seventeen eighteen nineteen twenty"
 )
 _NUMERALS = tuple(_NUMERALS_TEXT.split())
-_NUMERAL = re.compile(rf"\b(?:{'|'.join(_NUMERALS)})\b", re.IGNORECASE)
+_LARGER = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million")
+_WORD = rf"(?:{'|'.join((*_NUMERALS, *_LARGER))})"
+_NUMERAL = re.compile(rf"\b{_WORD}(?:(?:[ -]|\s+and\s+){_WORD})*\b", re.IGNORECASE)
 
 _VERDICT = re.compile(r"\b(?:true|false|yes|no)\b", re.IGNORECASE)
 _OPENING_VERDICT = re.compile(r"(true|false|yes|no)\s*(?:[.,:;!\n]|$)", re.IGNORECASE)
@@ -54,7 +56,7 @@ def final_lines(answer: str, mark: re.Pattern[str] = _MARK) -> list[str]:
 
 def extract_number(answer: str) -> Decimal | None:
     """The number of an answer: `12`, `The answer is 12.`, `500,000`, `2 * 3 = 6` (6). Where there is no figure, the
-    last English numeral up to twenty. None if there is no number."""
+    last English numeral up to twenty, which is no part of a larger one. None if there is no number."""
     lines = final_lines(answer)
     if not lines:
         return None
@@ -65,8 +67,10 @@ def extract_number(answer: str) -> Decimal | None:
         sign, digits = found[-1].groups()
         value = Decimal(digits.replace(",", ""))
         return -value if sign in ("-", "\u2212") else value
-    words = _NUMERAL.findall(text)
-    return Decimal(_NUMERALS.index(words[-1].lower())) if words else None
+    spelled = _NUMERAL.findall(text)
+    *before, word = re.split(r"[ -]|\s+and\s+", spelled[-1].lower()) if spelled else [""]
+    larger = word not in _NUMERALS or any(other in ("twenty", *_LARGER) for other in before)
+    return None if larger else Decimal(_NUMERALS.index(word))
 
 
 def extract_boolean(answer: str) -> bool | None:

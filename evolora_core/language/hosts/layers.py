@@ -1,4 +1,7 @@
-"""Which layers of a host are adapted."""
+"""The layers of a host: those that are adapted, and those of its decoder."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
@@ -10,3 +13,10 @@ def adapted_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
     return {
         name: module for name, module in model.named_modules() if isinstance(module, nn.Linear) and module is not head
     }
+
+
+def decoder_layers(model: PreTrainedModel) -> Sequence[nn.Module]:
+    """The layers of the decoder, which some architectures call `h`; none where they have another name."""
+    decoder: Any = model.get_decoder()
+    found: Sequence[nn.Module] = getattr(decoder, "layers", None) or getattr(decoder, "h", None) or []
+    return found

@@ -35,6 +35,14 @@ class PromptTemplate:
         """Hash of the text that decides: the chat template, or both plain forms."""
         return sha256_of_text(_undated(self.tokenizer) or f"{self.plain.prompt}\x00{self.plain.answer}")
 
+    @property
+    def ending(self) -> str:
+        """What a next question begins with in the plain form, which a model without a chat template may go on with
+        after its answer; "" where nothing stands before a prompt.
+        """
+        before = self.plain.own_paragraph.partition("{prompt}")[0].rstrip()
+        return f"\n{before}" if before and not self.tokenizer.chat_template else ""
+
     def encode_prompts(
         self, prompts: Sequence[str], examples: Sequence[Sequence[Example]] | None = None
     ) -> list[list[int]]:

@@ -3,7 +3,9 @@
 What a model wrote runs in the sandbox or not at all. A process has one sandbox, which starts with the first answer.
 """
 
+import ast
 import atexit
+import builtins
 import json
 import math
 import os
@@ -68,6 +70,8 @@ class Code(Verifier):
         tests, answer = target["tests"], target.get("answer")
         if answer is not None and not (isinstance(answer, str) and answer.strip()):
             return "must be code, as text"
+        if own := answer and _hidden(answer):
+            return f"defines {own}, and the tests see Python's own under that name; rename it in both"
         if not isinstance(tests, str) or not tests.strip():
             return "has no tests"
         if len(tests) > LONGEST:
@@ -91,6 +95,17 @@ class Code(Verifier):
         """The last fenced block is the code, or all of the answer."""
         code = "\n".join(extract_snippet(answer))
         return _graded(code, target["tests"], self.seconds, self.megabytes) if code else NO_ANSWER
+
+
+def _hidden(code: str) -> str:
+    """A function or class of the code that is called like one of Python's own, which the tests keep; "" if none is."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""  # what is no Python is refused by its tests
+    named = (node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
+    return next((name for name in named if hasattr(builtins, name)), "")
 
 
 @lru_cache(maxsize=4096)

@@ -19,7 +19,7 @@ from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.answered import keep, kept
 from evolora_core.lora.answering.outcome import Decoding, Outcome
-from evolora_core.lora.answering.stopping import stop_at, until
+from evolora_core.lora.answering.stopping import endings, stop_at, until
 from evolora_core.lora.population.generate import Answer, generate
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.lora.population.stack import Population
@@ -79,7 +79,7 @@ def answer_items(
     ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
     together = min(decoding.batch_rows, host.room.rows)
     chunk = CHUNK * together
-    stop = stop_at(host, decoding.stop_strings)
+    stop = stop_at(host, endings(host, decoding.stop_strings))
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
         rows = order[start : start + chunk]
@@ -133,7 +133,7 @@ def _graded(
     """
     tokens = [*prefix, *given.tokens]
     whole = host.decode(tokens[: decoding.max_new_tokens])
-    text = until(whole, decoding.stop_strings)
+    text = until(whole, endings(host, decoding.stop_strings))
     with span("grade"):
         graded = grade(item, text)
     return Outcome(
@@ -158,7 +158,8 @@ def charge(meter: Meter, purpose: str, outcomes: Sequence[Outcome], seconds: flo
     meter.add(
         purpose,
         flops=sum(outcome.flops for outcome in outcomes),
-        tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes),
+        # An item that was too long was not asked, and cost nothing.
+        tokens=sum(outcome.prompt_tokens + outcome.answer_tokens for outcome in outcomes if outcome.flops),
         seconds=seconds,
         executed_flops=sum(outcome.executed_flops for outcome in outcomes),
     )

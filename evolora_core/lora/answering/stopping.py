@@ -22,6 +22,11 @@ def stop_at(host: Host, strings: Sequence[str]) -> "Callable[[Tensor], Tensor] |
     return lambda tokens: criteria(tokens, None)
 
 
+def endings(host: Host, strings: Sequence[str]) -> list[str]:
+    """The strings that end an answer: those that are asked for, and the beginning of a next question."""
+    return [*strings, *filter(None, [host.template.ending])]
+
+
 def until(text: str, strings: Sequence[str]) -> str:
     """The text up to the first of the strings."""
     return text[: min((place for string in strings if (place := text.find(string)) >= 0), default=len(text))]

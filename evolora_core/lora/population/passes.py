@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.layers import decoder_layers
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +69,12 @@ def make_room(host: Host, lengths: np.ndarray) -> bool:
     activations are computed again in the backward pass, one forward pass more; then half as many again.
     """
     long = pass_tokens(host) > int(lengths.max())
-    if long and (host.room.share > WORTHWHILE or host.room.recompute):
+    last = host.room.recompute or not decoder_layers(host.model)  # nothing but smaller passes is left then
+    if long and (host.room.share > WORTHWHILE or last):
         host.room.share /= 2
         log.warning("out of memory: going on with %d tokens in a pass", pass_tokens(host))
         return True
-    if not host.room.recompute:
+    if not last:
         host.room.recompute = True
         log.warning("out of memory: going on with activations computed twice")
         return True

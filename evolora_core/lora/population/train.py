@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from evolora_core.engine.probes import reached
 from evolora_core.errors import AdapterError
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.layers import decoder_layers
 from evolora_core.lora.population.lora import attached
 from evolora_core.lora.population.packed import Packing, packed, packs
 from evolora_core.lora.population.passes import in_room, pass_tokens, passes
@@ -239,7 +240,7 @@ def _recomputing(host: Host) -> Iterator[None]:
 
     Transformers' own does so in training mode only, in which a host would also drop out.
     """
-    layers = host.model.get_decoder().layers if host.room.recompute else []
+    layers = decoder_layers(host.model) if host.room.recompute else []
     before = [layer.__dict__.get("forward") for layer in layers]
     for layer in layers:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)

@@ -16,7 +16,7 @@ from evolora_core.errors import ConfigError
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.template import Example
-from evolora_core.lora.answering.stopping import stop_at, until
+from evolora_core.lora.answering.stopping import endings, stop_at, until
 from evolora_core.lora.population.generate import generate
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.finished import TrainedRun, check_host, datasets_of, find, load_own_host, load_run
@@ -116,7 +116,7 @@ class Evolved:
                     f"prompt {number}: its {len(ids)} tokens and an answer of {most} do not fit the host's "
                     f"{host.max_context}; shorten it, or ask for less"
                 )
-        strings = [*decoding.stop_strings, *stop_strings]
+        strings = endings(host, [*decoding.stop_strings, *stop_strings])
         stop = stop_at(host, strings)
         telling = _Telling(host, strings, stop, told) if told else None
         answers = generate(

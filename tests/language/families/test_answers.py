@@ -39,6 +39,12 @@ from evolora_core.language.families.answers import (
         ("2.25", Decimal("2.25")),
         ("There are five words.", 5),
         ("one two three 4", 4),
+        ("one two three", 3),
+        ("Twenty", 20),
+        ("thirty-five", None),  # no five
+        ("one hundred and five", None),
+        ("twenty five", None),
+        ("thirty, and then five", 5),
         ("-$5", -5),
         ("It costs $1,250.50.", Decimal("1250.50")),
         ("7-$5", 5),

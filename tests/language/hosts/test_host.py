@@ -16,6 +16,7 @@ from evolora_core.language.hosts.description import TemplateDescription
 from evolora_core.language.hosts.host import load_host
 from evolora_core.language.hosts.identity import sha256_of_file
 from evolora_core.language.hosts.template import ending_id
+from evolora_core.lora.answering.stopping import endings
 
 
 @pytest.fixture
@@ -92,6 +93,7 @@ def test_plain_template_where_there_is_none(folder: Path) -> None:
     host = load_host(str(folder))
     (prompt,), (answer,) = host.encode_prompts(["{answer}?"]), host.encode_answers(["4<|end|>"])
     assert host.tokenizer.decode(prompt) == "Question: {answer}?\nAnswer:"
+    assert endings(host, ["."]) == [".", "\nQuestion:"]  # a model goes on with a next one
     (shown,) = host.encode_prompts(["{answer}?"], [[("{prompt}", "4"), ("1?", "{prompt}")]])
     examples = "Question: {prompt}\nAnswer: 4\n\nQuestion: 1?\nAnswer: {prompt}\n\n"
     assert host.tokenizer.decode(shown) == examples + "Question: {answer}?\nAnswer:"
@@ -99,7 +101,8 @@ def test_plain_template_where_there_is_none(folder: Path) -> None:
 
 
 def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = load_host(str(tiny_folder)).identity
+    chatting = load_host(str(tiny_folder))
+    usual = chatting.identity
     plain = TemplateDescription(chat=False, prompt="Q: 1\nA: one\n\nQ: {prompt}\nA:")
     place = HostPlace("shots", tiny_folder, plain, ready=True)
     monkeypatch.setattr("evolora_core.language.hosts.host.find_host", lambda name: place)
@@ -107,6 +110,7 @@ def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypa
     (prompt,), (answer,) = host.encode_prompts(["2"]), host.encode_answers(["two"])
     assert host.tokenizer.decode(prompt + answer) == "Q: 1\nA: one\n\nQ: 2\nA: two<|end|>"
     assert host.identity["template_sha256"] != usual["template_sha256"]
+    assert endings(host, []) == ["\nQ:"] and endings(chatting, []) == []
     (shown,) = host.encode_prompts(["2"], [[("3", "three"), ("4", "four")]])  # in the place of its own
     assert host.tokenizer.decode(shown) == "Q: 3\nA: three\n\nQ: 4\nA: four\n\nQ: 2\nA:"
 

@@ -226,6 +226,7 @@ def test_a_row_may_give_a_right_answer(tmp_path: Path) -> None:
         ({"answer": "def add(a, b): 0"}, "the verifier refuses the row's own answer 'def add(a, b): 0' (wrong)"),
         ({"answer": "def add(a, b): return c"}, "return c' (raises NameError)"),
         ({"answer": 5}, "the answer '5' must be code, as text"),
+        ({"answer": "def sum(a, b): return a + b"}, "defines sum, and the tests see Python's own under that name"),
         ({"tests": " "}, "has no tests"),
         ({"tests": None}, "has no tests"),
         ({"tests": "assert ("}, "has tests that are no Python ('(' was never closed (tests, line 1))"),

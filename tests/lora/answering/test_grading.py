@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from evolora_core.engine import rng
+from evolora_core.engine.meter import Meter
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Room
-from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.grading import answer_items, charge
 from evolora_core.lora.population.stack import Population
 
 DECODING = DecodingConfig(max_new_tokens=8, batch_rows=4)
@@ -85,6 +86,10 @@ def test_a_prompt_that_does_not_fit_is_wrong_and_never_sent(host: Any, items: li
     assert (outcomes[1].grade.reason, outcomes[1].grade.correct, outcomes[1].flops) == ("too long", False, 0)
     assert (outcomes[1].answer, outcomes[1].tokens, outcomes[1].answer_tokens) == ("", [], 0)
     assert outcomes[1].prompt_tokens == room + 1
+    meter = Meter()
+    charge(meter, "rollout", outcomes, 1.0)
+    asked = [outcomes[0], outcomes[2]]
+    assert meter.rows()[0]["tokens"] == sum(own.prompt_tokens + own.answer_tokens for own in asked)
     assert outcomes[2].grade.reason != "too long" and outcomes[2].flops > 0
     assert answer_items(host, None, [long], [-1], decoding=DECODING)[0].grade.reason == "too long"
     assert answer_items(host, None, [], [], decoding=DECODING) == []

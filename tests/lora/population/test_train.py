@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import VOCABULARY, tiny_host, tiny_population
 from torch.nn import functional
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from evolora_core.errors import AdapterError
+from evolora_core.language.hosts.layers import decoder_layers
 from evolora_core.lora.population import passes
 from evolora_core.lora.population.train import StackedAdamW, build_batch, gradients_of, train_step
 
@@ -274,6 +276,15 @@ def test_where_short_passes_do_not_help_activations_are_computed_twice() -> None
     assert host.room.recompute
     for mine, whole in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, whole)
+
+
+def test_layers_are_found_under_both_of_their_names() -> None:
+    for kind in ("gptj", "qwen3"):
+        shape: Any = AutoConfig.for_model(
+            kind, vocab_size=48, hidden_size=32, num_hidden_layers=2, num_attention_heads=2
+        )
+        shape.rotary_dim = 8
+        assert len(decoder_layers(AutoModelForCausalLM.from_config(shape))) == 2
 
 
 def test_the_bare_host_does_not_learn(qwen: Any) -> None:

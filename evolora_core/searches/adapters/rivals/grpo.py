@@ -39,7 +39,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import encode_unique
 from evolora_core.lora.answering.outcome import Decoding
-from evolora_core.lora.answering.stopping import stop_at, until
+from evolora_core.lora.answering.stopping import endings, stop_at, until
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.adapters.rivals import resume
 from evolora_core.searches.adapters.rivals.checkpoints import is_finite
@@ -78,10 +78,15 @@ class _Task:
     decoding: Decoding
     partial_credit: bool
 
+    @property
+    def ends(self) -> list[str]:
+        """The strings that end an answer."""
+        return endings(self.host, self.decoding.stop_strings)
+
     def rewards(self, numbers: Sequence[int], answers: Sequence[Sequence[int]]) -> tuple[list[float], list[bool]]:
         """Rewards of answers (token ids, with or without their end) to the items of these numbers; which are right."""
         cut = [ids[:-1] if ids and ids[-1] in self.host.eos_ids else ids for ids in answers]
-        texts = [until(self.host.decode(list(ids)), self.decoding.stop_strings) for ids in cut]
+        texts = [until(self.host.decode(list(ids)), self.ends) for ids in cut]
         grades = [grade(self.items[number], text) for number, text in zip(numbers, texts, strict=True)]
         right = [given.correct for given in grades]
         return [given.score for given in grades] if self.partial_credit else [float(r) for r in right], right
@@ -207,8 +212,8 @@ def _fingerprint(task: _Task) -> str:
 def _arguments(task: _Task, config: GrpoSettings, groups: Groups, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_BudgetedTrainer`'s own."""
     sampling: dict[str, Any] = {"remove_invalid_values": True}  # a run that diverges is to end by its loss, not in CUDA
-    if task.decoding.stop_strings:
-        sampling["stop_strings"] = list(task.decoding.stop_strings)
+    if task.ends:
+        sampling["stop_strings"] = task.ends
     return TrlConfig(
         max_steps=groups.steps,
         num_generations=config.samples,
@@ -239,7 +244,7 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
     ) -> None:
         self._task, self._groups, self._rank, self._budget, self.meter = task, groups, config.rank, budget, meter
         self._costs = FlopModel.from_model(model)  # before PEFT wraps its layers
-        self._stop = stop_at(task.host, task.decoding.stop_strings)
+        self._stop = stop_at(task.host, task.ends)
         self.facts: dict[str, float] = {}  # of the running step; `log` writes them down
         tokenizer = copy.deepcopy(task.host.tokenizer)  # TRL may give it a padding token
         if tokenizer.pad_token_id is None:

@@ -12,7 +12,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import TOO_LONG
 from evolora_core.lora.answering.outcome import Outcome
-from evolora_core.lora.answering.stopping import stop_at, until
+from evolora_core.lora.answering.stopping import endings, stop_at, until
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.merging.controls.ensemble import mean_log_probabilities
 
@@ -34,13 +34,13 @@ def answer_together(
             found[row] = Outcome(items[row], HOST, "", TOO_LONG, len(prompt), 0, 0, 0, [], False, 0.0)
         else:
             by_length.setdefault(len(prompt), []).append(row)
-    cost = FlopModel.from_model(host.model)
+    cost, ends = FlopModel.from_model(host.model), endings(host, decoding.stop_strings)
     for length, rows in sorted(by_length.items()):
         for start in range(0, len(rows), ROWS):
             own = rows[start : start + ROWS]
             answers = _decode(host, models, [prompts[row] for row in own], decoding)
             for row, tokens in zip(own, answers, strict=True):
-                text = until(host.decode(tokens), decoding.stop_strings)
+                text = until(host.decode(tokens), ends)
                 flops = len(models) * int(cost.generate_flops(length, len(tokens)))
                 graded = grade(items[row], text)
                 found[row] = Outcome(items[row], HOST, text, graded, length, len(tokens), flops, 0, [], False, 0.0)
@@ -52,7 +52,7 @@ def _decode(
     host: Host, models: Sequence[torch.nn.Module], prompts: list[list[int]], decoding: DecodingConfig
 ) -> list[list[int]]:
     """Token ids of each answer, the ending one included."""
-    stop = stop_at(host, decoding.stop_strings)
+    stop = stop_at(host, endings(host, decoding.stop_strings))
     ids = torch.tensor(prompts, device=host.device)
     new = ids[:, :0]  # tokens of all answers, behind ends too
     caches = [None] * len(models)
