@@ -1,7 +1,8 @@
 """Python functions of others, ended when they take too long.
 
 A thread of ours looks after the one that calls, and raises in it once its time is up. That ends loops of Python; a call
-into C that never comes back is not ended.
+into C that never comes back is not ended. Time is the processor's, as far as one thread may ask for that of another, so
+that a busy machine ends nothing; a function that waits has PATIENCE times as much of the clock.
 
 The exception can come between any two instructions of the calling thread, also between a lock's acquisition and the
 `with` that would release it. So a call takes no lock once its time counts: who ends it, the caller or the watching
@@ -19,6 +20,8 @@ from typing import TypeVar
 
 Answer = TypeVar("Answer")
 
+PATIENCE = 10  # seconds of the clock for one of the processor
+
 
 class _Overdue(BaseException):
     """Raised in a thread from outside. No `except Exception` of the function takes it."""
@@ -26,27 +29,50 @@ class _Overdue(BaseException):
 
 @dataclass(eq=False)
 class _Call:
-    """A function that runs now."""
+    """A function that runs now. clock: of its thread's processor time; None on systems without such clocks (macOS)."""
 
     thread: int
+    clock: int | None
+    seconds: float
     raised: bool = False  # the exception is on its way, or has come
+
+    def __post_init__(self) -> None:
+        self._latest = time.monotonic() + PATIENCE * self.seconds
+        self._from = self._processor()
+
+    def left(self) -> float:
+        """Seconds for which it may go on at least."""
+        return min(self._latest - time.monotonic(), self.seconds - (self._processor() - self._from))
+
+    def _processor(self) -> float:
+        if self.clock is not None:
+            with suppress(OSError):  # the clock is of the process that this one was forked from
+                return time.clock_gettime(self.clock)
+        return 0.0
+
+
+def _clock() -> int | None:
+    """The clock of this thread's processor time."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return None
+    return time.pthread_getcpuclockid(threading.get_ident())
 
 
 class _Watch:
-    """Which functions run now, and until when they may. One for each thread."""
+    """Which functions run now, and for how long they may. One for each thread."""
 
     def __init__(self) -> None:
-        self._calls: dict[_Call, float] = {}  # with their deadlines
+        self._calls: dict[_Call, bool] = {}
         self._news: SimpleQueue[None] = SimpleQueue()  # wakes the watching thread
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
 
     def call(self, seconds: float, function: Callable[..., Answer], *given: object) -> Answer:
         self._start()
-        own = _Call(threading.get_ident())
+        own = _Call(threading.get_ident(), _clock(), seconds)
         try:
             try:
-                self._calls[own] = time.monotonic() + seconds
+                self._calls[own] = True
                 self._news.put(None)
                 return function(*given)
             finally:
@@ -72,19 +98,20 @@ class _Watch:
 
     def _watch(self) -> None:
         while True:
-            now = time.monotonic()
-            for call, deadline in list(self._calls.items()):
-                if deadline <= now and self._calls.pop(call, None) is not None:
+            for call in list(self._calls):
+                if call.left() <= 0 and self._calls.pop(call, None) is not None:
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(call.thread), ctypes.py_object(_Overdue))
                     call.raised = True
-            soonest = min(list(self._calls.values()), default=None)
-            with suppress(Empty):
-                self._news.get(timeout=None if soonest is None else max(0.0, soonest - time.monotonic()))
+            soonest = min((call.left() for call in list(self._calls)), default=None)
+            with suppress(Empty):  # a thread that is almost out of time may have to wait for a processor
+                self._news.get(timeout=None if soonest is None else max(0.001, soonest))
 
 
 _WATCH = _Watch()
 
 
 def within(seconds: float, function: Callable[..., Answer], *given: object) -> Answer:
-    """`function(*given)`, or TimeoutError once it has taken so many seconds. Its own exceptions are passed on."""
+    """`function(*given)`, or TimeoutError once it has taken so many seconds of the processor, or has waited for too
+    long. Its own exceptions are passed on.
+    """
     return _WATCH.call(seconds, function, *given)

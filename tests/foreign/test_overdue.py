@@ -11,9 +11,9 @@ from evolora_core.foreign.overdue import within
 
 
 def spin(seconds: float) -> str:
-    """A loop of Python, that swallows what it can."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    """A loop of Python for so many seconds of the processor, that swallows what it can."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         try:
             sum(range(100))
         except Exception:
@@ -32,6 +32,23 @@ def test_a_loop_without_end_is_ended() -> None:
     with pytest.raises(TimeoutError, match=r"took longer than 0.1 s"):
         within(0.1, spin, 1000)
     assert time.monotonic() - started < 30
+
+
+def wait(seconds: float) -> str:
+    """What a busy machine does to a function: it waits."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.01)
+    return "done"
+
+
+def test_waiting_for_a_processor_does_not_count() -> None:
+    assert within(0.5, wait, 1.0) == "done"
+
+
+def test_what_waits_without_end_is_ended() -> None:
+    with pytest.raises(TimeoutError):
+        within(0.05, wait, 1000)
 
 
 def test_what_ends_at_its_limit_disturbs_nothing() -> None:
@@ -72,7 +89,7 @@ def test_threads_have_their_own_time() -> None:
 
     def call(limit: float) -> None:
         try:
-            found[limit] = within(limit, spin, 0.5)
+            found[limit] = within(limit, spin, 1.0)
         except TimeoutError:
             found[limit] = "ended"
 

@@ -19,8 +19,8 @@ from evolora_core.language.families.matching import TIMEOUT
 log = logging.getLogger(__name__)
 
 Verify = Callable[[Item, str], Grade]
-LONGEST_LOAD = 60.0  # seconds in which it is loaded
-LONGEST_CALL = 2.0  # seconds of one call of a user's function
+LONGEST_LOAD = 60.0  # seconds of the processor in which it is loaded
+LONGEST_CALL = 2.0  # seconds of the processor for one call of a user's function
 AUDITED = 40  # items of each depth that a family is examined with
 ODD = ("!!", "a longer answer\nof two lines, to no question", "-1")  # answers that a verifier has to grade too
 FAILURES = (Exception, SystemExit)  # `sys.exit` of a user's file is no end of ours
@@ -71,13 +71,12 @@ def _guarded(verify: Verify, name: str) -> Verify:
     def guarded(item: Item, answer: str) -> Grade:
         try:
             return within(LONGEST_CALL, verify, item, answer)
-        except TimeoutError:
-            return TIMEOUT
         except FAILURES as error:
             if type(error) not in told:
                 told.add(type(error))
                 log.warning("task %s: `verify` fails (%s); such answers count as wrong", name, _words(error))
-            return Grade(0.0, False, f"verifier failed: {_words(error)}")
+            late = isinstance(error, TimeoutError)
+            return TIMEOUT if late else Grade(0.0, False, f"verifier failed: {_words(error)}")
 
     return guarded
 

@@ -8,6 +8,7 @@ from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import enter, get, gold, grade
+from evolora_core.language.tasks import python_file
 from evolora_core.language.tasks.own import define, enter_tasks, family_of, pools_of, write_definitions
 from evolora_core.language.tasks.settings import TaskConfig
 
@@ -109,7 +110,9 @@ def test_items_without_an_answer_are_told_apart(tmp_path: Path) -> None:
     assert family.grade(Item("a code", None, "codes", "all", "1"), "ABC").correct
 
 
-def test_a_verifier_that_fails_or_hangs_refuses_the_answer_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_verifier_that_fails_or_hangs_refuses_the_answer_and_the_run_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     source = SOURCE.replace(
         "    found = extract_letters(answer)",
         "    if answer == 'hang':\n        while True: pass\n    if answer == 'raise':\n        raise OSError('full')\n"
@@ -117,6 +120,17 @@ def test_a_verifier_that_fails_or_hangs_refuses_the_answer_and_the_run_goes_on(t
     )
     enter_tasks([python(tmp_path / "rotate.py", source)])
     item = Item("Move the first letter to the end: a b", "ab", "string.rotate", "short", "1")
-    assert grade(item, "hang").reason == "timeout"
+    assert [grade(item, "hang").reason for _ in range(2)] == ["timeout"] * 2
     assert grade(item, "raise").reason == "verifier failed: OSError: full"
     assert grade(item, "ba").correct
+    assert caplog.text.count("`verify` fails (TimeoutError: took longer than 2 s); such answers count as wrong") == 1
+
+
+def test_a_verifier_that_waits_for_a_processor_is_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SOURCE.replace(
+        "    found = extract_letters(answer)",
+        "    import time\n    time.sleep(1.0 if answer == 'b  a' else 0)\n    found = extract_letters(answer)",
+    )
+    enter_tasks([python(tmp_path / "rotate.py", source)])
+    monkeypatch.setattr(python_file, "LONGEST_CALL", 0.5)
+    assert grade(Item("Move the first letter to the end: a b", "ab", "string.rotate", "short", "1"), "b  a").correct
