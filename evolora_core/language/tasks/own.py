@@ -13,7 +13,7 @@ from evolora_core.language.families.base import Family, Grade, Item
 from evolora_core.language.families.registry import enter, get
 from evolora_core.language.tasks.base import Verifier
 from evolora_core.language.tasks.pools import Pool, read_pool
-from evolora_core.language.tasks.python_file import load_family
+from evolora_core.language.tasks.python_file import digest_of, load_family
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.language.tasks.verifiers import AnyVerifier
 
@@ -23,7 +23,7 @@ LONGEST_FILE = 200_000  # characters of a Python file
 
 class Definition(Strict):
     """What grades a task: a verifier, or the text of a Python file. labelled: whether every item has a right answer;
-    digest: of the rows, where there are any.
+    digest: of the rows, or of items that the file draws.
     """
 
     name: str
@@ -38,7 +38,8 @@ def define(task: TaskConfig) -> Definition:
     """Read a task's rows or file. ConfigError where something is wrong with it."""
     if task.file is not None:
         source = _text(task)
-        return Definition(name=task.name, depths=list(load_family(task.name, source, task.file).depths), source=source)
+        family = load_family(task.name, source, task.file)
+        return Definition(name=task.name, depths=list(family.depths), source=source, digest=digest_of(family))
     pool, verifier = read_pool(task), task.verifier
     assert verifier is not None
     labelled = all(verifier.has_gold(item.target) for items in pool.parts.values() for item in items)
@@ -112,7 +113,7 @@ def enter_beside(folder: Path) -> None:
 def _text(task: TaskConfig) -> str:
     assert task.file is not None
     try:
-        source = Path(task.file).read_text(encoding="utf-8")
+        source = Path(task.file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(
             f"tasks.{task.name}.file: {task.file}: cannot be read ({error.strerror}); paths are relative to the folder "

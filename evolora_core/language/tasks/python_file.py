@@ -1,5 +1,6 @@
 """A family of a user in a Python file: loaded, examined before a run, and guarded in it."""
 
+import json
 import logging
 import sys
 import traceback
@@ -87,8 +88,9 @@ def audit(family: Family, place: str) -> None:
     ConfigError says what failed, with the prompt.
     """
     for depth in family.depths:
-        rng = stream(0, 0, 0, "audit", family.name, depth)
-        items = [_called(place, "draw", family.make, rng, depth) for _ in range(AUDITED)]
+        items = _drawn(family, depth, place)
+        if [item.prompt for item in items] != [item.prompt for item in _drawn(family, depth, place)]:
+            raise ConfigError(f"{place}: `draw` gives other items a second time (depth {depth}); draw by `rng` alone")
         answers = [_called(place, "solution", family.gold, item) for item in items]
         for item, gold in zip(items, answers, strict=True):
             shown = f"the prompt {item.prompt[:60]!r} (depth {depth})"
@@ -107,6 +109,21 @@ def audit(family: Family, place: str) -> None:
             raise ConfigError(f"{place}: `verify` takes {taken} of {len(pairs)} answers to other items (depth {depth})")
         if len({item.prompt for item in items}) < AUDITED // 2:
             raise ConfigError(f"{place}: depth {depth} has hardly any different items; draw more, or leave it out")
+
+
+@lru_cache(maxsize=64)
+def digest_of(family: Family) -> str:
+    """Of the items that an examined family was examined with, and their answers: they also depend on what its file
+    reads, which is no part of the file's text.
+    """
+    place = f"tasks.{family.name}.file"
+    drawn = [[item.prompt, family.gold(item)] for depth in family.depths for item in _drawn(family, depth, place)]
+    return blake2b(json.dumps(drawn).encode(), digest_size=8).hexdigest()
+
+
+def _drawn(family: Family, depth: str, place: str) -> list[Item]:
+    rng = stream(0, 0, 0, "audit", family.name, depth)
+    return [_called(place, "draw", family.make, rng, depth) for _ in range(AUDITED)]
 
 
 def _called(place: str, name: str, function: Any, *given: Any) -> Any:

@@ -10,6 +10,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import enter, get, gold, grade
 from evolora_core.language.tasks import python_file
 from evolora_core.language.tasks.own import define, enter_tasks, family_of, pools_of, write_definitions
+from evolora_core.language.tasks.python_file import load_family
 from evolora_core.language.tasks.settings import TaskConfig
 
 EXAMPLE = Path(__file__).parents[3] / "configs" / "tasks" / "rotate.py"
@@ -54,6 +55,7 @@ def test_a_python_family_is_one_like_ours(tmp_path: Path) -> None:
         ("    found = extract_letters(answer)", "    return True", "`verify` returns bool; return a Grade for every"),
         ("    found = extract_letters(answer)", "    raise SystemExit(3)", "`verify` fails (SystemExit: 3)"),
         ("import re\n", "import re\nraise SystemExit(3)\n", "fails to load (SystemExit: 3)"),
+        ("rng.integers(26,", "np.random.default_rng().integers(26,", "`draw` gives other items a second time"),
     ],
 )  # fmt: skip
 def test_a_faulty_python_family_is_refused_in_one_line(before: str, after: str, words: str, tmp_path: Path) -> None:
@@ -77,6 +79,23 @@ def test_its_text_is_what_it_is(tmp_path: Path) -> None:
     two = define(python(tmp_path / "two.py"))
     other = define(python(tmp_path / "one.py", SOURCE.replace('"long": 9', '"long": 10')))
     assert one == two != other  # a place is no part of an identity, a text is
+
+
+def test_what_it_reads_is_part_of_what_it_is(tmp_path: Path) -> None:
+    reading = f"import re\nfrom pathlib import Path\n\nMANY = int(Path({str(tmp_path / 'many')!r}).read_text())\n"
+    source = SOURCE.replace("import re\n", reading).replace("rng.integers(26,", "rng.integers(MANY,")
+    found = []
+    for many in ("26", "25", "26"):
+        (tmp_path / "many").write_text(many)
+        load_family.cache_clear()  # as in another process
+        found.append(define(python(tmp_path / "one.py", source)))
+    assert found[0] == found[2] != found[1]
+
+
+def test_a_byte_order_mark_is_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "rotate.py").write_text(SOURCE, encoding="utf-8-sig")
+    own = define(TaskConfig(name="string.rotate", file=str(tmp_path / "rotate.py")))
+    assert own == define(python(tmp_path / "plain.py"))
 
 
 def test_definitions_travel_with_the_items(tmp_path: Path) -> None:
