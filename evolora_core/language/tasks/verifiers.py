@@ -1,6 +1,7 @@
 """The verifiers that a task may name; those of JSON and of code are beside this file."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,6 +20,11 @@ from evolora_core.language.tasks.json_verifier import Json
 
 _WRAPPING = "`*\"' \u2018\u2019\u201c\u201d"
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
+
+
+def composed(text: str) -> str:
+    """A text with each accent in the character that it belongs to, as most files have it: `e` with one behind is `é`."""
+    return unicodedata.normalize("NFC", text)
 
 
 class Worded(Verifier):
@@ -45,7 +51,7 @@ class Exact(Worded):
         return CORRECT if wanted in said else wrong()
 
     def _plain(self, text: str) -> str:
-        plain = " ".join(text.split()).strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
+        plain = " ".join(composed(text).split()).strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
         return plain if self.case else plain.casefold()
 
 
@@ -75,7 +81,8 @@ class Number(Verifier):
         found, wanted = extract_number(answer), number_of(target)
         if found is None or wanted is None:
             return NO_ANSWER
-        exponent = wanted.normalize().as_tuple().exponent
+        # A number of JSON does not say how it was written: 12.0 is 12.
+        exponent = (wanted if isinstance(target, str) else wanted.normalize()).as_tuple().exponent
         rounded = Decimal((0, (5,), exponent - 1)) if isinstance(exponent, int) and exponent < 0 else Decimal(0)
         within = rounded if self.tolerance is None else Decimal(str(self.tolerance))
         within = max(within, abs(wanted) * Decimal(str(self.relative)))
@@ -89,20 +96,20 @@ class Choice(Worded):
     options: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
         min_length=2,
         max_length=100,
-        description="all that may be answered, such as [yes, no]; the row's answer is one of them",
+        description="all that may be answered, such as ['yes', 'no']; the row's answer is one of them",
     )
 
     @field_validator("options")
     @classmethod
     def _told_apart(cls, options: list[str]) -> list[str]:
-        folded = [option.strip().casefold() for option in options]
+        folded = [_folded(option) for option in options]
         if len(set(folded)) < len(folded) or "" in folded:
             raise ValueError("two options are the same, or one is blank")
         return options
 
     def complaint(self, target: Any) -> str | None:
         """It has to be an option."""
-        if isinstance(target, str) and target.strip().casefold() in self._folded():
+        if isinstance(target, str) and _folded(target) in self._folded():
             return None
         return f"must be one of {', '.join(self.options)[:200]}"
 
@@ -110,16 +117,16 @@ class Choice(Worded):
         """A first line that is an option, or begins with one and a punctuation mark (`B. It is …`, `No, since …`); else
         the option that is named last. An option of one letter is found inside a text as it is written: `a` is a word.
         """
-        lines = final_lines(answer)
+        lines = final_lines(composed(answer))
         if not lines:
             return NO_ANSWER
         found = self._opening(lines[0]) or self._last(" ".join(lines))
         if found is None:
             return NO_ANSWER
-        return CORRECT if found == str(target).strip().casefold() else wrong()
+        return CORRECT if found == _folded(str(target)) else wrong()
 
     def _folded(self) -> list[str]:
-        return [option.strip().casefold() for option in self.options]
+        return [_folded(option) for option in self.options]
 
     def _opening(self, line: str) -> str | None:
         alone, begun = line.strip(_WRAPPING + ".()").casefold(), line.lstrip(_WRAPPING + "(").casefold()
@@ -131,9 +138,13 @@ class Choice(Worded):
         return None
 
     def _last(self, text: str) -> str | None:
-        options = [option.strip() for option in self.options]
+        options = [composed(option.strip()) for option in self.options]
         as_written = _last_of([option if len(option) == 1 else option.casefold() for option in options], text)
         return (as_written or _last_of(self._folded(), text.casefold()) or "").casefold() or None
+
+
+def _folded(option: str) -> str:
+    return composed(option).strip().casefold()
 
 
 def _last_of(options: Sequence[str], text: str) -> str | None:
@@ -207,16 +218,22 @@ class Regex(Verifier):
         return CORRECT if any(fits) else wrong()
 
 
-class ContainsAll(Verifier):
+class ContainsAll(Worded):
     """The answer contains every word of the row, in any order; a part of a longer word is not that word."""
 
     kind: Literal["contains-all"]
     separator: str = Field(",", min_length=1, max_length=10, description="what stands between the words in a row")
     case: bool = Field(False, description="whether capitals count")
 
+    def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """Numbers in a list are words too."""
+        spell = super().target
+        return [spell(part, row) for part in answer] if isinstance(answer, list) else spell(answer, row)
+
     def complaint(self, target: Any) -> str | None:
-        """At least one word."""
-        return None if self._words(target) else "must be words"
+        """At least one word, and nothing else in a list."""
+        mixed = isinstance(target, list) and not all(isinstance(part, str) for part in target)
+        return None if self._words(target) and not mixed else "must be words"
 
     def gold(self, target: Any) -> str:
         """The words as the row gives them."""
@@ -224,14 +241,15 @@ class ContainsAll(Verifier):
 
     def verify(self, target: Any, answer: str) -> Grade:
         """The score is the share of the words."""
-        text = " ".join((answer if self.case else answer.casefold()).split())
+        said = composed(answer)
+        text = " ".join((said if self.case else said.casefold()).split())
         words = self._words(target)
         hits = sum(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None for word in words)
         return CORRECT if hits == len(words) else wrong(hits / len(words))
 
     def _words(self, target: Any, *, fold: bool = True) -> list[str]:
         parts = target.split(self.separator) if isinstance(target, str) else target if isinstance(target, list) else []
-        words = [" ".join(part.split()) for part in parts if isinstance(part, str)]
+        words = [" ".join(composed(part).split()) for part in parts if isinstance(part, str)]
         return [word if self.case or not fold else word.casefold() for word in words if word]
 
 

@@ -32,6 +32,9 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
         ({"kind": "exact"}, "two\nlines", ["two\nlines", "two lines"], ["two"]),
         ({"kind": "number"}, 12, ["12", "It is 12.", "3 * 4 = 12", "twelve"], ["13", "1 2", "none"]),
         ({"kind": "number"}, "0.5", ["0.5", "0.54"], ["0.56", "1"]),
+        ({"kind": "number"}, "1.50", ["1.5", "1.504"], ["1.51", "1.54"]),
+        ({"kind": "number"}, 1.5, ["1.54"], ["1.56"]),
+        ({"kind": "number"}, 12.0, ["12"], ["12.04"]),
         ({"kind": "number", "tolerance": 2}, 100, ["98", "102"], ["97.9", "103"]),
         ({"kind": "number", "relative": 0.1}, 200, ["181", "220"], ["179", "221"]),
         ({"kind": "choice", "options": ["yes", "no", "not sure"]}, "no", ["No", "yes or no"], ["yes", "not sure"]),
@@ -54,6 +57,11 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
         ({"kind": "contains-all"}, "red, blue", ["Blue and RED"], ["red", "green", "redder, blue"]),
         ({"kind": "contains-all"}, "c++, big cat", ["a big  cat in C++"], ["c++ and a big category"]),
         ({"kind": "contains-all", "case": True}, ["Red"], ["a Red one"], ["red"]),
+        ({"kind": "contains-all"}, "caf\u00e9", ["a cafe\u0301"], ["cafe"]),
+        ({"kind": "contains-all"}, "cafe\u0301", ["a caf\u00e9"], ["cafe"]),
+        ({"kind": "exact"}, "caf\u00e9", ["cafe\u0301"], ["cafe"]),
+        ({"kind": "exact", "case": True}, "Cafe\u0301", ["Caf\u00e9"], ["caf\u00e9"]),
+        ({"kind": "choice", "options": ["caf\u00e9", "bar"]}, "cafe\u0301", ["so a cafe\u0301"], ["bar"]),
     ],
 )  # fmt: skip
 def test_what_is_right_and_what_is_not(
@@ -65,6 +73,13 @@ def test_what_is_right_and_what_is_not(
     assert [answer for answer in wrong if verifier.verify(target, answer).correct] == []
     if verifier.has_gold(target):
         assert verifier.verify(target, verifier.gold(target)).correct
+
+
+def test_numbers_in_a_list_are_words() -> None:
+    verifier = made(kind="contains-all")
+    target = verifier.target(["Paris", 2020], {})
+    assert target == ["Paris", "2020"] and verifier.gold(target) == "Paris, 2020"
+    assert not verifier.verify(target, "Paris").correct
 
 
 WORDS = st.text("abcdefg hij", min_size=1, max_size=12).filter(lambda text: text.strip())
@@ -139,6 +154,7 @@ def test_no_answer_is_too_strange(answer: str) -> None:
         ({"kind": "regex"}, "(", "must be a regular expression"),
         ({"kind": "regex", "pattern": "a"}, "b", "does not fit the pattern"),
         ({"kind": "contains-all"}, " , ", "must be words"),
+        ({"kind": "contains-all"}, ["Paris", None], "must be words"),
     ],
 )
 def test_what_is_wrong_with_a_row(settings: dict[str, Any], target: Any, complaint: str) -> None:
