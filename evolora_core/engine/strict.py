@@ -254,6 +254,8 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     reason = fault["msg"].removeprefix("Value error, ")
     where = f"key '{name}': " if name else ""
     given = fault.get("input")
+    if fault["type"] == "string_type" and isinstance(given, bool | int | float):  # `yes` and `3` of YAML
+        reason = "must be text; put it in quotes"
     got = "" if isinstance(given, dict) else f" (got {_short(given)})"  # a whole section says nothing
     return f"{where}{reason[0].lower()}{reason[1:]}{got}"
 

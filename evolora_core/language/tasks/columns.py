@@ -15,12 +15,21 @@ def columns_of(setting: str) -> list[str]:
 
 
 def filled(setting: str, row: Mapping[str, Any]) -> Any:
-    """The cell of the column, or the template with the cells of a row in it."""
-    return setting.format_map(row) if "{" in setting else row[setting]
+    """The cell of the column, or the template with the cells of a row in it. What is in braces is a name and nothing
+    else: Python's formats would also look inside of cells.
+    """
+    if "{" not in setting:
+        return row[setting]
+    parts = string.Formatter().parse(setting)
+    return "".join(text + ("" if name is None else str(row[name])) for text, name, _, _ in parts)
 
 
 def _sound(setting: str) -> str:
-    columns_of(setting)
+    if "{" in setting:
+        for _, name, form, conversion in string.Formatter().parse(setting):
+            if form or conversion:
+                after = f"!{conversion}" if conversion else f":{form}"
+                raise ValueError(f"in braces stands the name of a column alone; take {after!r} out behind {name!r}")
     return setting
 
 

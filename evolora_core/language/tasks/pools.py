@@ -74,6 +74,8 @@ def _read(document: str, _: tuple[tuple[str, int, int], ...]) -> Pool:
 
 
 def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: dict[str, str]) -> list[Item]:
+    if not rows.rows:
+        raise DataError(f"tasks.{task.name}: {task.data} has no rows{f' in {split}' if split else ''}; add some")
     columns: dict[str, Sequence[str]] = {"prompt": columns_of(task.prompt)}
     columns["answer"] = [task.answer] if task.answer else []
     columns["depth"] = [task.depth] if task.depth else []
@@ -110,7 +112,9 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: 
             raise ConfigError(f"{where}: the prompt has more than {LONGEST_PROMPT} characters; shorten it")
         text = canonical(prompt)
         if text in known:
-            raise ConfigError(f"{where}: has the prompt of {known[text]}; keep one of them")
+            raise ConfigError(
+                f"{where}: has the prompt of {known[text]}, as case and white space do not count; keep one of them"
+            )
         known[text] = f"row {number}{f' of {split}' if split else ''}"
         answer = row[task.answer] if task.answer else None
         target = verifier.target(answer, row)
@@ -128,11 +132,9 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: 
         depth = spelled(row[task.depth]) if task.depth else ALIKE
         digest = blake2b(text.encode(), digest_size=6).hexdigest()
         found.append(Item(prompt, target, task.name, depth, f"{task.name}:{depth}:{digest}"))
-    if not found and rows.rows and task.where:
+    if not found and task.where:
         asked = ", ".join(f"{column} {value!r}" for column, value in task.where.items())
         raise ConfigError(f"tasks.{task.name}: {task.data} has no row with {asked}; {_values(rows, task.where)}")
-    if not found:
-        raise DataError(f"tasks.{task.name}: {task.data} has no rows{f' in {split}' if split else ''}")
     return found
 
 

@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
 
 def composed(text: str) -> str:
-    """A text with each accent in the character that it belongs to, as most files have it: `e` with one behind is `é`."""
+    """A text with each accent in the character that it belongs to, as most files have it."""
     return unicodedata.normalize("NFC", text)
 
 

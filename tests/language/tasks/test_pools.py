@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.families.base import Item
@@ -65,6 +67,22 @@ def test_columns_depths_and_templates(tmp_path: Path) -> None:
     )
 
 
+def test_braces_hold_names_of_columns_and_nothing_else(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", [{"a.b": "x", "a[0]": "{a.b}", "a": 1, "answer": 2}])
+    found = read_pool(task(path, prompt="{{{a.b}}} {a[0]} {a}"))
+    assert found.parts[""][0].prompt == "{x} {a.b} 1"
+    for braces, after in (
+        ("{a:.2f}", ":.2f"),
+        ("{a!r}", "!r"),
+        ("{a!x}", "!x"),
+        ("{a:{b}}", ":{b}"),
+        ("{a:99}", ":99"),
+    ):
+        words = f"in braces stands the name of a column alone; take '{after}' out behind 'a'"
+        with pytest.raises(ValidationError, match=re.escape(words)):
+            task(path, prompt=f"So {braces}?")
+
+
 def test_a_column_tells_families_apart(tmp_path: Path) -> None:
     own = task(write(tmp_path / "rows.csv", ROWS), family="level")
     easy, hard = own.families({"plus.hard", "plus.easy", "other.easy", "plusher"})
@@ -81,7 +99,7 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
     found = read_pool(task(tmp_path, splits={"train": "train", "holdout": "test"}))
     assert {part: len(items) for part, items in found.parts.items()} == {"train": 20, "holdout": 10}
     write(tmp_path / "test.jsonl", ROWS[19:])
-    with pytest.raises(ConfigError, match=r"row 1 of test: has the prompt of row 20 of train; keep one of them"):
+    with pytest.raises(ConfigError, match=r"row 1 of test: has the prompt of row 20 of train, .*; keep one of them"):
         read_pool(task(tmp_path, splits={"train": "train", "holdout": "test"}))
     with pytest.raises(ConfigError, match=r"has no split 'dev' but train, test"):
         read_pool(task(tmp_path, splits={"train": "train", "holdout": "dev"}))
@@ -95,8 +113,13 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
         (ROWS, {"where": {"kind": "a"}}, "where: .* has no column 'kind'; name one of"),
         (ROWS, {"where": {"level": "odd"}}, "has no row with level 'odd'; level is easy, hard"),
         (ROWS, {"answer": "label"}, "answer: .* has no column 'label'; name one of"),
+        ([], {"prompt": "question"}, "rows.jsonl has no rows; add some"),
         ([{"prompt": " ", "answer": 1}], {}, "row 1: the prompt is empty"),
-        ([*ROWS, ROWS[3] | {"prompt": "3  PLUS one?"}], {}, "row 31: has the prompt of row 4; keep one of them"),
+        (
+            [*ROWS, ROWS[3] | {"prompt": "3  PLUS one?"}],
+            {},
+            "row 31: has the prompt of row 4, as case and white space do not count; keep one",
+        ),
         ([ROWS[0] | {"answer": "many"}], {}, "row 1: the answer 'many' must be a number"),
         ([ROWS[0], ROWS[1] | {"answer": None}], {}, "row 2: has no answer, and the verifier number needs one"),
         (
@@ -109,7 +132,7 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
 def test_what_is_wrong_with_rows_is_one_line(
     rows: list[dict[str, Any]], changes: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=words) as error:
+    with pytest.raises((ConfigError, DataError), match=words) as error:
         read_pool(task(write(tmp_path / "rows.jsonl", rows), **changes))
     assert "\n" not in str(error.value) and str(error.value).startswith("tasks.plus")
 

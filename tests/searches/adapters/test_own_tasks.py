@@ -53,6 +53,11 @@ def test_the_shipped_suite_loads_again_from_what_was_resolved(tmp_path: Path) ->
         ({"tasks": rounded(file="a.py")}, "give either `data` with a `verifier`, or a `file`"),
         ({"tasks": rounded(data="configs/tasks/none.csv")}, "none.csv: no such file"),
         ({"tasks": rounded(columns=["a"])}, "columns"),
+        (
+            {"tasks": rounded(verifier={"kind": "choice", "options": [True, False]})},
+            "key 'tasks.0.verifier.options.0': must be text; put it in quotes (got True)",
+        ),
+        ({"tasks": rounded(where={"a": 3})}, "key 'tasks.0.where.a': must be text; put it in quotes (got 3)"),
         ({"tasks": rounded(family="a")}, "tasks: no list of `data` names a family of 'rounded', such as rounded.VALUE"),
         (
             {
