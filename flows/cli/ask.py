@@ -3,7 +3,6 @@
 import json as json_
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from evolora_core.searches.adapters.evolved import Evolved, Reply
 
 BATCH = 256  # prompts between two lines of progress, and of the file
+FACTS = ("answer", "who", "prompt_tokens", "answer_tokens", "finished", "flops")  # of a reply, which its row is given
+ROUTED_AS = "routed_as"
 
 Run = Annotated[str, Parameter(help="A finished run, such as quickstart.ecology.s0.")]
 Organelle = Annotated[int | None, Parameter(help="Let this organelle answer everything."), AnyId]
@@ -79,10 +80,11 @@ def ask(
                 max_new_tokens=max_new_tokens,
                 temperature=temperature,
                 seed=seed + start,
+                first=start + 1,
             )
             for row, reply in zip(part, replies, strict=True):
-                facts = {name: value for name, value in asdict(reply).items() if name not in ("prompt", "family")}
-                routed = {"routed_as": reply.family} if reply.family else {}
+                facts = {name: getattr(reply, name) for name in FACTS}
+                routed = {ROUTED_AS: reply.family} if reply.family else {}
                 file.write(json_.dumps(row | facts | routed, ensure_ascii=False) + "\n")
                 flops += reply.flops
                 bare += not isinstance(reply.who, int)
@@ -166,7 +168,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     from evolora_core.foreign.files import Unfit, read_text
 
     try:
-        text = read_text(path)
+        text = read_text(path).removeprefix("\ufeff")  # the mark that Windows puts before UTF-8
     except Unfit as error:
         raise DataError(f"{path}: {error}") from error
     except OSError as error:
@@ -186,6 +188,8 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         if not isinstance(given, str) or not given.strip():
             what = "missing" if given is None else "empty" if isinstance(given, str) else "no text"
             raise DataError(f'{path}:{number}: prompt: {what}; write {{"prompt": "…"}}')
+        if taken := [key for key in (*FACTS, ROUTED_AS) if key in row]:
+            raise DataError(f"{path}:{number}: key {taken[0]!r} is written with the answer; give yours another name")
         count += 1
         yield row
     if not count:

@@ -88,17 +88,18 @@ class Evolved:
         seed: int = 0,
         stop_strings: Sequence[str] = (),
         told: Callable[[str], None] | None = None,
+        first: int = 1,
     ) -> list[Reply]:
         """A reply to each prompt, in order. An answer also ends before the first of `stop_strings`.
 
         `families` are what the router `family` goes by. With a temperature, answers are samples of the stream (seed,
         number of the prompt). `told` gets the text of a single prompt's answer piece by piece. ConfigError for a prompt
-        that is empty or does not fit the host.
+        that is empty or does not fit the host; it counts them from `first`.
         """
         decoding, host = self.decoding, self.host
         if isinstance(prompts, str):
             raise ConfigError("prompts: give a list of texts; a single one as [text]")
-        for number, prompt in enumerate(prompts, start=1):
+        for number, prompt in enumerate(prompts, start=first):
             if not prompt.strip():
                 raise ConfigError(f"prompt {number}: is empty; give it as text")
         most = max_new_tokens or decoding.max_new_tokens
@@ -110,7 +111,7 @@ class Evolved:
             examples = fitting(host, prompts, examples, most)
             slots, routing = np.array(own), routing + np.array(choosing)
         asked = host.encode_prompts(list(prompts), examples)
-        for number, ids in enumerate(asked, start=1):
+        for number, ids in enumerate(asked, start=first):
             if len(ids) + most > host.max_context:
                 raise ConfigError(
                     f"prompt {number}: its {len(ids)} tokens and an answer of {most} do not fit the host's "
