@@ -29,7 +29,8 @@ def check(
     json: Json = False,
 ) -> None:
     """Say what the suite's host does with its tasks, before a night is spent on them: accuracy, what a search finds,
-    right and wrong answers, the longest prompt, how many items a seed needs, and what a generation costs here.
+    right and wrong answers, the longest prompt and right answer, how many items a seed needs, and what a generation
+    costs here.
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
@@ -85,6 +86,7 @@ def _row(own: "Foresight") -> dict[str, Any]:
         "95 % interval": f"{100 * own.lo:.1f} to {100 * own.hi:.1f}",
         "a search finds %": None if own.found is None else round(100 * own.found, 1),
         "longest prompt": f"{own.longest} of {own.context} tokens",
+        "longest answer": None if own.answer is None else f"{own.answer} of {own.cap} tokens",
     }
 
 

@@ -53,3 +53,13 @@ def test_rows_that_are_held_out_alone_are_not_shown(caplog: pytest.LogCaptureFix
     _, found = look("data.train_families=[string.sort]", "data.ood_families=[rounded, string.rotate]")
     assert found["rounded"].asked > 0 and not shown(found["rounded"])
     assert "rounded: the suite asks for it in holdouts alone, so no answers to its rows are shown" in caplog.text
+
+
+def test_right_answers_that_are_too_long_to_be_given_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    _, found = look("decoding.max_new_tokens=3")
+    longest, cap = found["string.rotate"].answer, found["string.rotate"].cap
+    assert longest is not None and longest > cap == 3
+    assert f"string.rotate: its longest right answer has {longest} tokens, and answers end after 3" in caplog.text
+    caplog.clear()
+    look(f"decoding.max_new_tokens={longest}")
+    assert "string.rotate: its longest right answer" not in caplog.text

@@ -20,7 +20,9 @@ from evolora_core.language.datasets import build_splits, cells_of_splits, wanted
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.splits import SPLITS
+from evolora_core.language.tasks.own import gold_of
 from evolora_core.language.tasks.pools import read_pool
+from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.answering.pricing import price
@@ -53,6 +55,8 @@ class Foresight:
                    on the task
     longest        tokens of the longest prompt of those that were looked at, of the `context` that a host has for
                    prompt and answer
+    answer         tokens of the longest right answer of them, of the `cap` that an answer may have; None where no item
+                   has one
     """
 
     task: str
@@ -65,6 +69,8 @@ class Foresight:
     found: float | None
     longest: int
     context: int
+    answer: int | None
+    cap: int
     right: list[Outcome] = field(default_factory=list)
     wrong: list[Outcome] = field(default_factory=list)
 
@@ -91,7 +97,12 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
     for place, task in enumerate(suite.own_families):
         by_split = {split: [item for item in own if item.family == task.name] for split, own in splits.items()}
         part = part_of(report, place * shares, shares, 1)
-        own, rate = _asked(suite, host, task.name, by_split, part)
+        own, rate = _asked(suite, host, task, by_split, part)
+        if (own["answer"] or 0) > own["cap"]:
+            log.warning(
+                "%s: its longest right answer has %d tokens, and answers end after %d, so that it can never be given; "
+                "raise decoding.max_new_tokens", task.name, own["answer"], own["cap"],
+            )  # fmt: skip
         if task.name in pools and not by_split["train"]:  # all seeds draw from the same rows
             log.warning("%s: the suite asks for it in holdouts alone, so no answers to its rows are shown", task.name)
             own |= {"right": [], "wrong": []}
@@ -109,7 +120,7 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
 
 
 def _asked(
-    suite: SuiteConfig, host: Host, name: str, by_split: Mapping[str, list[Item]], report: Progress
+    suite: SuiteConfig, host: Host, task: TaskConfig, by_split: Mapping[str, list[Item]], report: Progress
 ) -> tuple[dict[str, Any], float]:
     """What the bare host answers to items for training, or else to others, and answers a second."""
     items = [item for split in SPLITS for item in by_split.get(split, [])]
@@ -117,16 +128,20 @@ def _asked(
     began = time.perf_counter()
     outcomes = answer_items(
         host, None, chosen, np.full(len(chosen), HOST), decoding=suite.decoding,
-        progress=lambda done, of, *_: report(done, of, f"the host answers {name}"),
+        progress=lambda done, of, *_: report(done, of, f"the host answers {task.name}"),
     )  # fmt: skip
     seconds = time.perf_counter() - began
     right = [own for own in outcomes if own.grade.correct]
     wrong = [own for own in outcomes if not own.grade.correct]
     lo, hi = wilson(len(right), len(outcomes))
+    gold = [text for item in items if (text := gold_of(item, task.verifier)) is not None]
     facts: dict[str, Any] = {
-        "task": name, "asked": len(outcomes), "accuracy": len(right) / len(outcomes), "lo": lo, "hi": hi, "found": None,
+        "task": task.name, "found": None,
+        "asked": len(outcomes), "accuracy": len(right) / len(outcomes), "lo": lo, "hi": hi,
         "longest": max(len(ids) for ids in host.encode_prompts([item.prompt for item in items])),
-        "context": host.max_context, "right": right[:EXAMPLES], "wrong": wrong[:EXAMPLES],
+        "context": host.max_context, "cap": suite.decoding.max_new_tokens,
+        "answer": max((len(ids) - 1 for ids in host.encode_answers(gold)), default=None),  # the ending counts in no cap
+        "right": right[:EXAMPLES], "wrong": wrong[:EXAMPLES],
     }  # fmt: skip
     return facts, len(outcomes) / seconds
 
