@@ -7,6 +7,7 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import read_text
 from evolora_core.foreign.text import one_line
+from evolora_core.language.hosts.leftovers import unused
 from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path
         raise HostError(
             f"host {folder}: {weights[0].name}: {len(missing)} tensors are missing, such as {missing[0]}; "
             "config.json is of another model, or the weights are not whole"
+        )
+    if more := unused(found["unexpected_keys"], model):  # transformers would leave them out: another model
+        raise HostError(
+            f"host {folder}: {weights[0].name}: {len(more)} tensors are not asked for by config.json, such as "
+            f"{one_line(more[0], 100)}; config.json is of another model, correct it or save the model anew"
         )
     return model, tokenizer, weights
 

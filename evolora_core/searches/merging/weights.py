@@ -176,9 +176,11 @@ def _named_as_loaded(folder: Path, stored: tuple[str, ...], config: Any) -> dict
     """The names that a model's own tensors have once it is loaded, each with its name in the files, as transformers
     reads them: files of a model without its head leave out the first part (`transformer.` of GPT-2), and older ones
     hold masks, which are no weights. HostError for settings of no model, and where nothing in the files is the
-    model's."""
+    model's, or more than that."""
     import torch
     from transformers import AutoModelForCausalLM
+
+    from evolora_core.language.hosts.leftovers import unused
 
     try:
         with torch.device("meta"):
@@ -200,6 +202,11 @@ def _named_as_loaded(folder: Path, stored: tuple[str, ...], config: Any) -> dict
             "which config.json asks for; save the model anew with save_pretrained"
         )
     if asked <= found.keys():  # else some are made of several in the files, such as those of experts
+        if more := unused(found, model, known):
+            raise HostError(
+                f"host {folder}: {len(more)} tensors are not asked for by config.json, such as "
+                f"{one_line(more[0], 100)}; config.json is of another model, correct it or save the model anew"
+            )
         return {own: name for own, name in found.items() if own in known}
     return found
 

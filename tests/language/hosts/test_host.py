@@ -218,6 +218,36 @@ def test_damaged_weights_are_named(folder: Path) -> None:
     assert "model.safetensors" in _fault(folder)
 
 
+def _with_tensors(folder: Path, **more: torch.Tensor) -> None:
+    """Adds tensors to the weights; `__` stands for a dot."""
+    file = folder / "model.safetensors"
+    added = {name.replace("__", "."): tensor for name, tensor in more.items()}
+    save_file(load_file(file) | added, file, metadata={"format": "pt"})
+
+
+def test_weights_of_which_the_model_would_leave_out_some_are_refused(folder: Path) -> None:
+    _with_tensors(folder, model__layers__0__self_attn__q_proj__bias=torch.ones(32))
+    said = "model.safetensors: 1 tensors are not asked for by config.json, such as model.layers.0.self_attn.q_proj.bias"
+    assert said in _fault(folder)
+
+
+def test_a_model_cut_by_its_configuration_is_refused(folder: Path) -> None:
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    cut = {"num_hidden_layers": 1, "layer_types": config["layer_types"][:1]}
+    path.write_text(json.dumps(config | cut), encoding="utf-8")
+    assert "tensors are not asked for by config.json, such as model.layers.1." in _fault(folder)
+
+
+def test_a_copy_of_the_tied_head_and_old_constants_are_no_fault(tiny_folder: Path, folder: Path) -> None:
+    head = load_file(folder / "model.safetensors")["model.embed_tokens.weight"]
+    constants = {"model__layers__0__self_attn__rotary_emb__inv_freq": torch.ones(8)}
+    masks = {"model__layers__0__attn__bias": torch.ones(1, 1, 4, 4), "model__layers__0__attn__masked_bias": head[0, 0]}
+    _with_tensors(folder, lm_head__weight=head.clone(), **constants, **masks)
+    found = load_host(str(folder))
+    assert found.identity["parameters"] == load_host(str(tiny_folder)).identity["parameters"]
+
+
 def test_not_a_causal_language_model(folder: Path) -> None:
     config: Any = BertConfig(
         hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, vocab_size=64

@@ -127,6 +127,15 @@ def test_tensors_of_another_kind_of_model_are_named(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_tensors_that_the_model_does_not_ask_for_are_named(tmp_path: Path) -> None:
+    folder = saved(tiny(), tmp_path / "model")
+    file = folder / "model.safetensors"
+    save_file(load_file(file) | {"model.layers.0.self_attn.q_proj.bias": torch.ones(8)}, file)
+    with pytest.raises(HostError, match=r"not asked for .*such as model.layers.0.self_attn.q_proj.bias") as error:
+        FolderWeights(folder)
+    assert "\n" not in str(error.value)
+
+
 def test_constants_of_older_files_are_no_weights(tmp_path: Path) -> None:
     folder = saved(tiny(), tmp_path / "model")
     file = folder / "model.safetensors"

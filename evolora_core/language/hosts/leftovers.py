@@ -1,0 +1,27 @@
+"""Tensors of older files that are no weights: constants that transformers computes by itself today."""
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+# Masks of GPT-2's relatives and of GPT-NeoX, frequencies of rotary positions, tables of sines.
+_CONSTANT = re.compile(
+    r"(^|.*\.)((attn|attention)\.(attention\.)?(masked_)?bias|attn\.causal_mask|rotary_emb\.inv_freq"
+    r"|position_ids|embed_positions\.weights|decoder\.version)"
+)
+
+
+def is_constant(name: str) -> bool:
+    """Whether a tensor with this name that a model does not ask for is such a constant."""
+    return _CONSTANT.fullmatch(name) is not None
+
+
+def unused(names: Iterable[str], model: Any, known: Collection[str] = ()) -> list[str]:
+    """Those names that the model neither knows nor leaves out by design, as it does the layers that predict several
+    tokens."""
+    by_design = [re.compile(pattern) for pattern in model._keys_to_ignore_on_load_unexpected or ()]
+    return sorted(
+        name
+        for name in names
+        if name not in known and not is_constant(name) and not any(pattern.search(name) for pattern in by_design)
+    )
