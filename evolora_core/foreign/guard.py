@@ -19,13 +19,14 @@ from evolora_core.foreign.files import MIB, Unfit
 
 _LOOK = 0.02  # seconds between two looks at the memory
 # Seconds beside its own after which a copy is given up: one that was made while another thread held a lock may wait for
-# it forever, and has begun nothing then.
+# it forever, and has begun nothing then. Where its seconds are a processor's, the machine may have none for it.
 _GIVEN_UP = 120.0
 Begin = Callable[[], None]
 
 
-def guarded(work: Callable[[Begin], str], *, seconds: float, memory: int) -> str:
-    """What `work` returns. It gets a function that it calls when its seconds begin to count.
+def guarded(work: Callable[[Begin], str], *, seconds: float, memory: int, processor: bool = False) -> str:
+    """What `work` returns. It gets a function that it calls when its seconds begin to count; with `processor` only
+    those count in which it computes, so that a busy machine changes nothing.
 
     Raises the EvoloraError that it raises, and Unfit where it took more than `seconds`, or more than `memory` bytes
     beside what this process has already, or where two minutes more bring no answer. Nothing else that it does is seen
@@ -36,16 +37,16 @@ def guarded(work: Callable[[Begin], str], *, seconds: float, memory: int) -> str
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _work(work, seconds, writing)
+        _work(work, signal.ITIMER_PROF if processor else signal.ITIMER_REAL, seconds, writing)
     os.close(writing)
     try:
-        said = _listen(reading, child, own + memory, time.monotonic() + seconds + _GIVEN_UP)
+        said = _listen(reading, child, own + memory, seconds + _GIVEN_UP)
     finally:
         os.close(reading)
         os.kill(child, signal.SIGKILL)  # it is a zombie by now, or has to go: its number is not free before we wait
         _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-        raise Unfit(f"took more than {seconds:g} s")
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGPROF):
+        raise Unfit(f"took more than {seconds:g} s" + (" of a processor" if processor else ""))
     kind, text = said[:1], said[1:].decode("utf-8", "surrogatepass")
     if kind == b"=":
         return text
@@ -57,13 +58,13 @@ def guarded(work: Callable[[Begin], str], *, seconds: float, memory: int) -> str
     raise Unfit("ended without an answer; it may have taken more memory than there is")
 
 
-def _work(work: Callable[[Begin], str], seconds: float, pipe: int) -> NoReturn:
+def _work(work: Callable[[Begin], str], timer: int, seconds: float, pipe: int) -> NoReturn:
     """The copy's life."""
-    for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGALRM, signal.SIGPROF, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
     def begin() -> None:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(timer, seconds)
 
     try:
         said = b"=" + work(begin).encode("utf-8", "surrogatepass")
@@ -81,9 +82,10 @@ def _work(work: Callable[[Begin], str], seconds: float, pipe: int) -> NoReturn:
         os._exit(0)
 
 
-def _listen(pipe: int, child: int, memory: int, until: float) -> bytes:
+def _listen(pipe: int, child: int, memory: int, seconds: float) -> bytes:
     """All that the copy says until it ends. Raises Unfit if it has more than `memory` bytes, or is late."""
     parts: list[bytes] = []
+    until = time.monotonic() + seconds
     process = psutil.Process(child)
     while True:
         if select.select([pipe], [], [], _LOOK)[0]:
@@ -97,4 +99,4 @@ def _listen(pipe: int, child: int, memory: int, until: float) -> bytes:
         except psutil.Error:  # it has just ended
             pass
         if time.monotonic() > until:
-            raise Unfit("has not begun; try again")
+            raise Unfit(f"has no answer after {seconds:g} s (the machine may be busy: try again)")

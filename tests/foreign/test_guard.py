@@ -19,7 +19,7 @@ def test_a_copy_that_waits_for_a_lock_of_another_thread_is_given_up(monkeypatch:
             begin()
         return "done"
 
-    with lock, pytest.raises(Unfit, match="has not begun; try again"):
+    with lock, pytest.raises(Unfit, match=r"has no answer after 0.4 s \(the machine may be busy: try again\)"):
         guarded(work, seconds=0.1, memory=64 * MIB)
     assert guarded(work, seconds=5, memory=64 * MIB) == "done"
 
@@ -33,3 +33,19 @@ def test_its_seconds_count_once_it_has_begun() -> None:
 
     with pytest.raises(Unfit, match=r"took more than 0.1 s"):
         guarded(work, seconds=0.1, memory=64 * MIB)
+
+
+def test_seconds_of_a_processor_are_those_in_which_it_computes() -> None:
+    def waits(begin: Begin) -> str:
+        begin()
+        time.sleep(0.5)  # as on a machine that is busy with other work
+        return "done"
+
+    def computes(begin: Begin) -> str:
+        begin()
+        while True:
+            pass
+
+    assert guarded(waits, seconds=0.2, memory=64 * MIB, processor=True) == "done"
+    with pytest.raises(Unfit, match=r"took more than 0.2 s of a processor"):
+        guarded(computes, seconds=0.2, memory=64 * MIB, processor=True)

@@ -12,7 +12,7 @@ from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.guard import guarded
 from evolora_core.foreign.text import one_line
 
-SECONDS, MEMORY = 15.0, 1536 * MIB
+SECONDS, MEMORY = 15.0, 1536 * MIB  # of a processor; beside this process
 LONGEST_CONTEXT = 2**24  # tokens
 LARGEST_NUMBER = 2**40  # in a configuration; the largest that is used there counts parameters
 MOST_LAYERS = 2000
@@ -34,7 +34,7 @@ def rehearse(folder: Path) -> None:
         return ""
 
     try:
-        guarded(work, seconds=SECONDS, memory=MEMORY)
+        guarded(work, seconds=SECONDS, memory=MEMORY, processor=True)
     except Unfit as error:
         raise HostError(f"host {folder}: trying its configuration and template {error}; name another model") from error
 
