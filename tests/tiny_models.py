@@ -6,6 +6,8 @@ from typing import Any, cast
 import numpy as np
 import torch
 from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
     Gemma3ForCausalLM,
     Gemma3TextConfig,
     LlamaConfig,
@@ -57,9 +59,28 @@ def tiny_model(architecture: str, **changes: Any) -> PreTrainedModel:
     return cast(PreTrainedModel, model.eval().requires_grad_(False))
 
 
+def odd_model(architecture: str) -> PreTrainedModel:
+    """A random frozen model that does something in a way of its own: Falcon adds to a layer's output in place, GPT-Neo
+    has windows that no cache knows, MPT's attention falls with the columns between two tokens."""
+    torch.manual_seed(7)
+    sizes: dict[str, dict[str, Any]] = {
+        "falcon": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
+        "gpt_neo": {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "max_position_embeddings": 256}
+        | {"attention_types": [[["global", "local"], 1]], "window_size": 8},
+        "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 256},
+    }
+    common = {"vocab_size": VOCABULARY, "initializer_range": 0.25, "bos_token_id": 1, "eos_token_id": 2}
+    config = AutoConfig.for_model(architecture, **sizes[architecture], **common)
+    return cast(PreTrainedModel, AutoModelForCausalLM.from_config(config).eval().requires_grad_(False))
+
+
 def tiny_host(architecture: str, **changes: Any) -> Any:
     """What the engine needs of a `Host`, around a tiny model without tokenizer."""
-    model = tiny_model(architecture, **changes)
+    return host_of(tiny_model(architecture, **changes), architecture)
+
+
+def host_of(model: PreTrainedModel, architecture: str) -> Any:
+    """The same around a model."""
     return SimpleNamespace(
         name=f"tiny-{architecture}",
         model=model,

@@ -16,7 +16,7 @@ from evolora_core.language.hosts.fetch import fetch_host
 from evolora_core.language.hosts.folder import load_folder, weight_files
 from evolora_core.language.hosts.gguf import load_gguf
 from evolora_core.language.hosts.identity import sha256_of_tokenizer, sha256_of_weights
-from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, rehearse
+from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, check_layers, rehearse
 from evolora_core.language.hosts.template import Example, PromptTemplate, ending_id, settle_chat_template
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
             weight_files(path)
             rehearse(path)
         model, tokenizer, weights = load_folder(path, kind)
-    if not any(isinstance(module, torch.nn.Linear) and "lm_head" not in name for name, module in model.named_modules()):
-        raise HostError(
-            f"host {path}: config.json: {type(model).__name__} has no linear layers to adapt; name a decoder model"
-        )
+    check_layers(path, model)
     model = model.eval().requires_grad_(False).to(torch.device(device))
     quicken_norms(model)
     host = _assemble(place.name, model, tokenizer, place.plain, weights, device, kind)

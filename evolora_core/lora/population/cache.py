@@ -77,9 +77,13 @@ def place(
             mine[:, :, end - taken.shape[2] : end].index_copy_(0, targets, taken.index_select(0, sources))
 
 
-def has_windows(model: PreTrainedModel) -> bool:
-    """Whether some layers attend to the last few columns only."""
-    return any(isinstance(layer, DynamicSlidingWindowLayer) for layer in DynamicCache(config=model.config).layers)
+def counts_columns(model: PreTrainedModel) -> bool:
+    """Whether attention depends on how many columns two tokens are apart, also where some between them are empty: some
+    layers attend to the last few columns only, as the cache knows or GPT-Neo alone, or MPT's slopes fall with each.
+    """
+    config: Any = model.config
+    windows = any(isinstance(layer, DynamicSlidingWindowLayer) for layer in DynamicCache(config=config).layers)
+    return windows or "local" in getattr(config, "attention_layers", ()) or config.model_type == "mpt"
 
 
 def keep_rows(cache: DynamicCache, indices: Tensor) -> None:

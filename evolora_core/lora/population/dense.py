@@ -31,13 +31,15 @@ class Dense(torch.autograd.Function):
         ctx.scale, ctx.cuts = scale, cuts
         ctx.save_for_backward(x, W, A, B)
         flat = x.reshape(-1, x.shape[-1])
-        y = flat.new_empty(len(flat), len(W))
+        # What is given is no view: autograd refuses to change one of a function's own in place, as Falcon does.
+        given = x.new_empty(*x.shape[:-1], len(W))
+        y = given.view(-1, len(W))
         for group, (start, end) in enumerate(pairwise(cuts)):
             whole = torch.addmm(W, B[group], A[group], alpha=scale)
             torch.mm(flat[start:end], whole.T, out=y[start:end])
         if bias is not None:
             y += bias
-        return y.view(*x.shape[:-1], -1)
+        return given
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

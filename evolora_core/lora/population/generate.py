@@ -18,7 +18,7 @@ from transformers import DynamicCache, PreTrainedModel
 from evolora_core.engine import rng
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
-from evolora_core.lora.population.cache import cache_for, has_windows, keep_rows, place
+from evolora_core.lora.population.cache import cache_for, counts_columns, keep_rows, place
 from evolora_core.lora.population.lora import Attachment, attached
 from evolora_core.lora.population.next_token import next_likeliest, next_tokens, scaled
 from evolora_core.lora.population.passes import pass_tokens, passes
@@ -256,7 +256,7 @@ class _Decoding:
         slots, prompts = distinct[:, 0], distinct[:, 1:]
         lengths, width = (prompts != ABSENT).sum(axis=1), prompts.shape[1]
         group, prefix = np.zeros_like(lengths), np.zeros_like(lengths)
-        if not has_windows(self.host.model):  # those count columns, so a row's tokens must stand together
+        if not counts_columns(self.host.model):  # else a row's tokens must stand together
             group, prefix = shared_prefixes(slots, prompts, lengths)
         shared, spent = self._shared(slots, prompts, lengths, group, prefix)
         before, own = int(prefix.max()), lengths - prefix

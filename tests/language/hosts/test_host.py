@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
 
 from evolora_core.errors import HostError
 from evolora_core.language.hosts.catalog import HostPlace
@@ -257,6 +257,37 @@ def test_not_a_causal_language_model(folder: Path) -> None:
     assert data["model_type"] == "bert"
     (folder / "config.json").write_text(json.dumps(data | {"model_type": "clip_vision_model"}), encoding="utf-8")
     assert "not a causal language model" in _fault(folder)
+
+
+def _kinds() -> dict[str, Any]:
+    """Models of kinds that cannot be hosts as they are."""
+    hybrid = {"num_attention_heads": 2, "num_key_value_heads": 1, "layer_types": ["conv", "full_attention"]}
+    sizes: dict[str, dict[str, Any]] = {
+        "lfm2": {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2} | hybrid,
+        "mamba2": {"hidden_size": 32, "num_hidden_layers": 1, "num_heads": 4, "head_dim": 16, "n_groups": 1},
+        "gpt2": {"n_embd": 32, "n_layer": 1, "n_head": 2},
+        "bloom": {"hidden_size": 32, "n_layer": 1, "n_head": 2},
+    }
+    common = {"vocab_size": 400, "bos_token_id": 0, "eos_token_id": 1}
+    configs = {kind: AutoConfig.for_model(kind, **own, **common) for kind, own in sizes.items()}
+    return {kind: AutoModelForCausalLM.from_config(config) for kind, config in configs.items()}
+
+
+def test_kinds_of_models_that_are_no_hosts_are_told_why(folder: Path) -> None:
+    """No advice that cannot help, and none that fails first when it is asked."""
+    said = {
+        "lfm2": "Lfm2ForCausalLM has layers that are not plain attention (LinearAttentionLayer); name a decoder",
+        "mamba2": "Mamba2ForCausalLM has layers that are not plain attention (LinearAttentionLayer); name a decoder",
+        "gpt2": "GPT2LMHeadModel is made of Conv1D layers, not Linear ones; name a decoder",
+        "bloom": "max_position_embeddings is missing; set it to the most tokens",
+    }
+    for name, model in _kinds().items():
+        model.save_pretrained(folder)
+        assert said[name] in _fault(folder)
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(config | {"max_position_embeddings": 64}), encoding="utf-8")
+    assert load_host(str(folder)).max_context == 64
 
 
 def test_unknown_dtype_and_device(tiny_folder: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import VOCABULARY, random_prompts, tiny_host, tiny_population
+from tiny_models import VOCABULARY, host_of, odd_model, random_prompts, tiny_host, tiny_population
 
 from evolora_core.engine import rng
 from evolora_core.language.flops import FlopModel
@@ -61,6 +61,16 @@ def test_prompts_that_begin_alike_are_answered_as_each_alone(host: Any, populati
     models = {slot: host.model if slot < 0 else as_peft(host, population, slot) for slot in set(slots.tolist())}
     for prompt, slot, answer in zip(prompts, slots.tolist(), answers, strict=True):
         expected = decoded_by_transformers(models[slot], host, prompt)
+        assert answer.tokens == (expected[:-1] if expected[-1] in host.eos_ids else expected)
+
+
+@pytest.mark.parametrize("architecture", ["gpt_neo", "mpt"])
+def test_attention_that_counts_columns_answers_as_each_alone(architecture: str) -> None:
+    host = host_of(odd_model(architecture), architecture)
+    prompts = beginnings(24)
+    answers = generate(host, None, prompts, np.full(24, -1), max_new_tokens=NEW)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        expected = decoded_by_transformers(host.model, host, prompt)
         assert answer.tokens == (expected[:-1] if expected[-1] in host.eos_ids else expected)
 
 

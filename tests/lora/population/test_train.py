@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import VOCABULARY, tiny_host, tiny_population
+from tiny_models import VOCABULARY, host_of, odd_model, tiny_host, tiny_population
 from torch.nn import functional
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -76,6 +76,22 @@ def test_gradients_are_those_of_peft(
             cut = whole[:rank] if factor == "A" else whole[:, :rank]
             torch.testing.assert_close(cut, parameter.grad, atol=1e-4, rtol=1e-4)
             assert whole.count_nonzero() == cut.count_nonzero()
+
+
+def test_a_model_that_adds_to_a_layers_output_in_place_can_learn(as_peft: Any) -> None:
+    host = host_of(odd_model("falcon"), "falcon")
+    population = tiny_population(host, [2])
+    prompts, answers, weights = random_rows(12)  # long enough for W + ΔW
+    slots = np.zeros(12, dtype=int)
+    _, losses, gradients = gradients_of(host, population, build_batch(host, prompts, answers, slots, weights))
+    model = as_peft(host, population, 0, trainable=True)
+    expected = peft_loss(model, prompts, answers, weights)
+    expected.backward()
+    assert losses[0].item() == pytest.approx(expected.item(), abs=1e-4)
+    mine = flat_views(population, gradients[0])
+    for (name, factor), parameter in peft_factors(model).items():
+        cut = mine[name, factor][:2] if factor == "A" else mine[name, factor][:, :2]
+        torch.testing.assert_close(cut, parameter.grad, atol=1e-4, rtol=1e-4)
 
 
 def test_steps_of_all_at_once_are_the_steps_of_each_with_peft_and_torch(
