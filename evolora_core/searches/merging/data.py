@@ -14,26 +14,51 @@ from evolora_core.searches.merging.settings import SPLITS, DataSettings, Domain
 _DRAWS_PER_ITEM = 400  # a tenth of the prompts is reserved, and a small cell repeats itself
 Splits = dict[str, dict[str, list[Item]]]  # split -> domain -> items
 Cell = tuple[str, str]  # family, depth
+Wanted = dict[str, dict[str, dict[Cell, int]]]  # split -> domain -> cell -> items
 
 
 def draw_splits(
-    domains: Mapping[str, Domain], data: DataSettings, seed: int, pools: Mapping[str, Pool] | None = None
+    domains: Mapping[str, Domain],
+    data: DataSettings,
+    seed: int,
+    pools: Mapping[str, Pool] | None = None,
+    trains: bool = True,
 ) -> Splits:
-    """The items of each split by domain. The families and depths of a domain take turns.
+    """The items of each split by domain. The families and depths of a domain take turns. Where nothing `trains`, the
+    split `train` is empty.
 
     Of drawn families `train` has none of the prompts that are reserved for evaluation, the other splits have only
     those: what a base was pretrained on is in none of them. `pools` are the rows of a user's tasks by name; they are
     cut as `language/tasks/cutting.py` says. DataError where a cell has too few items.
     """
-    wanted = {split: {name: _shares(own, getattr(data, split)) for name, own in domains.items()} for split in SPLITS}
+    return _draw(_wanted(domains, data, trains), seed, pools or {})
+
+
+def check_rows(domains: Mapping[str, Domain], data: DataSettings, pools: Mapping[str, Pool], trains: bool) -> None:
+    """DataError where a user's rows are too few for a split. Nothing is drawn of other families."""
+    wanted = _wanted(domains, data, trains)
+    _draw({split: {name: _of(own, pools) for name, own in cells.items()} for split, cells in wanted.items()}, 0, pools)
+
+
+def _wanted(domains: Mapping[str, Domain], data: DataSettings, trains: bool) -> Wanted:
+    sizes = {split: getattr(data, split) if trains or split != "train" else 0 for split in SPLITS}
+    return {split: {name: _shares(own, sizes[split]) for name, own in domains.items()} for split in SPLITS}
+
+
+def _of(cells: Mapping[Cell, int], pools: Mapping[str, Pool]) -> dict[Cell, int]:
+    """The cells that are a user's rows."""
+    return {cell: count for cell, count in cells.items() if cell[0] in pools}
+
+
+def _draw(wanted: Wanted, seed: int, pools: Mapping[str, Pool]) -> Splits:
     asked = {split: sum((Counter(own) for own in wanted[split].values()), Counter()) for split in SPLITS}
     seen: set[str] = set()
     found: Splits = {}
     for split in SPLITS:
-        found[split] = {name: [] for name in domains}
+        found[split] = {name: [] for name in wanted[split]}
         for name, cells in wanted[split].items():
             for cell, count in cells.items():
-                pool = (pools or {}).get(cell[0])
+                pool = pools.get(cell[0])
                 if pool is None:
                     rng = stream(seed, 0, 0, f"merge.{split}", name, *cell)
                     items = draw_cell(rng, split, cell, count, seen, draws=_DRAWS_PER_ITEM, key=f"data.{split}")

@@ -147,7 +147,7 @@ class Bench:
     def family(self, width: int | None = None) -> ShortFamily:
         """Base and parents of a width."""
         if width not in self.families:
-            seed, train = self.config.seeds[0], self.made[0]["train"]
+            seed, train = self.config.seeds[0], self.made[0]["train" if self.config.trains else "search"]
             self.families[width] = make_family(self.suite, seed, width, train, self.folder / f"family-{width}")
         return self.families[width]
 

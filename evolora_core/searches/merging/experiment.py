@@ -12,6 +12,7 @@ from evolora_core.language.families.registry import get as get_family
 from evolora_core.language.families.registry import modules_of
 from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.language.tasks.own import enter_tasks
+from evolora_core.language.tasks.pools import read_pool
 from evolora_core.language.tasks.settings import TaskConfig, check_named, own_families
 from evolora_core.searches.base import Experiment
 from evolora_core.searches.merging.names import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
@@ -96,6 +97,11 @@ class MergeExperiment(Experiment):
     def parents(self) -> list[str]:
         """Names of the models that are merged."""
         return list(self.models or self.domains)
+
+    @property
+    def trains(self) -> bool:
+        """Whether anything is trained on the items of the split `train`."""
+        return not self.models or "multitask" in self.conditions
 
     @property
     def _used(self) -> set[str]:
@@ -188,7 +194,7 @@ class MergeExperiment(Experiment):
 
 def check(config: MergeExperiment) -> None:
     """Refuse families that do not exist or have none of the depths, tasks of a user in which something is wrong, and a
-    base that nothing says how to train. Raises ConfigError.
+    base that nothing says how to train. Raises ConfigError, and DataError for too few rows.
     """
     if unlabelled := enter_tasks(config.own_families):
         raise ConfigError(
@@ -209,3 +215,7 @@ def check(config: MergeExperiment) -> None:
             named.append(family.name)
             if not family.rows and not set(domain.depths) & set(family.depths):
                 raise ConfigError(f"domains.{name}.depths: {word!r} has {', '.join(family.depths)}")
+    if pools := {task.name: read_pool(task) for task in config.own_families if task.data is not None}:
+        from evolora_core.searches.merging.data import check_rows
+
+        check_rows(config.domains, config.data, pools, config.trains)

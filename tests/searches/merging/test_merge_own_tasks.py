@@ -1,6 +1,7 @@
 """Tasks of a user as domains of a merge suite: what is refused, how rows are cut, what a stage depends on."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -116,10 +117,23 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
     assert numbers == {"train": {0}, "search": {1}, "selection": {1}, "test": {2}}
 
 
-def test_too_few_rows_are_counted(tmp_path: Path) -> None:
-    config = load(tmp_path, data=PLAIN["data"] | {"train": 5000})
+def test_too_few_rows_are_counted_when_the_suite_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"train: task rounded has .* of 5000 items; .* are missing: .* data\.train$"):
-        draw_splits(config.domains, config.data, 0, pools(config))
+        load(tmp_path, data=PLAIN["data"] | {"train": 5000})
+
+
+def test_where_nothing_is_trained_no_rows_are_kept_for_it(tmp_path: Path) -> None:
+    """Models of one's own need none, whatever `data.train` says; one more training on all domains does."""
+    sizes = {"search": 100, "selection": 50, "test": 150}
+    own = {"models": {"one": "nano", "two": "nano"}, "data": sizes}
+    config = load(tmp_path, **own)
+    request = datasets.request(Suite(config, SuiteId("m", "0" * 8)), 0)
+    work: Any = SimpleNamespace(config=request.config, folder=tmp_path / "made", seed=0)
+    work.folder.mkdir()
+    assert datasets.make(work).facts.root == {"train": 0, "search": 200, "selection": 100, "test": 300}
+    assert datasets.read_split(work.folder, "train", config.domains) == {"rounding": [], "letters": []}
+    with pytest.raises(DataError, match=r"train: task rounded has .* of 4096 items"):
+        load(tmp_path, **own, conditions=["base", "uniform", "multitask"])
 
 
 def test_rows_decide_identities(tmp_path: Path) -> None:
@@ -143,7 +157,9 @@ def test_rows_decide_identities(tmp_path: Path) -> None:
 def test_a_suite_without_tasks_is_what_it_was() -> None:
     config = load_experiment(ROOT / "configs" / "suites" / "merge-quickstart.yaml")
     request = datasets.request(Suite(config, SuiteId("m", "0" * 8)), 0)  # type: ignore[arg-type]
-    assert "tasks" not in stated(config) and not {"tasks", "definitions"} & {*request.identity_document["config"]}
+    assert "tasks" not in stated(config) and not {"tasks", "definitions", "trains"} & {
+        *request.identity_document["config"]
+    }
 
 
 def test_a_row_that_the_base_cannot_hold_is_named(merge_host: Host) -> None:

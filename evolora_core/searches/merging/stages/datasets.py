@@ -26,6 +26,7 @@ class SplitsOf(Strict):
 
     domains: dict[str, Domain]
     data: DataSettings
+    trains: bool = Field(True, json_schema_extra=LATER)  # whether anything is trained on the split of that name
     tasks: list[TaskConfig] = Field([], json_schema_extra=LATER)
     definitions: list[Definition] = Field([], json_schema_extra=LATER)  # of the tasks
 
@@ -38,7 +39,11 @@ def request(suite: "Suite[MergeExperiment]", seed: int) -> StageRequest:
     """Build the splits of `seed`."""
     domains, tasks = suite.config.domains, suite.config.own_families
     config = SplitsOf(
-        domains=domains, data=suite.config.data, tasks=tasks, definitions=[define(task) for task in tasks]
+        domains=domains,
+        data=suite.config.data,
+        trains=suite.config.trains,
+        tasks=tasks,
+        definitions=[define(task) for task in tasks],
     )
     also = suite.config.modules_of(domains)
     return stage_request(
@@ -55,7 +60,7 @@ def make(work: Work[SplitsOf]) -> Made[Sizes]:
     own = work.config
     write_definitions(work.folder, own.definitions)
     enter_beside(work.folder)
-    splits = draw_splits(own.domains, own.data, work.seed, pools_of(own.tasks, own.definitions))
+    splits = draw_splits(own.domains, own.data, work.seed, pools_of(own.tasks, own.definitions), own.trains)
     rows = []
     for split, domains in splits.items():
         (work.folder / split).mkdir(exist_ok=True)
