@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WHOLE = "model.safetensors"
 ADAPTER = "adapter_config.json"  # of PEFT
 INDEX = "model.safetensors.index.json"  # which tensor is in which file, where they are several
+READS = ("tokenizer.json", "tokenizer.model", "vocab.json")  # any of them says how a model reads text
 
 
 def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path]]:
@@ -23,6 +24,7 @@ def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path
     from transformers import AutoModelForCausalLM
 
     weights = weight_files(folder)
+    check_tokenizer(folder)
     load_config(folder)
     tokenizer = load_tokenizer(folder)
     try:
@@ -52,8 +54,8 @@ def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors that transformers loads of a folder that has a configuration and a tokenizer beside them: where
-    they are named, no others count, such as the same weights in another form. HostError where something is missing.
+    """The safetensors that transformers loads of a folder with a configuration: where they are named, no others count,
+    such as the same weights in another form. HostError where something is missing.
     """
     if (folder / ADAPTER).is_file() and not (folder / "config.json").is_file():
         raise HostError(
@@ -72,9 +74,18 @@ def weight_files(folder: Path) -> list[Path]:
         raise HostError(f"host {folder}: no weights (*.safetensors or *.gguf, {found}); save them with save_pretrained")
     if not (folder / "config.json").is_file():
         raise HostError(f"host {folder}: config.json is missing; save the model with save_pretrained")
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise HostError(f"host {folder}: tokenizer.json is missing; save the tokenizer with save_pretrained")
     return weights
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a file says how the model reads text."""
+    return any((folder / name).is_file() for name in READS)
+
+
+def check_tokenizer(folder: Path) -> None:
+    """HostError where no file says how the model reads text."""
+    if not has_tokenizer(folder):
+        raise HostError(f"host {folder}: tokenizer.json is missing; save the tokenizer with save_pretrained")
 
 
 def _indexed(folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from evolora_core.language.hosts.allocator import keep_freed_memory
 from evolora_core.language.hosts.arithmetic import AUTO, settled_dtype
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.hosts.fetch import fetch_host
-from evolora_core.language.hosts.folder import load_folder, weight_files
+from evolora_core.language.hosts.folder import check_tokenizer, load_folder, weight_files
 from evolora_core.language.hosts.gguf import load_gguf
 from evolora_core.language.hosts.identity import sha256_of_tokenizer, sha256_of_weights
 from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, check_layers, rehearse
@@ -122,6 +122,7 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
     else:
         if place.foreign:
             weight_files(path)
+            check_tokenizer(path)
             rehearse(path)
         model, tokenizer, weights = load_folder(path, kind)
     check_layers(path, model)

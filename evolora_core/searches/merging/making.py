@@ -3,8 +3,9 @@
 import logging
 from pathlib import Path
 
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, HostError
 from evolora_core.foreign.text import one_line
+from evolora_core.language.hosts.folder import has_tokenizer
 from evolora_core.searches.merging.make import make_model
 from evolora_core.searches.merging.manners import manners_differ
 from evolora_core.searches.merging.mergekit_yaml import mergekit_yaml
@@ -26,6 +27,11 @@ def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) ->
     """
     paths = {name: model_path(word) for name, word in file.used.items()}
     first = file.tokenizer_name
+    if paths[first].is_dir() and not has_tokenizer(paths[first]):
+        raise HostError(
+            f"models.{first}: {one_line(file.used[first], 100)} has no tokenizer.json for the merged model; save the "
+            "tokenizer with save_pretrained, or name another model with the key `tokenizer`"
+        )
     for name, path in paths.items():
         if file.tokenizer is None and (told := tokenizers_differ(paths[first], path)):
             raise ConfigError(

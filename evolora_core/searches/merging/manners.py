@@ -8,6 +8,7 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, read_text
 from evolora_core.foreign.text import one_line
+from evolora_core.language.hosts.folder import has_tokenizer
 
 LARGEST = 64 * MIB  # tokenizer_config.json of models with many added tokens has a few
 
@@ -23,8 +24,8 @@ class Manners:
 
 def manners_differ(one: Path, other: Path) -> str:
     """What `other` has that `one` has not, in words: a chat template, EOS tokens. Nothing where they have the same, or
-    where one of them is a GGUF file. HostError for a file that cannot be read."""
-    if not (one.is_dir() and other.is_dir()):
+    where one of them is a GGUF file or weights without a tokenizer. HostError for a file that cannot be read."""
+    if not (has_tokenizer(one) and has_tokenizer(other)):
         return ""
     first, second = _read(one), _read(other)
     differ = (

@@ -10,8 +10,8 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, read_bytes
 from evolora_core.foreign.text import one_line
+from evolora_core.language.hosts.folder import READS
 
-FILES = ("tokenizer.json", "tokenizer.model", "vocab.json")  # the first that is there decides
 READING = ("normalizer", "pre_tokenizer")  # parts of tokenizer.json that decide how text is cut
 LARGEST = 256 * MIB
 
@@ -26,7 +26,8 @@ class Vocabulary:
 
 def find_vocabulary(model: Path) -> Vocabulary | None:
     """Of a model's folder. None for a GGUF file, whose tokenizer is inside, and for weights without a tokenizer."""
-    path = next((model / name for name in FILES if (model / name).is_file()), None)
+    # The first that is there decides.
+    path = next((model / name for name in READS if (model / name).is_file()), None)
     if path is None:
         return None
     try:

@@ -20,6 +20,8 @@ from evolora_core.searches.merging.build import build
 from evolora_core.searches.merging.check import check_models
 from evolora_core.searches.merging.compatibility import misfit
 from evolora_core.searches.merging.distances import cosines, sampled_products
+from evolora_core.searches.merging.making import make_described
+from evolora_core.searches.merging.recipe_file import parse_recipe
 from evolora_core.searches.merging.weights import Loaded, Weights, drift, open_model
 
 
@@ -341,3 +343,16 @@ def tiny_on_paper(changes: dict[str, Any]) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     return AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", tie_word_embeddings=True, **changes))
+
+
+def test_weights_alone_are_merged_with_the_tokenizer_of_the_base(tmp_path: Path, words: dict[str, str]) -> None:
+    moved(tiny(), 7).save_pretrained(tmp_path / "bare")
+    bare = str(tmp_path / "bare")
+    report = check_models([bare, words["a"]], words["base"])
+    assert report.mergeable and report.warnings == [f"{bare}: no file says how it reads text"]
+    models = {"base": words["base"], "bare": bare, "a": words["a"]}
+    described = {"models": models, "recipe": {"op": "linear", "inputs": ["bare", "a"]}}
+    make_described(parse_recipe(described | {"base": "base"}), tmp_path / "out")
+    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (Path(words["base"]) / "tokenizer.json").read_bytes()
+    with pytest.raises(HostError, match=r"models\.bare: .* has no tokenizer.json for the merged model; .*`tokenizer`"):
+        make_described(parse_recipe(described | {"tokenizer": "bare"}), tmp_path / "other")
