@@ -100,6 +100,13 @@ def find_host(name_or_path: str) -> HostPlace:
     raise HostError(f"host {one_line(name_or_path, 200)!r}: no such name, folder or GGUF file{mend}")
 
 
+def names_of(name: str) -> set[str]:
+    """What a host is called elsewhere: its own name, and for a described one that of its repository."""
+    described = DESCRIPTIONS / f"{name}.yaml"
+    known = NAME.fullmatch(name) and described.is_file()
+    return {name, load_description(described).repository} if known else {name}
+
+
 def _existing(word: str) -> Path | None:
     """The folder or GGUF file of that name, if there is one. HostError for a file of another kind."""
     try:

@@ -23,6 +23,7 @@ from evolora_core.lora.population.adapter import Adapter
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."
 LONGEST_CONFIG = 4 * MIB
+DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 LARGEST_NORM = 1e12  # of ΔW; that of a trained adapter is below 1000
 LARGEST_RANK, SMALLEST_ALPHA, LARGEST_ALPHA = 4096, 1e-6, 1024 * 1000  # the largest rank and scale of settings
 MOST_PATTERNS, LONGEST_PATTERN, PATTERN_SECONDS = 2000, 1000, 2.0
@@ -116,6 +117,12 @@ def import_peft(folder: Path, host: Host) -> Adapter:
     return adapter
 
 
+def base_named(folder: Path) -> str:
+    """The model that a PEFT folder says its adapter was trained on; "" where it says nothing. AdapterError as above."""
+    named = _read_config(folder).get("base_model_name_or_path")
+    return named if isinstance(named, str) else ""
+
+
 def _targets(adapter: Adapter, host: Host) -> list[str]:
     """Layer names such as `q_proj` where the adapter has all layers so called, else the modules' full names."""
     endings = sorted({name.rpartition(".")[2] for name in adapter.A})
@@ -196,7 +203,12 @@ def _read_factors(folder: Path) -> dict[str, tuple[Tensor, Tensor]]:
             raise AdapterError(
                 f"{path}: tensor {key!r} is no factor of a linear layer; use a plain LoRA adapter without it"
             )
-        if not tensor.is_floating_point() or not bool(torch.isfinite(tensor).all()):
+        if tensor.dtype not in DTYPES:
+            kind = str(tensor.dtype).removeprefix("torch.")
+            raise AdapterError(
+                f"{path}: tensor {key!r}: it is {kind}; save the adapter as float32, float16 or bfloat16"
+            )
+        if not bool(torch.isfinite(tensor).all()):
             raise AdapterError(f"{path}: tensor {key!r}: not all of its numbers are finite; save the adapter anew")
         found.setdefault(name, {})[factor] = tensor.float()
     if not found:

@@ -113,6 +113,11 @@ def renamed(folder: Path, old: Any, new: Any) -> None:
     save_file(tensors, path)
 
 
+def stored_as(folder: Path, dtype: torch.dtype) -> None:
+    path = folder / "adapter_model.safetensors"
+    save_file({key: tensor.to(dtype) for key, tensor in load_file(path).items()}, path)
+
+
 def without_weights(folder: Path) -> None:
     (folder / "adapter_model.safetensors").unlink()
     (folder / "adapter_model.bin").write_bytes(b"")
@@ -140,6 +145,8 @@ def without_weights(folder: Path) -> None:
         (lambda f: renamed(f, "q_proj", "c_attn"), "self_attn.c_attn': host 'tiny-qwen3' has no such linear layer"),
         (lambda f: renamed(f, "lora_A", "lora_E"), "is no factor of a linear layer"),
         (lambda f: save_file({}, f / "adapter_model.safetensors"), "it holds no tensors"),
+        (lambda f: stored_as(f, torch.float8_e4m3fn), "lora_.*: it is float8_e4m3fn; save the adapter as float32"),
+        (lambda f: stored_as(f, torch.int64), "lora_.*: it is int64; save the adapter as float32"),
     ],
 )
 def test_a_damaged_folder_is_one_line_that_says_what(qwen: Any, tmp_path: Path, damage: Any, message: str) -> None:

@@ -3,17 +3,20 @@
 What `evolora evaluate` prints. Knows nothing of run folders or stores.
 """
 
+import logging
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from evolora_core.engine.progress import Progress, part_of
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import Item
+from evolora_core.language.hosts.catalog import names_of
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.outcome import Decoding, Outcome
-from evolora_core.lora.population.peft_io import import_peft
+from evolora_core.lora.population.peft_io import base_named, import_peft
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.finished import TrainedRun
@@ -24,6 +27,7 @@ from evolora_core.searches.adapters.routing.shots import answer_shown
 from evolora_core.statistics.inference import wilson
 
 BASE = "base"
+log = logging.getLogger(__name__)
 
 
 def evaluate_holdout(
@@ -47,6 +51,7 @@ def evaluate_holdout(
     told: list[str] | None = None  # families, for ways of showing examples
     for name, folder in zip(arm_names(adapters), adapters, strict=True):
         adapter = import_peft(Path(folder), host)
+        _tell_other_base(Path(folder), host)
         alone = Population.empty(host, 1, adapter.rank, scale=adapter.scale)
         alone.put(0, adapter)
         arms.append((name, alone, np.zeros(len(items), dtype=np.int64)))
@@ -68,6 +73,18 @@ def evaluate_holdout(
         )
         rows.append(accuracy_row(arm, outcomes))
     return rows
+
+
+def _tell_other_base(folder: Path, host: Host) -> None:
+    """Warn where an adapter that fits says that it was trained on a model of another name."""
+    named = base_named(folder)
+    known = {PurePosixPath(name.lower()).name for name in names_of(host.name)}
+    if named and PurePosixPath(named.lower()).name not in known:
+        log.warning(
+            "warning: %s: adapter_config.json: base_model_name_or_path is %s, the host is %s; an adapter is of use on "
+            "its own base alone",
+            *(folder, one_line(named, 100), host.name),
+        )
 
 
 def accuracy_row(arm: str, outcomes: Sequence[Outcome]) -> dict[str, str | int | float]:

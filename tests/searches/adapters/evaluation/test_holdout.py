@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,25 @@ def test_host_adapters_and_organelles_are_arms(host: Any, population: Any, answe
             host, population, answerable, [slot] * 12
         )
     assert seen[-1] == (48, 48) and seen == sorted(seen)
+
+
+def test_an_adapter_that_names_another_base_is_warned_about(
+    host: Any, population: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warnings(base: Any, asked: Any) -> list[str]:
+        caplog.clear()
+        document = json.loads((tmp_path / "adapter_config.json").read_text())
+        (tmp_path / "adapter_config.json").write_text(json.dumps(document | {"base_model_name_or_path": base}))
+        evaluate_holdout(asked, [], decoding=DECODING, adapters=[tmp_path])
+        return [record.getMessage() for record in caplog.records]
+
+    export_peft(population.get(2), host, tmp_path)
+    for silent in (host.name, f"somebody/{host.name.upper()}", f"/models/{host.name}/", None):
+        assert not warnings(silent, host)
+    (said,) = warnings("meta-llama/Llama-3.2-1B", host)
+    assert f"base_model_name_or_path is meta-llama/Llama-3.2-1B, the host is {host.name};" in said and "\n" not in said
+    described = replace(host, name="smollm2-135m")
+    assert not warnings("HuggingFaceTB/SmolLM2-135M-Instruct", described)
 
 
 def test_a_run_answers_by_its_own_routes_or_by_new_ones(host: Any, population: Any, answerable: Any) -> None:
