@@ -12,6 +12,7 @@ from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.allocator import keep_freed_memory
 from evolora_core.language.hosts.arithmetic import AUTO, settled_dtype
 from evolora_core.language.hosts.catalog import find_host
+from evolora_core.language.hosts.counted import check_counted
 from evolora_core.language.hosts.fetch import fetch_host
 from evolora_core.language.hosts.folder import check_tokenizer, load_folder, weight_files
 from evolora_core.language.hosts.gguf import load_gguf
@@ -101,7 +102,7 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
     """Load a host by described name, hub id, folder (safetensors or GGUF) or GGUF file; fetches what is not here yet.
 
     HostError, one line that names the folder, the file and the mend: no such host, no weights, no tokenizer, no causal
-    language model, no linear layers, an unknown device or dtype.
+    language model, no linear layers, others whose FLOPs are not counted, an unknown device or dtype.
     """
     import torch
 
@@ -126,6 +127,7 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
             rehearse(path)
         model, tokenizer, weights = load_folder(path, kind)
     check_layers(path, model)
+    check_counted(place.name, model)
     model = model.eval().requires_grad_(False).to(torch.device(device))
     quicken_norms(model)
     host = _assemble(place.name, model, tokenizer, place.plain, weights, device, kind)

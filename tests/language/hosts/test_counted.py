@@ -1,0 +1,44 @@
+"""What cannot be counted is refused before it is used."""
+
+from typing import Any
+
+import pytest
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from evolora_core.errors import HostError
+from evolora_core.language.hosts.counted import check_counted
+
+SHAPE = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+def model(kind: str, **changes: Any) -> Any:
+    return AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **SHAPE | changes))
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "llama", "gemma2", "phi3", "gpt_neox", "opt"])
+def test_dense_decoders_are_counted(kind: str) -> None:
+    check_counted("mine", model(kind, num_key_value_heads=2, head_dim=16, pad_token_id=0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "words"),
+    [
+        ("mixtral", {"num_local_experts": 4, "num_key_value_heads": 2}, r"model\.layers\.0\.mlp\..* of Mixtral"),
+        ("gpt2", {"n_embd": 32, "n_layer": 2, "n_head": 2}, r"c_attn\.weight of GPT2"),
+        ("mamba", {"num_hidden_layers": 1}, "of MambaForCausalLM is no linear layer"),
+        ("deepseek_v3", {"first_k_dense_replace": 2}, "DeepseekV3ForCausalLM keeps keys and values compressed"),
+    ],
+)
+def test_what_is_not_counted_is_named(kind: str, changes: Any, words: str) -> None:
+    with pytest.raises(HostError, match=words):
+        check_counted("mine", model(kind, **changes))
+
+
+def test_a_model_that_reads_more_than_text_is_named() -> None:
+    vision = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
+    text = SHAPE | {"num_key_value_heads": 2, "head_dim": 16}
+    both = AutoConfig.for_model(
+        "gemma3", text_config=text, vision_config=vision | {"image_size": 16, "patch_size": 8}, mm_tokens_per_image=4
+    )
+    with pytest.raises(HostError, match="reads more than text; save its language model alone"):
+        check_counted("mine", AutoModelForCausalLM.from_config(both))
