@@ -41,8 +41,8 @@ def head(figure: Figure, text: str) -> None:
 
 
 def looks_of(conditions: Iterable[str], known: Mapping[str, Look]) -> dict[str, Look]:
-    """The looks of each condition: the same in every plot for those that are `known`; the others get theirs in the order
-    in which a plot has them.
+    """The looks of each condition: the same in every plot for those that are `known`; the others get theirs in the
+    order in which a plot has them.
     """
     own = [condition for condition in dict.fromkeys(conditions) if condition not in known]
     return {**known} | {condition: OTHERS[i % len(OTHERS)] for i, condition in enumerate(own)}
