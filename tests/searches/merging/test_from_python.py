@@ -53,13 +53,14 @@ def test_a_recipe_makes_the_same_model_from_a_file_and_from_a_dictionary(words: 
     assert len(AutoTokenizer.from_pretrained(tmp_path / "two")) > 0
 
 
-def test_weights_without_a_tokenizer_are_refused_in_a_line(words: dict[str, str], tmp_path: Path) -> None:
+def test_weights_without_a_tokenizer_are_merged_unless_theirs_is_taken(words: dict[str, str], tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     AutoModelForCausalLM.from_pretrained(words["a"]).save_pretrained(bare)
     assert find_vocabulary(bare) is None
     document = {"models": words | {"a": str(bare)}, "base": "base", "recipe": RECIPE}
-    with pytest.raises(EvoloraError, match="tokenizer.json is missing; save the tokenizer with save_pretrained"):
-        make(document, tmp_path / "out")
+    with pytest.raises(EvoloraError, match=r"models\.a: \S+ has no tokenizer\.json for the merged model"):
+        make(document | {"tokenizer": "a"}, tmp_path / "out")
+    assert len(AutoTokenizer.from_pretrained(make(document, tmp_path / "out"))) > 0
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,7 @@ import torch
 from searches.merging.small_pool import DATA, DOMAINS
 from tiny_merges import character_host, moved, route
 
-from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.rng import stream
-from evolora_core.engine.stage import HostUse, Work
-from evolora_core.errors import HostError
 from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import load_host
 from evolora_core.searches.merging.data import draw_splits
@@ -23,7 +20,6 @@ from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.spaces.names import make_space
 from evolora_core.searches.merging.spaces.routes import Routes
-from evolora_core.searches.merging.stages.base import Base, make
 from evolora_core.searches.merging.weights import Loaded
 
 # What each does to its logits is far from nothing.
@@ -88,17 +84,3 @@ def test_a_base_that_counts_its_layers_by_another_word_is_merged(tmp_path: Path)
     assert judge.pool.layers == 2 and "num_hidden_layers" not in judge.pool.models["base"].config
     mean = make_space("smooth", judge.pool.parents, "base", judge.pool.layers, 2).seeds(stream(0, 0, 0, "test"))[0][0]
     assert np.isfinite(judge.measure(mean).score)
-
-
-@pytest.mark.parametrize(
-    ("architecture", "changes"),
-    [("qwen3_moe", {"num_experts": 4, "moe_intermediate_size": 16}), ("mixtral", {"num_local_experts": 4})],
-)
-def test_a_base_with_fused_experts_is_refused_before_anything_is_trained(
-    architecture: str, changes: dict[str, Any], tmp_path: Path
-) -> None:
-    character_host(tmp_path, architecture, num_experts_per_tok=2, **changes)
-    use = HostUse(str(tmp_path), "cpu", "float32", 1, host_files_hash(tmp_path), {})
-    work = Work(Base(training=None), {}, use, 0, {}, {}, tmp_path, (), lambda *_: None)
-    with pytest.raises(HostError, match=r"layers\.0\.mlp\.experts\.\S+: all experts .*; take a base without experts"):
-        make(work)

@@ -7,7 +7,6 @@ from pydantic import BaseModel
 from evolora_core.engine.rng import key
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
-from evolora_core.errors import HostError
 from evolora_core.language.families.registry import modules_of
 from evolora_core.language.hosts.pretrain_config import (
     Architecture,
@@ -18,7 +17,6 @@ from evolora_core.language.hosts.pretrain_config import (
 )
 
 if TYPE_CHECKING:
-    from evolora_core.language.hosts.host import Host
     from evolora_core.searches.merging.experiment import MergeExperiment
 
 CARD = Measurement(items_per_cell=20)  # of the model card alone: the suite tests its bases with the condition `base`
@@ -63,14 +61,11 @@ def request(suite: "Suite[MergeExperiment]", seed: int, width: int | None = None
 
 
 def make(work: Work[Base]) -> Made[Based]:
-    """Leaves the folder `model` and the table `compute` if it trains one, and nothing if it does not. HostError for a
-    base that is a mixture of experts.
-    """
+    """Leaves the folder `model` and the table `compute` if it trains one, and nothing if it does not."""
     if work.config.training is None:
         from evolora_core.language.hosts.kept import stage_host
 
         host = stage_host(work)
-        _check_experts(host)
         return Made(0, Based(parameters=host.model.num_parameters(), tokens=0))
     from evolora_core.engine.tables import write_table
     from evolora_core.pretraining.training import PretrainStep, pretrain
@@ -83,18 +78,6 @@ def make(work: Work[Base]) -> Made[Based]:
     spent = {"flops": report.flops, "executed_flops": report.flops, "tokens": report.tokens, "seconds": report.seconds}
     write_table(work.folder, "compute", [{"purpose": "update", **spent}])
     return Made(report.flops, Based(parameters=report.parameters, tokens=report.tokens))
-
-
-def _check_experts(host: "Host") -> None:
-    """HostError for a mixture whose experts transformers keeps as one tensor in memory and mostly as many in files: a
-    saved specialist could not be compared with its base, and nothing counts what experts cost.
-    """
-    for name, own in host.model.named_parameters():
-        if "experts" in name and own.dim() == 3:  # [experts, …, …]
-            raise HostError(
-                f"host {host.name}: {name}: all experts of a layer are one tensor, which merges cannot take apart; "
-                "take a base without experts"
-            )
 
 
 def _training(described: PretrainConfig, seed: int, width: int | None, steps: int | None) -> PretrainConfig:
