@@ -19,7 +19,8 @@ def check_counted(name: str, model: Any) -> None:
     if getattr(model.config, "kv_lora_rank", None):
         raise HostError(f"host {name!r}: {kind} keeps keys and values compressed, which is not supported; name another")
     for path, module in model.named_modules():
-        if isinstance(module, nn.Linear | nn.Embedding):
+        # Cohere's norms have a row of weights for each head, and multiply no matrices.
+        if isinstance(module, nn.Linear | nn.Embedding) or "Norm" in type(module).__name__:
             continue
         for own, parameter in module.named_parameters(recurse=False):
             if parameter.ndim > 1:

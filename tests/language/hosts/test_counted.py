@@ -15,9 +15,9 @@ def model(kind: str, **changes: Any) -> Any:
     return AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **SHAPE | changes))
 
 
-@pytest.mark.parametrize("kind", ["qwen3", "llama", "gemma2", "phi3", "gpt_neox", "opt"])
+@pytest.mark.parametrize("kind", ["qwen3", "llama", "gemma2", "phi3", "gpt_neox", "opt", "cohere"])
 def test_dense_decoders_are_counted(kind: str) -> None:
-    check_counted("mine", model(kind, num_key_value_heads=2, head_dim=16, pad_token_id=0))
+    check_counted("mine", model(kind, num_key_value_heads=2, head_dim=16, pad_token_id=0, use_qk_norm=True))
 
 
 @pytest.mark.parametrize(
