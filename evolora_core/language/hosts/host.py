@@ -12,12 +12,12 @@ from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.allocator import keep_freed_memory
 from evolora_core.language.hosts.arithmetic import AUTO, settled_dtype
 from evolora_core.language.hosts.catalog import find_host
-from evolora_core.language.hosts.counted import check_counted
 from evolora_core.language.hosts.fetch import fetch_host
 from evolora_core.language.hosts.folder import check_tokenizer, load_folder, weight_files
 from evolora_core.language.hosts.gguf import load_gguf
 from evolora_core.language.hosts.identity import sha256_of_tokenizer, sha256_of_weights
-from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, check_layers, rehearse
+from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, rehearse
+from evolora_core.language.hosts.supported import check_counted, check_layers
 from evolora_core.language.hosts.template import Example, PromptTemplate, ending_id, settle_chat_template
 
 if TYPE_CHECKING:

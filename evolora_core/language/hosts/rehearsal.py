@@ -3,7 +3,6 @@
 The trial runs in a process that can be ended: a configuration may ask for a billion layers, a template may loop.
 """
 
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -113,26 +112,6 @@ def _try(folder: Path) -> None:
             tokenizer(prompt)
     except Trouble as error:
         raise HostError(f"host {folder}: its chat template: {_kind(error)}; mend chat_template.jinja") from error
-
-
-def check_layers(folder: Path, model: Any) -> None:
-    """Raise HostError unless the model has linear layers, which adapters change, and remembers keys and values alone,
-    from which answers of a batch go on."""
-    from transformers import DynamicCache
-    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
-    from evolora_core.language.hosts.layers import adapted_layers
-
-    kind, mend = type(model).__name__, "name a decoder model such as llama, qwen3 or gemma3_text"
-    if not adapted_layers(model):
-        convolved = any(type(module).__name__ == "Conv1D" for module in model.modules())
-        reason = "is made of Conv1D layers, not Linear ones" if convolved else "has no linear layers to adapt"
-        raise HostError(f"host {folder}: config.json: {kind} {reason}; {mend}")
-    kept = {type(layer) for layer in DynamicCache(config=model.config).layers}
-    strange = sorted(layer.__name__ for layer in kept - {DynamicLayer, DynamicSlidingWindowLayer})
-    if strange or "past_key_values" not in signature(model.forward).parameters:
-        told = f" ({', '.join(strange)})" if strange else ""
-        raise HostError(f"host {folder}: config.json: {kind} has layers that are not plain attention{told}; {mend}")
 
 
 def check_context(name: str, context: Any) -> int:

@@ -84,10 +84,9 @@ def observed(outcomes: Sequence[Outcome], error: float, seed: int) -> list[Outco
     """
     if not error:
         return list(outcomes)
-    judged = [outcome.grade != TOO_LONG for outcome in outcomes]
     return [
-        _contrary(outcome) if asked and _uniform(outcome, seed) < error else outcome
-        for outcome, asked in zip(outcomes, judged, strict=True)
+        _contrary(outcome) if outcome.grade != TOO_LONG and _uniform(outcome, seed) < error else outcome
+        for outcome in outcomes
     ]
 
 

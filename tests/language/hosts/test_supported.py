@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from evolora_core.errors import HostError
-from evolora_core.language.hosts.counted import check_counted
+from evolora_core.language.hosts.supported import check_counted
 
 SHAPE = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
 

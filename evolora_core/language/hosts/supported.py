@@ -1,0 +1,52 @@
+"""Which models are hosts: one decoder with plain attention, all its matrices linear layers or embeddings, so that
+adapters can change it, answers of a batch go on from keys and values, and FLOPs are those that we count.
+"""
+
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from evolora_core.errors import HostError
+
+
+def check_layers(folder: Path, model: Any) -> None:
+    """Raise HostError unless the model has linear layers, which adapters change, and remembers keys and values alone,
+    from which answers of a batch go on."""
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+    from evolora_core.language.hosts.layers import adapted_layers
+
+    kind, mend = type(model).__name__, "name a decoder model such as llama, qwen3 or gemma3_text"
+    if not adapted_layers(model):
+        convolved = any(type(module).__name__ == "Conv1D" for module in model.modules())
+        reason = "is made of Conv1D layers, not Linear ones" if convolved else "has no linear layers to adapt"
+        raise HostError(f"host {folder}: config.json: {kind} {reason}; {mend}")
+    kept = {type(layer) for layer in DynamicCache(config=model.config).layers}
+    strange = sorted(layer.__name__ for layer in kept - {DynamicLayer, DynamicSlidingWindowLayer})
+    if strange or "past_key_values" not in signature(model.forward).parameters:
+        told = f" ({', '.join(strange)})" if strange else ""
+        raise HostError(f"host {folder}: config.json: {kind} has layers that are not plain attention{told}; {mend}")
+
+
+def check_counted(name: str, model: Any) -> None:
+    """HostError for a model that reads more than text, for one that keeps keys and values compressed, and for one with
+    matrices that no linear layer holds, such as experts or convolutions: budgets and prices would be wrong.
+    """
+    from torch import nn
+
+    kind = type(model).__name__
+    if model.config.get_text_config() is not model.config:
+        raise HostError(f"host {name!r}: {kind} reads more than text; save its language model alone")
+    if getattr(model.config, "kv_lora_rank", None):
+        raise HostError(f"host {name!r}: {kind} keeps keys and values compressed, which is not supported; name another")
+    for path, module in model.named_modules():
+        # Cohere's norms have a row of weights for each head, and multiply no matrices.
+        if isinstance(module, nn.Linear | nn.Embedding) or "Norm" in type(module).__name__:
+            continue
+        for own, parameter in module.named_parameters(recurse=False):
+            if parameter.ndim > 1:
+                raise HostError(
+                    f"host {name!r}: {path}.{own} of {kind} is no linear layer, so that its FLOPs would not be "
+                    "counted; name a model of linear layers and embeddings alone"
+                )
