@@ -7,6 +7,7 @@ from peft.tuners.lora import Linear
 from torch import Tensor, nn
 
 from evolora_core.lora.population.dense import Dense, worthwhile
+from evolora_core.lora.population.low_rank import LowRank
 
 
 def quicken_layers(model: nn.Module) -> None:
@@ -32,12 +33,16 @@ class QuickLinear(Linear):
             or self.merged
             or len(self.active_adapters) > 1
             or not torch.is_grad_enabled()
-            or {x.dtype, base.weight.dtype, A.dtype} != {torch.float32}
+            or x.dtype != base.weight.dtype
+            or A.dtype != torch.float32
             or x.device.type != "cpu"
-            or not worthwhile(1, tokens, len(A))
         ):
             plain: Tensor = super().forward(x, *arguments, **options)
             return plain
         scale = self.scaling[name]
-        found: Tensor = Dense.apply(x, base.weight, base.bias, A[None], B[None], scale, (0, tokens))
-        return found
+        if x.dtype == torch.float32 and worthwhile(1, tokens, len(A)):
+            found: Tensor = Dense.apply(x, base.weight, base.bias, A[None], B[None], scale, (0, tokens))
+            return found
+        # In bfloat16 W + ΔW would round ΔW away. PEFT's layer widens x to float32 and back, the search's does not.
+        beside: Tensor = LowRank.apply(base(x), x, A[None].to(x.dtype), B[None].to(x.dtype), scale, None)
+        return beside

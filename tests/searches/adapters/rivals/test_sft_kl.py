@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from small_runs import CONFIG, train
 from torch.utils.flop_counter import FlopCounterMode
+from trl import SFTTrainer
 
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
@@ -18,7 +19,7 @@ from evolora_core.lora.population.lora import attached
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.labels import solved
-from evolora_core.searches.adapters.rivals import sft
+from evolora_core.searches.adapters.rivals import distance, sft
 from evolora_core.searches.adapters.rivals.distance import divergence
 from evolora_core.searches.adapters.rivals.rows import tokenise
 from evolora_core.searches.adapters.rivals.sft import row_flops
@@ -28,7 +29,7 @@ def weights(result: Any) -> Any:
     return load_file(result.adapter_folder / "adapter_model.safetensors")
 
 
-def distance(host: Any, items: Any, result: Any) -> Any:
+def moved(host: Any, items: Any, result: Any) -> Any:
     """Mean KL(host ‖ adapter) at the answer tokens of the items, by the engine and not by PEFT."""
     rows = tokenise(host, solved(items))
     population = Population.empty(host, 1, CONFIG.rank, scale=CONFIG.scale)
@@ -55,7 +56,7 @@ def test_the_divergence_is_that_of_the_host_from_the_adapter() -> None:
 def test_without_a_weight_the_host_is_not_asked(
     host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sft, "loss_with_divergence", None)  # called, it would fail
+    monkeypatch.setattr(distance, "divergence", None)  # called, it would fail
     result = train(host, train_items, tmp_path, steps=3.5)
     plain = FlopModel.from_model(host.model)
     rows = tokenise(host, solved(train_items))
@@ -64,19 +65,23 @@ def test_without_a_weight_the_host_is_not_asked(
     assert len(result.steps) == 3
 
 
-def test_the_loss_without_the_divergence_is_trl_s(host: Any, train_items: list[Item], tmp_path: Path) -> None:
-    """A weight that weighs nothing: the same losses and weights as by TRL's own loss."""
-    bare = train(host, train_items, tmp_path / "bare", steps=6.5)
-    light = train(host, train_items, tmp_path / "light", steps=6.5, kl=1e-12)
-    assert [row["loss"] for row in light.steps] == pytest.approx([row["loss"] for row in bare.steps], rel=1e-4)
-    theirs = weights(light)
-    for name, tensor in weights(bare).items():
+@pytest.mark.parametrize("kl", [0.0, 1e-12])
+def test_the_loss_without_the_divergence_is_trl_s(
+    host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kl: float
+) -> None:
+    """Without a weight, or with one that weighs nothing: the same losses and weights as by TRL's own loss."""
+    own = train(host, train_items, tmp_path / "own", steps=6.5, kl=kl)
+    monkeypatch.setattr(sft._PlannedTrainer, "compute_loss", SFTTrainer.compute_loss)
+    trls = train(host, train_items, tmp_path / "trl", steps=6.5)
+    assert [row["loss"] for row in own.steps] == pytest.approx([row["loss"] for row in trls.steps], rel=1e-4)
+    theirs = weights(trls)
+    for name, tensor in weights(own).items():
         assert torch.allclose(tensor, theirs[name], atol=1e-4)
 
 
 def test_a_large_weight_keeps_the_adapter_near_the_host(host: Any, train_items: list[Item], tmp_path: Path) -> None:
     far, near = (
-        distance(host, train_items, train(host, train_items, tmp_path / str(kl), steps=25.5, kl=kl))
+        moved(host, train_items, train(host, train_items, tmp_path / str(kl), steps=25.5, kl=kl))
         for kl in (0.0, 1000.0)
     )
     assert far > 5e-3  # little in nats: the host's random weights give nearly even odds, and so does any adapter
@@ -97,11 +102,14 @@ def test_what_the_host_reads_is_planned_and_counted(host: Any, train_items: list
     assert result.steps[-1]["learning_rate"] < result.steps[1]["learning_rate"] / 4  # decayed where the budget ends
 
 
-def test_executed_flops_are_what_the_counter_counts(host: Any, train_items: list[Item], tmp_path: Path) -> None:
+@pytest.mark.parametrize("kl", [0.0, 0.1])
+def test_executed_flops_are_what_the_counter_counts(
+    host: Any, train_items: list[Item], tmp_path: Path, kl: float
+) -> None:
     host.model.set_attn_implementation("eager")  # whose matmuls are counted
     try:
         with FlopCounterMode(display=False) as counter:
-            result = train(host, train_items, tmp_path, steps=2.5, kl=0.1)
+            result = train(host, train_items, tmp_path, steps=2.5, kl=kl)
     finally:
         host.model.set_attn_implementation("sdpa")
     assert result.meter.rows()[0]["executed_flops"] == pytest.approx(counter.get_total_flops(), rel=0.03)
