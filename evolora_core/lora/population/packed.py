@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from evolora_core.errors import HostError
+from evolora_core.lora.population.attention import attend
 
 NAME = "evolora_packed"  # as transformers calls our attention while a model runs packed
 LOOSE = 1.25  # padded tokens for each real one, up to which rows are taken together
@@ -145,7 +145,7 @@ def _attention(packing: Packing, query: Tensor, key: Tensor, value: Tensor, scal
     parts = [_Spread.apply(packing.buckets, tensor[0].transpose(0, 1)) for tensor in (query, key, value)]
     grouped = query.shape[1] != key.shape[1]
     for q, k, v in zip(*parts, strict=True):
-        answer = functional.scaled_dot_product_attention(
+        answer = attend(
             q.transpose(1, 2),
             k.transpose(1, 2),
             v.transpose(1, 2),

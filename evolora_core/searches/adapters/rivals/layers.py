@@ -1,17 +1,23 @@
-"""PEFT's LoRA layers as one matmul with W + ΔW, forward and back, where that is faster than beside W."""
+"""A PEFT model that trains faster on a CPU: LoRA layers as one matmul with W + ΔW where that is faster than beside W,
+and attention as the search's.
+"""
 
 from typing import Any, cast
 
 import torch
+from peft import PeftModel
 from peft.tuners.lora import Linear
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
+from evolora_core.lora.population.attention import quicken_attention
 from evolora_core.lora.population.dense import Dense, worthwhile
 from evolora_core.lora.population.low_rank import LowRank
 
 
-def quicken_layers(model: nn.Module) -> None:
-    """Let the LoRA layers of a PEFT model that trains on a CPU compute so: the same numbers but for rounding."""
+def quicken(model: PeftModel) -> None:
+    """Let a PEFT model that trains on a CPU compute so: the same numbers but for rounding."""
+    quicken_attention(cast(PreTrainedModel, model.get_base_model()))
     for module in model.modules():
         if type(module) is Linear:
             module.__class__ = QuickLinear

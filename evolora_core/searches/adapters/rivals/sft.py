@@ -50,7 +50,7 @@ from evolora_core.searches.adapters.rivals.checkpoints import (
 )
 from evolora_core.searches.adapters.rivals.distance import first_answer, loss_of_answers
 from evolora_core.searches.adapters.rivals.isolation import isolated
-from evolora_core.searches.adapters.rivals.layers import quicken_layers
+from evolora_core.searches.adapters.rivals.layers import quicken
 from evolora_core.searches.adapters.rivals.plan import Plan, make_plan
 from evolora_core.searches.adapters.rivals.rows import TrainingRows, tokenise
 from evolora_core.searches.adapters.rivals.shown import before
@@ -242,7 +242,7 @@ def _fit(
             peft_config=lora(config.rank, config.scale),
             kl=config.kl,
         )
-        quicken_layers(trainer.model)
+        quicken(trainer.model)
         if start is not None:
             set_peft_model_state_dict(trainer.model, load_file(start / "adapter_model.safetensors"))
         _check_rows(trainer.train_dataset, rows)

@@ -6,7 +6,7 @@ import torch
 from peft import get_peft_model
 from tiny_models import tiny_model
 
-from evolora_core.searches.adapters.rivals.layers import QuickLinear, quicken_layers
+from evolora_core.searches.adapters.rivals.layers import QuickLinear, quicken
 from evolora_core.searches.adapters.rivals.training import lora
 
 
@@ -50,5 +50,5 @@ def pair(dtype: torch.dtype) -> tuple[Any, Any]:
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.1)
     quick = copy.deepcopy(plain)
-    quicken_layers(quick)
+    quicken(quick)
     return plain, quick
