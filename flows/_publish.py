@@ -7,18 +7,19 @@ from pathlib import Path
 
 from evolora_core.engine.stage import StageResult
 from evolora_core.report.pack_folder import put
+from evolora_core.report.sections import Sections
 
 
-def publish(result: StageResult, out: Path, own: Collection[str]) -> Path:
-    """Put a copy of a finished pack in the place of `out`, unless an equal one is there; returns `out`. `own` are the
-    files that a pack of its search may have.
+def publish(result: StageResult, out: Path, sections: Sections) -> Path:
+    """Put a copy of a finished pack, which has these sections, in the place of `out`, unless an equal one is there;
+    returns `out`. What `evolora pack export` added to an equal one stays.
     """
-    source = result.path / "pack"
-    if out.exists() and _contents(out, own) == _contents(source, own):
+    source, made = result.path / "pack", sections.files - sections.exported
+    if out.exists() and _contents(out, made) == _contents(source, made):
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
-        put(Path(shutil.copytree(source, Path(work) / "new")), out, own)
+        put(Path(shutil.copytree(source, Path(work) / "new")), out, sections.files)
     return out
 
 

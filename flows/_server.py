@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from urllib.parse import urlsplit
 
 from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.run_index import alive, now
@@ -44,8 +45,7 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     url = known_server(home)
     if url and not _answers(url):
         raise StageError(f"PREFECT_API_URL: {url} does not answer; start that server, or unset the variable")
-    port = _free_port()
-    with _connected(url) if url else _started(home, port, private=True):
+    with _connected(url) if url else _started(home, private=True) as own:
         try:
             yield
         except EvoloraError:
@@ -57,7 +57,7 @@ def embedded_prefect(home: Path) -> Iterator[None]:
             if type(error).__module__.partition(".")[0] not in ("prefect", "httpx"):
                 raise
             reason = str(error).split("\n")[0]
-            log_file = f"the log of {url}" if url else _log_file(home, port)
+            log_file = _log_file(home, own) if own else f"the log of {url}"
             raise StageError(f"Prefect: {reason}; {log_file} may say why") from error
 
 
@@ -78,7 +78,7 @@ def shared_prefect(home: Path) -> Iterator[str]:
                 again = f"the server at {url} answers no more; start `evolora serve` again"
                 raise StageError(f"Prefect: {again}") from error
         return
-    with _started(home, _free_port(USUAL_PORT), private=False) as url:
+    with _started(home, USUAL_PORT, private=False) as url:
         write_json(home / ADDRESS, {"url": url, "pid": os.getpid(), "started": now()})
         try:
             yield url
@@ -119,18 +119,21 @@ def _connected(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
-    """A server of our own, to which flows run inside report. One that is killed is started again: what it knows is in
-    its database."""
-    url, log_file = f"http://127.0.0.1:{port}/api", _log_file(home, port)
+def _started(home: Path, wanted: int = 0, *, private: bool) -> Iterator[str]:
+    """A server of our own, at port `wanted` if that is free, to which flows run inside report. One that is killed is
+    started again: what it knows is in its database.
+    """
+    listening = _listening(wanted)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}/api"
+    log_file = _log_file(home, url)
     log_file.write_text("")
-    servers = [_spawn(port, log_file, private)]
+    servers = [_spawn(listening, log_file, private)]
     closing = Event()
 
     def revive() -> None:
         while servers[-1].wait() is not None and not closing.is_set() and len(servers) <= REVIVALS:
             log.warning("warning: Prefect's server ended (exit code %d) and is started again", servers[-1].returncode)
-            servers.append(_spawn(port, log_file, private))
+            servers.append(_spawn(listening, log_file, private))
             if closing.is_set():
                 _end(servers[-1])
 
@@ -146,19 +149,21 @@ def _started(home: Path, port: int, *, private: bool) -> Iterator[str]:
             _end(servers[-1])
             keeper.join()
         _end(servers[-1])
+        listening.close()
         if not log_file.stat().st_size and servers[-1].returncode == 0:
             log_file.unlink()
 
 
-def _log_file(home: Path, port: int) -> Path:
+def _log_file(home: Path, url: str) -> Path:
     """Where a server of ours writes; several commands may have one each in the same home."""
-    return home / "prefect" / f"server-{port}.log"
+    return home / "prefect" / f"server-{urlsplit(url).port}.log"
 
 
-def _spawn(port: int, log_file: Path, private: bool) -> subprocess.Popen[bytes]:
+def _spawn(listening: socket.socket, log_file: Path, private: bool) -> subprocess.Popen[bytes]:
     with open(log_file, "a") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "flows._server", str(port), "private" if private else "shared"],
+            [sys.executable, "-m", "flows._server", str(listening.fileno()), "private" if private else "shared"],
+            pass_fds=[listening.fileno()],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -180,16 +185,19 @@ def _end(server: subprocess.Popen[bytes]) -> None:
         server.wait()
 
 
-def _free_port(wanted: int = 0) -> int:
-    """`wanted` if nobody listens there, else any."""
+def _listening(wanted: int) -> socket.socket:
+    """A socket that listens at `wanted` if nobody does there, else at any port. Our server takes it over: with a number
+    alone, another command could have the port by the time it starts, and its server be taken for ours.
+    """
     for port in (wanted, 0):
-        with socket.socket() as free:
-            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                free.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(free.getsockname()[1])
+        own = socket.socket()
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            own.bind(("127.0.0.1", port))
+            own.listen()
+            return own
+        except OSError:
+            own.close()
     raise StageError("no port of 127.0.0.1 is free for Prefect's server")
 
 
@@ -240,8 +248,9 @@ def _send_last_lines() -> None:
     EventsWorker.drain_all(timeout=5)
 
 
-def serve(port: int, *, private: bool) -> None:
+def serve(listening: socket.socket, *, private: bool) -> None:
     """The child: serve until standard input ends."""
+    port = listening.getsockname()[1]
     os.environ |= {"PREFECT__SERVER_FINAL": "1", "PREFECT_SERVER_API_HOST": "127.0.0.1"}
     os.environ |= {"PREFECT_SERVER_API_PORT": str(port)}
     if private:
@@ -258,8 +267,8 @@ def serve(port: int, *, private: bool) -> None:
         os._exit(0)
 
     Thread(target=end_with_parent, daemon=True).start()
-    server.run()
+    server.run([listening])
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), private=sys.argv[2] == "private")
+    serve(socket.socket(fileno=int(sys.argv[1])), private=sys.argv[2] == "private")

@@ -133,7 +133,7 @@ def make_suite(
         log.info("%d of %d stages were done before and are reused", outcome.reused, outcome.planned)
     if packed := outcome.results.get(PACK):
         sections = sections_of(config)
-        publish(packed, out, sections.files)
+        publish(packed, out, sections)
         show_pack(str(own), out, sections)
         show_page(str(own), search)
     if outcome.failures:

@@ -45,7 +45,7 @@ class Workers:
 
     def dismiss(self, worker: Worker) -> None:
         """End a worker, which may be dead."""
-        self._open.remove(worker)
+        self._open = [other for other in self._open if other is not worker]  # to Prefect, runners of a size are equal
         if lost(worker):  # nobody would end its process, and Python waits for it at its own end
             for process in [*_executor(worker)._processes.values()]:
                 process.terminate()

@@ -32,7 +32,7 @@ from tasks._progress import progress
 
 log = logging.getLogger("evolora_core.stages")
 
-SCRATCH = ("work", "answered")  # folders with what a killed stage goes on from; no part of an artefact
+SCRATCH = (".work", ".answered")  # what a killed stage goes on from: no part of an artefact, and no family's name
 INTERRUPTED = "interrupted; run the suite again to resume"
 StageTask = Task[..., StageResult]
 
@@ -117,6 +117,7 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
     ):
         alike = sorted(home.glob(f"runs/*/{folder.relative_to(folder.parents[2]).as_posix()}"))
         if artifacts.damage(folder) is None or artifacts.adopt(folder, alike):
+            artifacts.forget_partial(folder)
             return reuse(request)
         with accelerator(device):
             manifest = _made(request, stage, warnings)

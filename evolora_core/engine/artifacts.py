@@ -7,8 +7,8 @@ which hashes every file, last, and moves the folder to its name. Knows nothing o
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,8 @@ def sha256(path: Path) -> str:
 
 def write_atomic(path: Path, text: str) -> None:
     """Write a whole text file or none: into a temporary file beside it, then by rename."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask, as any other file
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -61,6 +62,11 @@ def partial_folder(folder: Path) -> Path:
     partial = folder.with_name(folder.name + ".partial")
     partial.mkdir(parents=True, exist_ok=True)
     return partial
+
+
+def forget_partial(folder: Path) -> None:
+    """Remove what a killed process left of an artefact that stands by now."""
+    shutil.rmtree(folder.with_name(folder.name + ".partial"), ignore_errors=True)
 
 
 def commit(folder: Path, manifest: dict[str, Any], scratch: Collection[str] = ()) -> dict[str, Any]:

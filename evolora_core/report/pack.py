@@ -83,8 +83,10 @@ def write_numbers(
     for name, shown in contents.tables.items():
         (folder / f"{name}.csv").write_text(shown[0].to_csv(), encoding="utf-8")
     provenance = contents.provenance | ({} if data is None else {"data": dict(data)})
-    for name, document in (("summary.json", contents.summary), (STAMP, provenance)):
-        (folder / name).write_text(json.dumps(_rounded(document), indent=1) + "\n", encoding="utf-8")
+    # What was configured is no sum of floats, and makes the suite's id: it stays as it is.
+    stamp = _rounded(provenance) | {"config": provenance["config"]}
+    for name, document in (("summary.json", _rounded(contents.summary)), (STAMP, stamp)):
+        (folder / name).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     for name, table in plotted.items():
         (folder / "plots" / f"{name}.csv").write_text(csv(table), encoding="utf-8")
     for name, text_of in contents.sections.further.items():

@@ -55,7 +55,8 @@ class StoredSuite:
         """Raise PackError if no seed is complete."""
         if self.config and not self.seeds:
             raise PackError(
-                f"{self.suite}: no seed is complete in every condition; see `evolora status`, then `evolora retry`"
+                f"{self.suite}: no seed is complete in every condition; it lacks {self.missing_in_words}: run them by "
+                f"`evolora retry {self.suite}`, or bring them by `evolora store merge`"
             )
 
     @cached_property

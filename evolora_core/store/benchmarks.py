@@ -43,9 +43,12 @@ def insert_benchmark(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         rows = [[*of_all, *(row.get(name) for name in MEASURED), *machines] for row in document["rows"]]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise StoreError(f"{path}: damaged ({one_line(error)}); measure again, or delete it") from error
-    with transaction(connection):
-        for row in rows:
-            connection.execute(
-                f"INSERT INTO data.benchmarks ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-                row,
-            )
+    try:
+        with transaction(connection):
+            for row in rows:
+                connection.execute(
+                    f"INSERT INTO data.benchmarks ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+                    row,
+                )
+    except (duckdb.DataError, duckdb.InvalidInputException) as error:  # a text in the place of a number
+        raise StoreError(f"{path}: damaged ({one_line(error)}); measure again, or delete it") from error

@@ -1,6 +1,7 @@
 """Read-only questions to the store."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -95,8 +96,15 @@ def _arrow(connection: duckdb.DuckDBPyConnection, sql: str) -> "pa.Table":
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """The second `acc` of a join is `acc_1`, as in a data frame of DuckDB's."""
-    return [f"{name}_{names[:n].count(name)}" if name in names[:n] else name for n, name in enumerate(names)]
+    """The second `acc` of a join is `acc_1`, as in a data frame of DuckDB's, or the next number that is free."""
+    found: list[str] = []
+    for place, name in enumerate(names):
+        own = name
+        if name in names[:place]:
+            numbered = (f"{name}_{number}" for number in count(names[:place].count(name)))
+            own = next(other for other in numbered if other not in {*names, *found})
+        found.append(own)
+    return found
 
 
 def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> duckdb.DuckDBPyConnection:

@@ -113,7 +113,7 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
             needs = {role: result(need) for role, need in step.needs.items()}
             results[step.name] = perform(step.stage.request(**step.given, **needs), step.stage)
             record.fn(str(made.id), results[step.name])
-    publish(results[PACK], suite.parent / "packs" / config.name, sections_of(config).files)
+    publish(results[PACK], suite.parent / "packs" / config.name, sections_of(config))
     return {"started": started, "ended": time.perf_counter(), "stages": len(results)}
 
 

@@ -21,14 +21,16 @@ def status(
     *,
     json: Json = False,
 ) -> None:
-    """Show the stages of each run: done, cached (made before, perhaps by another suite), running, failed (with the
-    reason) or waiting; the seconds that each took when it was made, and its FLOPs. Those of `evolve` count the whole
-    run, `calibrate` being its beginning: do not add the two.
+    """Show the stages of each run: done, cached (made before, perhaps by another suite), merged (from a shard),
+    running, failed (with the reason) or waiting; the seconds that each took when it was made, and its FLOPs. Those of
+    `evolve` count the whole run, `calibrate` being its beginning: do not add the two.
     """
     from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import entries, suites, waiting
     from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import find_suite
+    from evolora_core.store.query import query
+    from evolora_core.store.shards import kept_shards
 
     home = home_path()
     if suite is None and not suites(home):
@@ -46,6 +48,15 @@ def status(
         }
         for entry in sorted(entries(home, found), key=lambda entry: entry.started or "")
     ]
+    if any(folder.parent.name == str(found) for folder in kept_shards(home)):
+        known = {(row["run"], row["stage"]) for row in rows}
+        sql = "SELECT run_id, stage, seconds, flops FROM stages WHERE suite = ? ORDER BY run_id, stage"
+        merged = [row for row in query(home, sql, [str(found)]).rows if row[:2] not in known]
+        rows = [
+            {"run": run, "stage": stage, "state": "merged", "seconds": seconds, "flops": flops}
+            | {"finished": None, "reason": None}
+            for run, stage, seconds, flops in merged
+        ] + rows
     rows += [
         {"run": f"{found}.{run}", "stage": stage, "state": "waiting"} | dict.fromkeys(UNKNOWN)
         for run, _, stage in (name.rpartition(".") for name in waiting(home, found))

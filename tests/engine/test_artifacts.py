@@ -1,5 +1,6 @@
 """An artefact is whole or it is not there."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,24 @@ def test_a_whole_artefact_of_another_suite_is_adopted_and_a_damaged_one_is_not(t
     (own / "sub" / "table.txt").write_text("mine")
     assert artifacts.damage(second) is None  # it is a copy
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "own", "second"]
+
+
+def test_what_a_killed_process_left_goes_when_the_artefact_stands(tmp_path: Path) -> None:
+    (artifacts.partial_folder(tmp_path / "a") / "checkpoint").write_text("1")
+    made(tmp_path / "other")
+    assert artifacts.adopt(tmp_path / "a", [tmp_path / "other"])
+    artifacts.forget_partial(tmp_path / "a")
+    artifacts.forget_partial(tmp_path / "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "other"]
+
+
+def test_documents_can_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        artifacts.write_json(tmp_path / "f.json", {})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "f.json").stat().st_mode & 0o777 == 0o640
 
 
 def test_an_atomic_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_whatever_chooses_routes_is_part_of_every_training_stage(arm: str) -> No
 
 def test_an_artefact_has_nothing_that_only_a_killed_stage_needs(finished: SimpleNamespace) -> None:
     assert (finished.home / "runs").exists()
-    assert not [path for path in (finished.home / "runs").rglob("*") if path.name in ("work", "answered")]
+    assert not [path for path in (finished.home / "runs").rglob("*") if path.name in (".work", ".answered")]
 
 
 def test_rebuilding_the_store_gives_the_same_rows(

@@ -115,6 +115,15 @@ def test_a_worker_to_which_nobody_listens_is_ended() -> None:
     assert not process.is_alive()
 
 
+def test_all_workers_end_with_the_suite() -> None:
+    workers = Workers(3, 1)
+    hired: list[Any] = [workers._hire() for _ in range(3)]
+    workers.dismiss(hired[1])
+    assert [worker._executor is None for worker in hired] == [False, True, False]
+    workers.close()
+    assert [worker._executor for worker in hired] == [None] * 3
+
+
 def test_a_worker_that_died_while_it_wrote_keeps_nobody() -> None:
     code = """
         import os

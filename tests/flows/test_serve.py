@@ -23,7 +23,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from evolora_core.engine.run_index import now
 from evolora_core.errors import StageError
 from evolora_core.store import query
-from flows._server import ADDRESS, _free_port, _healthy, _started, embedded_prefect, known_server, shared_prefect
+from flows._server import ADDRESS, _healthy, _listening, _started, embedded_prefect, known_server, shared_prefect
 from flows.serve import deployments, forget_missed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +83,15 @@ def test_a_busy_port_is_avoided_and_every_flow_has_its_deployment(served: Any) -
     assert names == {
         "paper-suite", "evo-vs-sft", "ood-suite", "merge-evolution", "attention-search", "benchmark", "pretrain-host",
     }  # fmt: skip
+
+
+def test_a_port_is_held_before_its_server_listens() -> None:
+    with _listening(0) as one:
+        port = one.getsockname()[1]
+        with _listening(port) as other:
+            assert other.getsockname()[1] != port
+    with _listening(port) as again:
+        assert again.getsockname()[1] == port
 
 
 def test_a_second_one_in_the_same_home_is_refused(served: Any) -> None:
@@ -183,7 +192,7 @@ def test_two_commands_in_a_home_have_a_log_each(tmp_path: Path, monkeypatch: pyt
     with embedded_prefect(tmp_path):
         (first,) = (tmp_path / "prefect").glob("server*.log")
         first.write_text("a line")
-        with _started(tmp_path, _free_port(), private=True):
+        with _started(tmp_path, private=True):
             assert len([*(tmp_path / "prefect").glob("server*.log")]) == 2
     assert [*(tmp_path / "prefect").glob("server*.log")] == [first]  # one that says nothing is not kept
     assert first.read_text().startswith("a line")

@@ -33,10 +33,12 @@ def write(home: Path, measured: str, ratio: float | None, note: str = "one threa
 
 def test_a_damaged_file_is_named_and_stops_no_rebuild(tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
-    for name, text in (("empty", ""), ("list", "[]"), ("rows", '{"bench": "x", "measured": "y", "rows": [1]}')):
+    row = '{"measure": "speed", "ours": "fast"}'
+    texts = {"empty": "", "list": "[]", "rows": '{"bench": "x", "measured": "y", "rows": [1]}'}
+    for name, text in (texts | {"text": f'{{"bench": "x", "measured": "y", "rows": [{row}]}}'}).items():
         (tmp_path / "bench" / f"{name}.json").write_text(text)
     left_out = rebuild(tmp_path).left_out
-    assert [part.stage for part, _ in left_out] == ["empty.json", "list.json", "rows.json"]
+    assert [part.stage for part, _ in left_out] == ["empty.json", "list.json", "rows.json", "text.json"]
     assert all("damaged" in why and "delete it" in why for _, why in left_out)
     assert query(tmp_path, "SELECT count(*) FROM benchmarks").rows == [(0,)]
 

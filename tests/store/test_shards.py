@@ -71,6 +71,12 @@ def test_shards_give_the_pack_of_the_whole(
     monkeypatch.setenv("EVOLORA_HOME", str(home))
     assert "no seed is complete in every condition yet" in _run(capsys, "store", "merge", str(shards[0]))
     assert "0 stages came" in _run(capsys, "store", "merge", str(shards[0]))
+    states = json.loads(_run(capsys, "status", "example", "--json"))
+    assert states and {row["state"] for row in states} == {"merged"}
+    assert {f"{SUITE}.{condition}.s1" for condition in ("frozen", "single")} <= {row["run"] for row in states}
+    with pytest.raises(SystemExit):
+        main(["pack", "example", "--out", str(tmp_path / "early")])
+    assert "bring them by `evolora store merge`" in capsys.readouterr().err
     done = _run(capsys, "store", "merge", *map(str, shards[1:]))
     assert f"{SUITE}: complete seeds: 0-2; `evolora pack {SUITE}` packs them" in done
     _run(capsys, "pack", "example", "--out", str(tmp_path / "joined"))

@@ -319,6 +319,8 @@ def test_queries_can_write_nothing(recorded: Path, tmp_path: Path) -> None:
     assert query(recorded, "SELECT ? + 1 AS two", [1]).records() == [{"two": 2}]
     twice = query(recorded, "SELECT 1 AS acc, 2 AS acc, 3 AS n, 4 AS acc").records()
     assert twice == [{"acc": 1, "acc_1": 2, "n": 3, "acc_2": 4}]
+    taken = query(recorded, "SELECT 1 AS a, 2 AS a, 3 AS a_1, 4 AS a").records()
+    assert taken == [{"a": 1, "a_2": 2, "a_1": 3, "a_3": 4}]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -144,12 +144,13 @@ def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path: Path
     (source.parent / "provenance.json").write_text("{}")
     (source / "curve.csv").write_text("1")
     result: Any = SimpleNamespace(path=tmp_path / "stage")
-    out = publish(result, tmp_path / "packs" / "x", SECTIONS.files)
+    out = publish(result, tmp_path / "packs" / "x", SECTIONS)
     assert (out / "plots" / "curve.csv").read_text() == "1"
     stamp = out.stat().st_ino
-    assert publish(result, out, SECTIONS.files).stat().st_ino == stamp
+    (out / "paper_table.tex").write_text("exported")
+    assert publish(result, out, SECTIONS).stat().st_ino == stamp
     (source / "curve.csv").write_text("2")
     (out / "tuning.csv").write_text("")
-    publish(result, out, SECTIONS.files)
+    publish(result, out, SECTIONS)
     assert [path.name for path in out.rglob("*.csv")] == ["curve.csv"]
     assert [path.name for path in out.parent.iterdir()] == ["x"]

@@ -219,7 +219,7 @@ def _run(bench: Bench, name: str, training: Training, condition: str = "") -> Sh
 
 def sizes(folder: Path) -> tuple[int, int]:
     """Bytes of tables, and of all other files; those that a stage leaves out are not counted."""
-    files = [path for path in folder.rglob("*") if path.is_file() and "work" not in path.parts[len(folder.parts) :]]
+    files = [path for path in folder.rglob("*") if path.is_file() and ".work" not in path.parts[len(folder.parts) :]]
     tables = sum(path.stat().st_size for path in files if path.suffix == ".parquet")
     return tables, sum(path.stat().st_size for path in files) - tables
 

@@ -57,7 +57,7 @@ def train_es(
     decoding: Decoding,
     progress: Progress | None = None,
 ) -> EsResult:
-    """Steps until another could overspend `budget_flops`. A killed run goes on from its last commit in `folder/work`;
+    """Steps until another could overspend `budget_flops`. A killed run goes on from its last commit in `folder/.work`;
     remove it if you want a fresh run. Raises Unaffordable if the budget pays for no step.
     """
     first = _dearest(host, _asked(items, config, seed, 0), config, decoding)
@@ -72,7 +72,7 @@ def train_es(
     optimizer = StackedAdamW(base)
     tried = Population.empty(host, 2 * config.pairs, config.rank, scale=config.scale)
     tried.ranks[:] = config.rank
-    work = folder / "work"
+    work = folder / ".work"
     meter, steps = _resume(base, optimizer, work)
     saved, committed = time.monotonic(), len(steps)
     while meter.total() + _dearest(host, _asked(items, config, seed, len(steps)), config, decoding) <= budget_flops:

@@ -91,14 +91,14 @@ def train_expert_iteration(
     decoding: Decoding,
     progress: Progress | None = None,
 ) -> ExpertIterationResult:
-    """Sample and learn until the rounds are over. A killed run goes on from `folder/work` and ends as an undisturbed
+    """Sample and learn until the rounds are over. A killed run goes on from `folder/.work` and ends as an undisturbed
     one. Raises Unaffordable, before anything is asked, if a round might not pay for an answer and a learning step,
     DataError if no item fits.
     """
     task = _task(host, items, config, decoding, seed)
     _check_affordable(task, budget_flops // config.rounds)
     meter, steps, rounds = Meter(), list[dict[str, float | str]](), list[Round]()
-    work = folder / "work"
+    work = folder / ".work"
     adapter, diverged = _fresh(task, work / "round-0"), False
     for number in range(1, config.rounds + 1):
         own, report = work / f"round-{number}", part_of(progress or _silent, number - 1, 1, config.rounds)

@@ -105,7 +105,7 @@ def train_grpo(
 ) -> GrpoResult:
     """Steps until another could overspend `budget_flops`; the adapter of the last is the result.
 
-    A killed run resumes from `folder/work` and ends bit for bit as an undisturbed one. A finished run goes on from its
+    A killed run resumes from `folder/.work` and ends bit for bit as an undisturbed one. A finished run goes on from its
     last commit. Remove that folder if you want a fresh run. Raises Unaffordable if the budget pays for no step,
     DataError if no item fits.
     """
@@ -119,7 +119,7 @@ def train_grpo(
         )
     kept = [item for item, fit in zip(items, fits, strict=True) if fit]
     task = _Task(host, kept, lengths[fits], decoding, config.partial_credit)
-    work = folder / "work"
+    work = folder / ".work"
     work.mkdir(parents=True, exist_ok=True)
     rows, parts = config.groups * config.samples, 1
     while True:

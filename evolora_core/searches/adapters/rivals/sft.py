@@ -140,7 +140,7 @@ def train_sft(
 
     It starts from a fresh adapter, or from the one (PEFT format, same rank) in the folder `start`. With
     `selection_items` (and their `decoding`) the best of `config.checkpoints` checkpoints is kept, else the last.
-    A run that was killed goes on from `folder/work` and ends bit for bit as if it had not been; one that has ended
+    A run that was killed goes on from `folder/.work` and ends bit for bit as if it had not been; one that has ended
     trains nothing anew. Whoever needs neither removes that folder. Warnings name the key `section` of the suite. Raises
     Unaffordable if the budget buys no step, DataError if no item fits the host.
     """
@@ -148,7 +148,7 @@ def train_sft(
     asked = interleave(selection_items, seed) if decoding is not None else []
     planned = plan_sft(host, train_items, config, budget_flops=budget_flops, seed=seed, asked=asked, decoding=decoding)
     rows, plan = planned.rows, planned.plan
-    work = folder / "work"
+    work = folder / ".work"
     work.mkdir(parents=True, exist_ok=True)
     parts = micro_batches(config.batch_rows)
     while True:

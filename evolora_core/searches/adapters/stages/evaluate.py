@@ -103,7 +103,7 @@ def make(work: Work[Evaluation]) -> Made[Evaluated] | Made[NotRun]:
         foreign=work.inputs["datasets"] / "reselection.jsonl",
         decoding=asked.decoding,
         progress=work.report,
-        answered=work.folder / "answered",
+        answered=work.folder / ".answered",
     )
     for name, rows in found.tables.items():
         write_table(work.folder, name, rows)

@@ -147,7 +147,7 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
         meter,
         decoding=training.config.decoding,
         progress=work.report,
-        folder=work.folder / "answered",
+        folder=work.folder / ".answered",
     )
     rows = read_table(folder, "compute")
     for row in (row for row in rows if row["purpose"] != "calibration"):  # which was made, and counted, once

@@ -12,7 +12,8 @@ from big_suite import write_big_store
 from evolora_core.errors import PackError, StoreError
 from evolora_core.report import build, export, renamed, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
-from evolora_core.store import carry, query, read, unpacked
+from evolora_core.store import carry, query, read, store_path, unpacked
+from evolora_core.store.connection import opened
 
 SUITE = "example-0a1b2c3d"
 
@@ -88,6 +89,17 @@ def test_settings_other_than_those_of_the_suites_id_are_found(pack: Path) -> Non
     del stamp["config"]["evaluation"]["comparisons"][0]
     file.write_text(json.dumps(stamp))
     assert len(renamed(pack)) == 1
+
+
+def test_settings_keep_all_their_digits(home: Path, tmp_path: Path) -> None:
+    """Others would give another hash than the suite's id has."""
+    own = Path(shutil.copytree(home, tmp_path / "own"))
+    with opened(store_path(own)) as connection:
+        connection.execute(
+            """UPDATE data.suites SET config = json_merge_patch(config, '{"note": 0.0006666666666666666}')"""
+        )
+    stamp = json.loads((build(own, SUITE, tmp_path / "pack", SECTIONS) / "provenance.json").read_text())
+    assert stamp["config"]["note"] == 0.0006666666666666666
 
 
 def test_rows_that_are_not_the_stores_are_named(home: Path, pack: Path) -> None:

@@ -7,11 +7,13 @@ import pytest
 from random_host import draw_items
 from small_runs import short_words, train
 
+from evolora_core.engine import artifacts
 from evolora_core.engine.meter import Meter
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.pricing import price
+from evolora_core.lora.population.candidates import load_candidates, write_candidates
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.rivals.donors import best_start
@@ -19,6 +21,7 @@ from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftSettings
+from tasks.stage import SCRATCH
 
 DECODING = DecodingConfig(max_new_tokens=20, batch_rows=64)
 
@@ -47,6 +50,17 @@ def test_the_best_lends_its_weights_and_the_host_wins_a_tie(nano: Host, tmp_path
     assert meter.flops("selection") == meter.total() > 0
     assert best_start(nano, [idle, wild, able], items, DECODING, meter) == able
     assert best_start(nano, [], items, DECODING, meter) is None
+
+
+def test_a_family_may_be_called_as_what_is_thrown_away(nano: Host, tmp_path: Path) -> None:
+    """`work` was the name of the folders from which a killed stage goes on."""
+    partial = artifacts.partial_folder(tmp_path / "a")
+    for name in ("work", "answered"):
+        train(nano, short_words(20), partial / name, steps=1.5)
+    write_candidates(partial, ["work", "answered"], [1.0])
+    assert list(partial.rglob(".work"))
+    artifacts.commit(tmp_path / "a", {"stage": "sft"}, SCRATCH)
+    assert len(load_candidates(nano, tmp_path / "a").ranks) == 2 and not list((tmp_path / "a").rglob(".work"))
 
 
 @pytest.mark.parametrize("count", [0, 24])

@@ -59,7 +59,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
 
     with pytest.raises(KeyboardInterrupt):
         train(nano, sorting, tmp_path / "killed", progress=killed)
-    assert list((tmp_path / "killed" / "work").iterdir())
+    assert list((tmp_path / "killed" / ".work").iterdir())
     resumed = train(nano, sorting, tmp_path / "killed")
     assert facts(resumed) == facts(whole)
     spent, wanted = ([{**row, "seconds": 0} for row in run.meter.rows()] for run in (resumed, whole))

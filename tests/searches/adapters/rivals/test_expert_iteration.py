@@ -105,7 +105,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     with suppress(Killed):
         train(nano, sorting, tmp_path / "killed")
     assert not left[0]
-    found = json.loads((tmp_path / "killed" / "work" / "round-2" / "found.json").read_text())
+    found = json.loads((tmp_path / "killed" / ".work" / "round-2" / "found.json").read_text())
     assert found["asked"] == whole.rounds[1].items and len(found["found"]) == whole.rounds[1].solved
     monkeypatch.setattr(expert_iteration, "_learn", learn)
     again = train(nano, sorting, tmp_path / "killed")

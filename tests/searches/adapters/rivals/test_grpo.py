@@ -215,7 +215,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     for _ in range(2):
         with suppress(KeyboardInterrupt):
             train(host, items, tmp_path / "killed", steps=9, progress=killed)
-        assert list((tmp_path / "killed" / "work").glob("checkpoint-*"))
+        assert list((tmp_path / "killed" / ".work").glob("checkpoint-*"))
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):  # after its last step
         patch.setattr(resume, "keep_adapter", killed_or_faulty)
         with pytest.raises(ZeroDivisionError):

@@ -145,7 +145,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
         with monkeypatch.context() as patch, suppress(Killed):
             patch.setattr(sft, "choose_checkpoint", lambda *arguments, **options: kill_at(0)(0, 0))
             train(host, train_items, folder, **options)
-    newest = max((folder / "work").glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    newest = max((folder / ".work").glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
     (newest / resume.MARKER).unlink()  # as if killed while writing it
     resumed = train(host, train_items, folder, **options)
     assert equal(weights(whole), weights(resumed))
@@ -287,7 +287,7 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(
 
     with suppress(KeyboardInterrupt):
         train(host, train_items, tmp_path / "cut", progress=die)
-    damaged = sorted((tmp_path / "cut" / "work").glob(pattern), key=lambda path: path.stat().st_mtime)[-1]
+    damaged = sorted((tmp_path / "cut" / ".work").glob(pattern), key=lambda path: path.stat().st_mtime)[-1]
     os.truncate(damaged, damaged.stat().st_size // 2)
     resumed = train(host, train_items, tmp_path / "cut")
     assert "is damaged; going on from before it" in caplog.text

@@ -127,7 +127,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
 
     with suppress(KeyboardInterrupt):
         train(host, train_items, tmp_path / "killed", kl=0.5, progress=die)
-    assert list((tmp_path / "killed" / "work").glob("checkpoint-*"))
+    assert list((tmp_path / "killed" / ".work").glob("checkpoint-*"))
     resumed = train(host, train_items, tmp_path / "killed", kl=0.5)
     assert whole.steps == resumed.steps and whole.meter.total() == resumed.meter.total()
     assert all(torch.equal(tensor, weights(resumed)[name]) for name, tensor in weights(whole).items())
