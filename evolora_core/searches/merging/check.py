@@ -13,7 +13,7 @@ from evolora_core.searches.merging.compatibility import misfit
 from evolora_core.searches.merging.distances import cosines, distances, sampled_products, steps
 from evolora_core.searches.merging.manners import manners_differ
 from evolora_core.searches.merging.plain_config import plain_config, settled
-from evolora_core.searches.merging.vocabularies import difference, find_vocabulary
+from evolora_core.searches.merging.vocabularies import find_vocabulary, tokenizers_differ
 from evolora_core.searches.merging.weights import Described, FolderHeaders, layers_in, model_path, open_weights
 
 FAR = 0.5  # relative distance. Fine-tuning moves a model by less; models that began apart are 1.4 apart
@@ -110,9 +110,9 @@ def _row(word: str, model: Described) -> dict[str, Any]:
 def _compare_vocabularies(named: Sequence[str], paths: Sequence[Path], reasons: list[str]) -> list[str]:
     """Adds to the reasons; returns warnings."""
     found = [find_vocabulary(path) for path in paths]
-    known = [(word, own) for word, own in zip(named, found, strict=True) if own]
+    known = [(word, own.path.parent) for word, own in zip(named, found, strict=True) if own]
     for word, own in known[1:]:
-        if told := difference(known[0][1], own):
+        if told := tokenizers_differ(known[0][1], own):
             reasons.append(f"{one_line(word, 100)}: another tokenizer than {one_line(known[0][0], 100)}: {told}")
     return [
         f"{one_line(word, 100)}: "

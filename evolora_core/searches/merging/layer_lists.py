@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evolora_core.searches.merging.misfits import Misfit
+from evolora_core.searches.merging.weights import LAYER_COUNTS
 
 # A list as long as the model is deep has an entry for each layer, save these, which are as long by chance.
 OTHER_LISTS = ("architectures", "eos_token_id", "bos_token_id", "pad_token_id", "suppress_tokens")
@@ -16,7 +17,7 @@ Source = tuple[Mapping[str, Any], int]  # the configuration that a layer comes f
 
 def depth_of(config: Mapping[str, Any]) -> int:
     """How many layers a configuration asks for."""
-    for key in ("num_hidden_layers", "n_layer", "num_layers"):
+    for key in LAYER_COUNTS:
         if isinstance(config.get(key), int):
             return int(config[key])
     raise Misfit("config.json: num_hidden_layers is missing; name a decoder-only language model")
@@ -40,7 +41,7 @@ def routed_config(rest: Mapping[str, Any], sources: Sequence[Source]) -> dict[st
             result[key] = [_entry(own, key, layer) for own, layer in sources]
         elif key in INDEX_LISTS and isinstance(value, list):
             result[key] = [place for place, (own, layer) in enumerate(sources) if layer in (own.get(key) or [])]
-        elif key in ("num_hidden_layers", "n_layer", "num_layers") and isinstance(value, int):
+        elif key in LAYER_COUNTS and isinstance(value, int):
             result[key] = len(sources)
     _sparse(result, sources)
     _leading(result, sources, "max_window_layers", bool(rest.get("use_sliding_window")) and "layer_types" not in rest)

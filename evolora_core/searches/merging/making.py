@@ -48,5 +48,5 @@ def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) ->
     base = file.base or ""
     if mergekit is not None:
         words = {name: str(path) for name, path in paths.items()}
-        mergekit.write_text(mergekit_yaml(file.genome, models, base, words, file.dtype), encoding="utf-8")
+        mergekit.write_text(mergekit_yaml(file.genome, models, base, words, file.dtype, first), encoding="utf-8")
     return make_model(file.genome, models, base, out, paths[first], file.dtype, file.used, file.tokenizer)

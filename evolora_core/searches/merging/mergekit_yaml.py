@@ -20,9 +20,15 @@ NAMES = {"scale": "lambda"}  # parameters that mergekit calls otherwise
 
 
 def mergekit_yaml(
-    genome: Genome, models: Mapping[str, Weights], base: str, words: Mapping[str, str], dtype: str = "float32"
+    genome: Genome,
+    models: Mapping[str, Weights],
+    base: str,
+    words: Mapping[str, str],
+    dtype: str = "float32",
+    tokenizer: str | None = None,
 ) -> str:
-    """The YAML that makes mergekit merge the same. `words` are folders or hub ids of the models.
+    """The YAML that makes mergekit merge the same. `words` are folders or hub ids of the models; `tokenizer` is the
+    name of the one whose tokenizer is taken.
 
     ConfigError, one line, where mergekit cannot express the recipe.
     """
@@ -33,6 +39,9 @@ def mergekit_yaml(
         document = _route(genome, recipe, models, base, words)
     else:
         document = _merge(recipe, models, base, words)
+    taken = document.get("base_model") or document["slices"][0]["sources"][0]["model"]
+    if tokenizer is not None and words[tokenizer] != taken:
+        document["tokenizer"] = {"source": words[tokenizer]}
     text: str = yaml.safe_dump(document | {"dtype": "float32", "out_dtype": dtype}, sort_keys=False)
     return text
 
@@ -47,6 +56,8 @@ def _merge(node: Merge, models: Mapping[str, Weights], base: str, words: Mapping
     slices = []
     for first, last in _runs(node, layers):
         values = values_at(node, first / layers)
+        if "epsilon" in values and not all(map(_within, values["density"], values["epsilon"])):
+            raise _no("density ± epsilon of DELLA must lie between 0 and 1")
         shared = {NAMES.get(name, name): value for name, value in values.items() if not isinstance(value, list)}
         sources: list[dict[str, Any]] = []
         for index, name in enumerate(inputs):
@@ -124,6 +135,10 @@ def _model(node: Node) -> str:
     if not isinstance(node, str):
         raise _no("it has one operator over models, and this recipe has several")
     return node
+
+
+def _within(density: float, epsilon: float) -> bool:
+    return density in (0, 1) or (density - epsilon > 0 and density + epsilon < 1)
 
 
 def _flat(value: Any) -> list[float]:

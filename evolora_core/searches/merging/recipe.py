@@ -19,13 +19,14 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from evolora_core.engine.strict import Seed, Strict, stated
 from evolora_core.searches.merging.operators.registry import get_operator
 
 DEEPEST = 3  # operators on the way from the root to a leaf
 LAYERS = "layers"  # the operator of a route
+ROUNDING = 1e-9  # 15 / 26 * 26 is less than 15
 
 Groups: TypeAlias = float | list[float]  # one value, or one for each group of layers
 Value: TypeAlias = float | list[Groups]  # a shared parameter is `Groups`; one of each input may be a list of those
@@ -46,6 +47,14 @@ class Merge(Strict):
     inputs: list["Node"] = Field(min_length=1, max_length=64, description="models, or recipes of models")
     params: dict[str, Value] = Field({}, description="its parameters: a number, or numbers by input and layer group")
     options: dict[str, str] = Field({}, description="its choices, such as `rescale: l1`")
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _says_yes(cls, given: Any) -> Any:
+        """In YAML an unquoted yes is a truth value."""
+        if not isinstance(given, dict):
+            return given
+        return {key: ("no", "yes")[value] if isinstance(value, bool) else value for key, value in given.items()}
 
     @model_validator(mode="after")
     def _fits_the_operator(self) -> "Merge":
@@ -124,7 +133,12 @@ def at_group(value: Groups, group: float) -> float:
     """A value at a place in the model: `group` is from 0 (the first layer) to below 1 (behind the last)."""
     if not isinstance(value, list):
         return float(value)
-    return float(value[min(int(group * len(value)), len(value) - 1)])
+    return float(value[group_at(group, len(value))])
+
+
+def group_at(place: float, groups: int) -> int:
+    """The group at a place in the model, from 0 to below 1, where so many are equally long."""
+    return min(int(place * groups + ROUNDING), groups - 1)
 
 
 def values_at(node: Merge, group: float) -> Mapping[str, Any]:

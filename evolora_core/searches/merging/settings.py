@@ -20,7 +20,12 @@ class Domain(Strict):
         max_length=3,
         description="sizes of the items; rows of your own have those of their column",
     )
-    weight: float = Field(0.25, ge=0, le=1000, description="weight in the score, relative to the other domains'")
+    weight: float = Field(
+        0.25,
+        ge=0,
+        le=1000,
+        description="weight in the score that searches see, relative to the others'; the test counts items alike",
+    )
 
 
 class DataSettings(Strict):

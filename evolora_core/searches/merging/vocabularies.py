@@ -24,10 +24,11 @@ class Vocabulary:
     sha256: str
 
 
-def find_vocabulary(model: Path) -> Vocabulary | None:
-    """Of a model's folder. None for a GGUF file, whose tokenizer is inside, and for weights without a tokenizer."""
-    # The first that is there decides.
-    path = next((model / name for name in READS if (model / name).is_file()), None)
+def find_vocabulary(model: Path, file: str | None = None) -> Vocabulary | None:
+    """Of a model's folder, by the file of this name, or else by the first that is there. None for a GGUF file, whose
+    tokenizer is inside, and for weights without a tokenizer.
+    """
+    path = next((model / name for name in ([file] if file else READS) if (model / name).is_file()), None)
     if path is None:
         return None
     try:
@@ -39,11 +40,12 @@ def find_vocabulary(model: Path) -> Vocabulary | None:
 def tokenizers_differ(one: Path, other: Path) -> str:
     """In what the tokenizers of two models differ, in words; nothing where they mean the same, or where one has no
     file that says so. HostError for a file that cannot be read."""
-    first, second = find_vocabulary(one), find_vocabulary(other)
-    return difference(first, second) if first and second else ""
+    both = next((name for name in READS if (one / name).is_file() and (other / name).is_file()), None)
+    first, second = (find_vocabulary(model, both) for model in (one, other))
+    return _difference(first, second) if first and second else ""
 
 
-def difference(one: Vocabulary, other: Vocabulary) -> str:
+def _difference(one: Vocabulary, other: Vocabulary) -> str:
     """In what two vocabularies differ, in words; nothing where they mean the same. Files may differ in what decides
     nothing here, such as padding."""
     if one.sha256 == other.sha256:

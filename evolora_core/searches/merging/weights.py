@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LAYER = re.compile(r"(.*?)\.(\d{1,4})\.(.+)")  # the first number of a name is that of its layer
 HEADS = ("lm_head.weight", "embed_out.weight")
 BEHIND = math.nextafter(1.0, 0.0)  # the place of what comes after the last layer
-LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers")  # keys of config.json
+LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # keys of config.json
 
 
 class Described(Protocol):
@@ -201,7 +201,13 @@ def _named_as_loaded(folder: Path, stored: tuple[str, ...], config: Any) -> dict
             f"host {folder}: {one_line(stored[0], 100) if stored else 'no tensor'} is not of a {type(model).__name__}, "
             "which config.json asks for; save the model anew with save_pretrained"
         )
-    if asked <= found.keys():  # else some are made of several in the files, such as those of experts
+    missing = sorted(asked - found.keys())
+    if missing and found.keys() <= known:
+        raise HostError(
+            f"host {folder}: {len(missing)} tensors that config.json asks for are in no file, such as "
+            f"{one_line(missing[0], 100)}; config.json is of another model, correct it or save the model anew"
+        )
+    if not missing:  # else some are made of several in the files, such as those of experts
         if more := unused(found, model, known):
             raise HostError(
                 f"host {folder}: {len(more)} tensors are not asked for by config.json, such as "

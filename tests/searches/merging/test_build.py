@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from tiny_merges import ARCHITECTURES, LAYERS, family, genome, route, tiny
 
 from evolora_core.errors import ConfigError
@@ -21,7 +22,8 @@ from evolora_core.searches.merging.build import (
 )
 from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.layer_lists import routed_config
-from evolora_core.searches.merging.weights import Loaded
+from evolora_core.searches.merging.recipe import group_at
+from evolora_core.searches.merging.weights import BEHIND, Loaded
 
 MEAN = {"op": "linear", "inputs": ["a", "b"]}
 DARE = {"op": "dare_linear", "inputs": ["a", "b"], "params": {"density": 0.5}}
@@ -105,6 +107,26 @@ def test_groups_of_layers_have_their_values() -> None:
         assert torch.equal(found[name], FAMILY["a"].get(name))
     for name in ("model.layers.2.mlp.up_proj.weight", "model.norm.weight"):
         assert torch.equal(found[name], FAMILY["b"].get(name))
+
+
+def test_a_value_for_each_layer_is_that_layer_s() -> None:
+    for layers in range(1, 130):
+        for groups in range(1, layers + 1):
+            found = [group_at(layer / layers, groups) for layer in range(layers)]
+            assert found == [layer * groups // layers for layer in range(layers)]
+    assert group_at(BEHIND, 126) == 125
+
+
+def test_an_unquoted_yes_is_understood() -> None:
+    recipe = {"op": "ties", "inputs": ["a", "b"], "options": {"normalize": False}}
+    assert genome(recipe).text == genome(recipe | {"options": {"normalize": "no"}}).text
+    with pytest.raises(ValidationError, match="perhaps"):
+        genome(recipe | {"options": {"normalize": "perhaps"}})
+
+
+def test_the_depth_of_mpt_has_another_name() -> None:
+    config = {"model_type": "mpt", "n_layers": 3}
+    assert routed_config(config, [(config, 0), (config, 2)])["n_layers"] == 2
 
 
 @settings(max_examples=15)

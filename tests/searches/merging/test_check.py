@@ -282,6 +282,10 @@ def test_another_kind_of_tokenizer_file(tmp_path: Path, words: dict[str, str]) -
     (folder / "tokenizer.model").write_bytes(b"anything")
     report = check_models([words["a"], str(folder)])
     assert "tokenizer.json and tokenizer.model are not of one tokenizer" in report.reasons[0]
+    both = saved(tiny(), tmp_path / "both")
+    (both / "tokenizer.model").write_bytes(b"anything")
+    assert check_models([str(both), str(folder)]).reasons == []
+    assert check_models([words["a"], str(both)]).reasons == []
     vocabulary = saved(tiny(), tmp_path / "third")
     (vocabulary / "tokenizer.json").unlink()
     (vocabulary / "vocab.json").write_text(json.dumps(tokens().get_vocab()))

@@ -46,15 +46,23 @@ def opened(words: dict[str, str]) -> dict[str, Weights]:
     return {name: FolderWeights(Path(word)) for name, word in words.items()}
 
 
+def read_by_mergekit(document: Any) -> Any:
+    """mergekit's own form of a document; what it takes for none is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from mergekit.config import MergeConfiguration
+
+        return MergeConfiguration.model_validate(document)
+
+
 def merged_by_mergekit(text: str, out: Path) -> Weights:
     """Run mergekit on a YAML."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from mergekit.config import MergeConfiguration
         from mergekit.merge import MergeOptions, run_merge
 
         run_merge(
-            MergeConfiguration.model_validate(yaml.safe_load(text)),
+            read_by_mergekit(yaml.safe_load(text)),
             str(out),
             MergeOptions(copy_tokenizer=True, quiet=True, write_model_card=False),
         )
@@ -96,6 +104,18 @@ def test_random_masks_are_told_too(folders: dict[str, dict[str, str]], tmp_path:
     assert merged_by_mergekit(text, tmp_path / "out").names
 
 
+@pytest.mark.parametrize("op", ["linear", "ties"])
+def test_the_tokenizer_is_told_where_mergekit_would_take_another(folders: dict[str, dict[str, str]], op: str) -> None:
+    words, own = folders["qwen3"], genome({"op": op, "inputs": PAIR})
+    usual = "a" if op == "linear" else "base"
+    told = {}
+    for name in ("a", "b", "base"):
+        document = yaml.safe_load(mergekit_yaml(own, opened(words), "base", words, tokenizer=name))
+        read_by_mergekit(document)
+        told[name] = document.get("tokenizer")
+    assert told == {name: None if name == usual else {"source": words[name]} for name in told}
+
+
 @pytest.mark.parametrize(
     ("recipe", "reason"),
     [
@@ -105,6 +125,10 @@ def test_random_masks_are_told_too(folders: dict[str, dict[str, str]], tmp_path:
         (route((0, 0), (0, 1), (0, 1), (0, 2)), "layer_types"),
         ({"op": "dare_linear", "inputs": PAIR, "params": {"density": [0.5, [1.0, 0.2]]}}, "rescale: l1"),
         ({"op": "linear", "inputs": ["a", "a"]}, "named twice"),
+        (
+            {"op": "della", "inputs": PAIR, "params": {"density": [1.0, 0.9]}, "options": {"rescale": "l1"}},
+            "density ± epsilon",
+        ),
         ({"op": "ties", "inputs": ["a", "base"]}, "named twice"),
     ],
 )

@@ -127,6 +127,16 @@ def test_tensors_of_another_kind_of_model_are_named(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["lm_head.weight", "model.layers.1.mlp.up_proj.weight"])
+def test_tensors_that_no_file_has_are_named(tmp_path: Path, name: str) -> None:
+    """transformers would draw them at random."""
+    folder = saved(tiny("llama", tie_word_embeddings=False), tmp_path / "model")
+    file = folder / "model.safetensors"
+    save_file({own: held for own, held in load_file(file).items() if own != name}, file)
+    with pytest.raises(HostError, match=f"1 tensors that config.json asks for are in no file, such as {name}"):
+        FolderWeights(folder)
+
+
 def test_tensors_that_the_model_does_not_ask_for_are_named(tmp_path: Path) -> None:
     folder = saved(tiny(), tmp_path / "model")
     file = folder / "model.safetensors"

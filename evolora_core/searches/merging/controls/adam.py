@@ -20,6 +20,7 @@ from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, shifted
 from evolora_core.searches.merging.judging.judge import Failed, shell
 from evolora_core.searches.merging.judging.scoring import Batch, Questions, batches, encoded, logits
+from evolora_core.searches.merging.recipe import group_at
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.spaces.smooth import HIGH, LOW
 from evolora_core.searches.merging.training import BACKWARD, looks, pace
@@ -81,7 +82,7 @@ def _descend(
         name: torch.stack([pool.models[own].get(name).to(device) - base[name] for own in task.parents])
         for name in names
     }
-    group = {name: min(int(place_of(name, pool.layers) * task.groups), task.groups - 1) for name in names}
+    group = {name: group_at(place_of(name, pool.layers), task.groups) for name in names}
     weights = torch.full((len(task.parents), task.groups), 1 / len(task.parents), device=device, requires_grad=True)
     optimizer = torch.optim.Adam([weights], lr=rate)
     prompts, answers = encoded(pool.host, questions.items)
