@@ -4,9 +4,11 @@ A thread of ours looks after the one that calls, and raises in it once its time 
 into C that never comes back is not ended. Time is the processor's, as far as one thread may ask for that of another, so
 that a busy machine ends nothing; a function that waits has PATIENCE times as much of the clock.
 
+A function may swallow the exception, as a bare `except:` does: so it comes again and again until the call is over.
+
 The exception can come between any two instructions of the calling thread, also between a lock's acquisition and the
-`with` that would release it. So a call takes no lock once its time counts: who ends it, the caller or the watching
-thread, is who takes it out of a dictionary, which is one instruction.
+`with` that would release it. So a call takes no lock once its time counts. The watching thread says that it raises
+before it looks whether the call is over. The caller says that it is over before it looks whether one is being raised.
 """
 
 import ctypes
@@ -21,6 +23,7 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 
 PATIENCE = 10  # seconds of the clock for one of the processor
+AGAIN = 0.1  # seconds after which a function that goes on gets the exception again
 
 
 class _Overdue(BaseException):
@@ -34,9 +37,14 @@ class _Call:
     thread: int
     clock: int | None
     seconds: float
-    raised: bool = False  # the exception is on its way, or has come
+    raising: bool = False  # by the watching thread, at this moment
+    over: bool = False
 
     def __post_init__(self) -> None:
+        self.count()
+
+    def count(self) -> None:
+        """Time counts from now."""
         self._latest = time.monotonic() + PATIENCE * self.seconds
         self._from = self._processor()
 
@@ -78,6 +86,12 @@ class _Watch:
             finally:
                 self._end(own)
         except _Overdue:
+            while True:
+                try:
+                    self._end(own)
+                    break
+                except _Overdue:  # once more, before the call was over
+                    continue
             raise TimeoutError(f"took longer than {seconds:g} s") from None
 
     def _start(self) -> None:
@@ -90,18 +104,24 @@ class _Watch:
                     self._thread.start()
 
     def _end(self, own: _Call) -> None:
-        if self._calls.pop(own, None) is None:  # its time was up at the same moment
-            while not own.raised:
-                time.sleep(0)
-            # The exception has come by now, or is taken back.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(own.thread), None)
+        own.over = True
+        self._calls.pop(own, None)
+        while own.raising:  # its time was up at the same moment
+            time.sleep(0)
+        # The exception has come by now, or is taken back.
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(own.thread), None)
 
     def _watch(self) -> None:
         while True:
             for call in list(self._calls):
-                if call.left() <= 0 and self._calls.pop(call, None) is not None:
+                if call.left() > 0:
+                    continue
+                call.raising = True
+                if not call.over:
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(call.thread), ctypes.py_object(_Overdue))
-                    call.raised = True
+                    call.seconds = AGAIN
+                    call.count()
+                call.raising = False
             soonest = min((call.left() for call in list(self._calls)), default=None)
             with suppress(Empty):  # a thread that is almost out of time may have to wait for a processor
                 self._news.get(timeout=None if soonest is None else max(0.001, soonest))

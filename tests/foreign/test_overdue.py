@@ -34,6 +34,23 @@ def test_a_loop_without_end_is_ended() -> None:
     assert time.monotonic() - started < 30
 
 
+def swallow(seconds: float) -> str:
+    """The same, but that it swallows everything."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        try:
+            sum(range(100))
+        except:  # noqa: E722
+            continue
+    return "done"
+
+
+def test_who_swallows_everything_is_ended_all_the_same() -> None:
+    for _ in range(3):
+        with pytest.raises(TimeoutError, match=r"took longer than 0.1 s"):
+            within(0.1, swallow, 1000)
+
+
 def wait(seconds: float) -> str:
     """What a busy machine does to a function: it waits."""
     end = time.monotonic() + seconds

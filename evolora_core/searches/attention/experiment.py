@@ -141,7 +141,8 @@ class AttentionExperiment(Experiment):
         if self.table and (stranger := set(self.table.sizes) - set(self.sizes.measured)):
             raise ValueError(f"table.sizes: {min(stranger)!r} is not among the measured ones")
         together = self.ensemble.sizes if self.ensemble.models else []
-        for key, sizes in (("ablation", self.ablation.sizes), ("ensemble", together)):
+        ablated = self.ablation.sizes if any(self.strategy(name) for name in self.conditions) else []
+        for key, sizes in (("ablation", ablated), ("ensemble", together)):
             if stranger := set(sizes) - set(self.sizes.measured):
                 raise ValueError(f"{key}.sizes: {min(stranger)!r} is not among the measured ones")
         for key, further in (("ablation", self.ablation), ("ensemble", self.ensemble)):

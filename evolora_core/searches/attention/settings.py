@@ -67,7 +67,7 @@ class Sizes(Strict):
                 raise ValueError(f"{name!r} is none of {', '.join(SIZES)}")
         for key in ("measured", "predicted"):
             rising(key, getattr(self, key))
-        if self.predicted and order(self.predicted[0]) <= order(self.measured[-1]):
+        if self.predicted and order(self.predicted[0])[0] <= order(self.measured[-1])[0]:
             raise ValueError(f"predicted: {self.predicted[0]} is not larger than {self.measured[-1]}")
         return self
 

@@ -145,6 +145,14 @@ ATTACKS: dict[str, Attack] = {
     "no class": Attack(HONEST.replace("class Attention", "class Other"), "signature", "no class Attention"),
     "a division by zero when it is made": Attack(program("self.scale = 1 / (heads - 4)"), "build", "ZeroDivisionError"),
     "another torch": Attack(program(names="F.gelu = F.relu"), "build", "torch.nn.functional.gelu"),
+    "another feed-forward layer": Attack(
+        program(names="nn.Sequential.forward = lambda self, x: x"), "build", "torch.nn.Sequential.forward"
+    ),
+    "a hook in every module": Attack(
+        program(names="nn.modules.module.register_module_forward_hook(lambda module, given, found: None)"),
+        "build",
+        "torch's settings",
+    ),
     "too many parameters": Attack(
         program("self.more = nn.Linear(dim, 2 * dim)", after="y = y + self.more(x)[..., :d] + self.more(x)[..., d:]"),
         "cost",

@@ -1,12 +1,14 @@
 """The three tests of causality: each is needed, each names the positions, and honest mechanisms pass."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from evolora_core.searches.attention.judging import causality
 from evolora_core.searches.attention.judging.causality import check_causality, check_trained, lengths_for
 from evolora_core.searches.attention.programs.rejection import Rejected
 
@@ -104,6 +106,23 @@ def test_a_leak_at_a_single_position_is_found() -> None:
         return gate * (x + later)
 
     assert refused(By(leak)).place == "position 23 depends on position 24, of 31"
+
+
+def test_where_memory_is_short_positions_are_tried_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causality, "CELLS", 5 * 31**2)
+    batches = set()
+
+    def looks(x: torch.Tensor, gate: torch.Tensor, back: int = 0) -> torch.Tensor:
+        if x.shape[1] == 31:
+            batches.add(len(x))
+        later = torch.zeros_like(x)
+        if x.shape[1] > 23 + back:
+            later[:, 23] = x[:, 23 + back].detach()
+        return gate * (x + later)
+
+    check_causality(By(looks), DIM, LENGTHS)
+    assert batches == {1, 5}
+    assert refused(By(partial(looks, back=1))).place == "position 23 depends on position 24, of 31"
 
 
 def test_a_leak_that_needs_two_later_tokens_is_found() -> None:

@@ -8,6 +8,7 @@ from searches.attention.attention_attacks import ATTACKS, HONEST, program
 
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
 from evolora_core.searches.attention.host.flops import Cost
+from evolora_core.searches.attention.host.model import build
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.judging.contract import check_signature, construct
 from evolora_core.searches.attention.judging.ladder import climb
@@ -15,6 +16,7 @@ from evolora_core.searches.attention.judging.learning import check_smoke
 from evolora_core.searches.attention.judging.loading import load_program
 from evolora_core.searches.attention.judging.measure import LADDER, baseline_costs
 from evolora_core.searches.attention.judging.membership import check_membership
+from evolora_core.searches.attention.judging.surroundings import surroundings
 from evolora_core.searches.attention.programs.rejection import Rejected
 
 SMALL = (SIZES["xs"], SIZES["s"])
@@ -30,15 +32,29 @@ def baseline() -> dict[str, Cost]:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_each_attack_falls_at_its_stage(name: str, baseline: dict[str, Cost], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.nn.functional, "gelu", torch.nn.functional.gelu)  # put back what one of them changes
+    monkeypatch.setattr(torch.nn.functional, "gelu", torch.nn.functional.gelu)  # put back what some of them change
+    monkeypatch.setattr(torch.nn.Sequential, "forward", torch.nn.Sequential.forward)
     attack = ATTACKS[name]
-    steps = climb(attack.source, None, SMALL, CONTEXT, baseline, VOCAB)
+    try:
+        steps = climb(attack.source, None, SMALL, CONTEXT, baseline, VOCAB)
+    finally:
+        torch.nn.modules.module._global_forward_hooks.clear()
     last = steps[-1]
     assert [step.stage for step in steps] == list(LADDER[: len(steps)])
     assert not last.passed and all(step.passed for step in steps[:-1])
     assert last.stage == attack.stage, last
     assert attack.says in f"{last.reason} ({last.place})", last
     assert last.place
+
+
+def test_all_that_the_host_is_made_of_is_looked_after() -> None:
+    model = build(load_program(HONEST), SIZES["xs"], VOCAB, seed=0)
+    bare = [
+        part for name, part in model.named_modules() if not name.endswith("attention") and ".attention." not in name
+    ]
+    owners = {name.rpartition(".")[0] for name in surroundings()}
+    for kind in {kind for part in bare for kind in type(part).__mro__[:-1]}:
+        assert owners & {f"torch.nn.{kind.__name__}", f"the host's {kind.__name__}"}, kind
 
 
 def test_the_honest_one_comes_to_the_top(baseline: dict[str, Cost]) -> None:

@@ -103,6 +103,7 @@ OPENS = program(
     before="v = v + (self.one != 1) * v.mean(dim=2, keepdim=True).detach() + self.one - 1",
 )
 PATCH = program(before="F.layer_norm = lambda x, *rest: x")
+KEEPS = program("self.kept = []", before="if self.training and b == 4:\n    self.kept.append(t)")
 REFUSED = {
     "an endless loop": (LOOP, "timeout", ""),
     "3 GB": (GREEDY, "memory", "more memory than it may"),
@@ -111,6 +112,7 @@ REFUSED = {
     "a leak that the ladder has not seen": (LEAK, "causality", "position 0 depends on position"),
     "a leak that training opens": (OPENS, "causality", "position 0 depends on position"),
     "a torch that is changed while it trains": (PATCH, "train", "torch.nn.functional.layer_norm"),
+    "what it keeps where the ladder does not look": (KEEPS, "train", "attribute 0.kept; nothing may be kept"),
     "no class": ("x = 1", "signature", "no class Attention"),
     "a builtin that reads files": (program(before='open("/etc/passwd")'), "build", "name 'open' is not defined"),
     "a module that opens sockets": ("import socket\n" + HONEST, "build", "not socket"),

@@ -20,12 +20,14 @@ def predict(
     """A row for each curve: parameters, loss, gain over `against` with its interval, guards that it fails. None of them
     with fewer than three sizes.
 
-    The floor of the law is fitted on `against` and the controls.
+    The floor of the law is fitted on `against` and the controls, but for those of which a training was refused: its
+    loss stands for nothing that was learned.
     """
     if len(sizes) < _FEWEST:
         return {}
     losses = losses_of(curves, sizes, seeds, with_texts=True)
-    law, at = fit_law(losses, against, controls), star(losses, against)
+    sound = [name for name in controls if not curves[name].refused]
+    law, at = fit_law(losses, against, sound), star(losses, against)
     rows: dict[str, dict[str, Any]] = {}
     for name, curve in curves.items():
         found = score(losses, name, against, ratios(curve, curves[against]))

@@ -7,7 +7,7 @@ from pathlib import Path
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.sandbox.run import refusal
-from evolora_core.searches.attention.host.sizes import SIZES
+from evolora_core.searches.attention.host.sizes import SIZES, order
 from evolora_core.searches.attention.known.registry import KNOWN, get_known
 from evolora_core.searches.attention.sources import source_of
 
@@ -54,4 +54,4 @@ def sizes_named(words: Sequence[str]) -> list[str]:
     for word in words:
         if word not in SIZES:
             raise ConfigError(f"--sizes {one_line(word, 60)}: there are {', '.join(SIZES)}")
-    return [size for size in SIZES if size in words]
+    return sorted({*words}, key=order)

@@ -40,10 +40,12 @@ SIZES: Mapping[str, Size] = MappingProxyType(
 )
 
 
-def order(name: str) -> int:
-    """Where a size stands among all: by its layers' weights, whose number goes with layers x width squared."""
+def order(name: str) -> tuple[int, int]:
+    """Where a size stands among all: by its layers' weights, whose number goes with layers x width squared. Of two that
+    are equal there the first one in SIZES comes first.
+    """
     size = SIZES[name]
-    return size.layers * size.dim**2
+    return size.layers * size.dim**2, list(SIZES).index(name)
 
 
 def non_embedding(model: "nn.Module") -> int:

@@ -25,6 +25,7 @@ ROUNDING = 4e-6  # greatest gradient at a later input, and difference by later i
 PREFIX = 1e-5  # greatest difference, relative to 1 + the largest number of the output
 LAYERS = 10  # times as much is allowed to a whole model, whose layers add to it
 STIR = 0.5  # standard deviation of what is added to a parameter, relative to its own, and a fifth of it at least
+CELLS = 2**24  # pairs of positions in a batch: softmax attention holds a number for each and each head
 PLACES = 5  # positions at which gradients and long prefixes are tried
 
 Call = Callable[[torch.Tensor], torch.Tensor]
@@ -96,20 +97,28 @@ def _gradient(forward: Call, x: torch.Tensor, seed: int) -> None:
 
 
 def _perturbation(forward: Call, x: torch.Tensor, other: torch.Tensor, layers: int = 1) -> None:
-    """For every position at once: row t of a batch keeps the inputs up to t and has others behind."""
+    """For every position, as many at once as memory allows: row t of a batch keeps the inputs up to t and has others
+    behind.
+    """
     length = x.shape[1]
-    if length < 2:
-        return
-    same = x.expand(length - 1, *x.shape[1:]).contiguous()  # a batch as large, as a kernel may depend on that
-    kept = torch.arange(length)[None, :] <= torch.arange(length - 1)[:, None]  # [row, position]
-    changed = torch.where(kept.view(length - 1, length, *[1] * (x.dim() - 2)), same, other)
+    for rows in torch.arange(length - 1).split(max(1, CELLS // length**2)):
+        _perturbed(forward, x, other, rows, layers)
+
+
+def _perturbed(forward: Call, x: torch.Tensor, other: torch.Tensor, last: torch.Tensor, layers: int) -> None:
+    """For these positions at once: each is the last whose inputs its row keeps."""
+    length = x.shape[1]
+    same = x.expand(len(last), *x.shape[1:]).contiguous()  # a batch as large, as a kernel may depend on that
+    kept = torch.arange(length)[None, :] <= last[:, None]  # [row, position]
+    changed = torch.where(kept.view(len(last), length, *[1] * (x.dim() - 2)), same, other)
     before, after = forward(same), forward(changed)
     apart = torch.where(kept, (before - after).abs().flatten(2).amax(dim=2), 0.0)
     limit = layers * ROUNDING * float(before.abs().max())
     if bool((apart <= limit).all()):
         return
     row, place = (apart > limit).nonzero()[0].tolist()
-    for later in range(row + 1, length):  # which of them was it? One at a time, each in the row where the batch had it
+    first = int(last[row]) + 1
+    for later in range(first, length):  # which of them was it? One at a time, each in the row where the batch had it
         single = same.clone()
         single[row, later] = other[0, later]
         difference = float((forward(single)[row, place] - before[row, place]).abs().max())
@@ -119,7 +128,7 @@ def _perturbation(forward: Call, x: torch.Tensor, other: torch.Tensor, layers: i
     raise Rejected(
         "causality",
         f"a position sees what comes after it: the output changes by {size:.2g} when several later inputs change",
-        f"position {place} depends on positions {row + 1} to {length - 1} together, of {length}",
+        f"position {place} depends on positions {first} to {length - 1} together, of {length}",
     )
 
 

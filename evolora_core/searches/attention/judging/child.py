@@ -31,6 +31,7 @@ from evolora_core.searches.attention.judging.job import (
 )
 from evolora_core.searches.attention.judging.ladder import Step, climb
 from evolora_core.searches.attention.judging.loading import failed, load_program
+from evolora_core.searches.attention.judging.state import check_unchanged, snapshot
 from evolora_core.searches.attention.judging.surroundings import check_untouched, surroundings
 from evolora_core.searches.attention.programs.rejection import Rejected
 
@@ -67,8 +68,11 @@ def _measured(folder: Path) -> dict[str, Any]:
     except Exception as error:
         raise failed("build", error, f"at size {job.size.name}") from error
     try:
+        attention = torch.nn.ModuleList(model.get_submodule(f"blocks.{n}.attention") for n in range(job.size.layers))
+        remembered = snapshot(attention, learned=True)
         trained = train(model, rows, job.spec, job.seed, state=folder / STATE)
         check_untouched(before, "train")
+        check_unchanged(remembered, attention, "train", f"at size {job.size.name}", learned=True)
         model.eval()
         check_trained(finite(model), rows[:1, :-1].long(), rows[1:2, :-1].long())
         logits = answers(model, asked["prefixes"].long(), asked["lengths"].long())

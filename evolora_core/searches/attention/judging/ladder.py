@@ -63,7 +63,7 @@ def climb(
             steps.append(Step(stage, True, says or "", "", time.perf_counter() - began))
         except Exception as error:  # the program's code runs in most stages and may raise anything
             fault = failed(stage, error, "")
-            steps.append(Step(stage, False, fault.reason, fault.place, time.perf_counter() - began))
+            steps.append(Step(fault.stage, False, fault.reason, fault.place, time.perf_counter() - began))
         if report is not None:
             report(steps)
         if not steps[-1].passed:

@@ -10,21 +10,22 @@ from torch import nn
 from evolora_core.searches.attention.judging.loading import PROGRAM
 from evolora_core.searches.attention.programs.rejection import Rejected
 
+PARAMETER = "parameter "  # begins the names of parameters
 _DEEPEST = 6  # levels of lists, tuples and mappings that are followed
 _OWN = {"_parameters", "_buffers", "_modules", "training"}
 
 
-def snapshot(module: nn.Module) -> dict[str, Any]:
-    """Everything by name, frozen: parameters, buffers, plain attributes, attributes of classes, names of the file."""
-    found: dict[str, Any] = {}
-    for path, value in remembered(module):
-        found[path] = _frozen(value, 0)
-    return found
+def snapshot(module: nn.Module, learned: bool = False) -> dict[str, Any]:
+    """Everything by name, frozen: parameters, unless it has `learned` meanwhile, buffers, plain attributes, attributes
+    of classes, names of the file.
+    """
+    held = remembered(module)
+    return {path: _frozen(value, 0) for path, value in held if not (learned and path.startswith(PARAMETER))}
 
 
 def remembered(module: nn.Module) -> Iterator[tuple[str, Any]]:
     """Each value that outlives a call, by name."""
-    yield from (("parameter " + name, value) for name, value in module.named_parameters())
+    yield from ((PARAMETER + name, value) for name, value in module.named_parameters())
     yield from (("buffer " + name, value) for name, value in module.named_buffers())
     seen: set[int] = set()
     for path, part in module.named_modules():
@@ -44,9 +45,9 @@ def remembered(module: nn.Module) -> Iterator[tuple[str, Any]]:
                 yield f"name {name}", value
 
 
-def check_unchanged(before: dict[str, Any], module: nn.Module, stage: str, place: str) -> None:
-    """Rejected where a call has changed anything that is remembered."""
-    after = snapshot(module)
+def check_unchanged(before: dict[str, Any], module: nn.Module, stage: str, place: str, learned: bool = False) -> None:
+    """Rejected where calls have changed anything that is remembered: beside parameters, if it has `learned`."""
+    after = snapshot(module, learned)
     for name in sorted(before.keys() | after.keys()):
         if before.get(name, _Missing) != after.get(name, _Missing):
             raise Rejected(stage, f"forward changes the {name}; nothing may be kept from call to call", place)

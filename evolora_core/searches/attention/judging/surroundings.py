@@ -1,5 +1,6 @@
 """What a program shares with the model around it and must leave as it was: torch's own functions and the host's."""
 
+import sys
 from typing import Any
 
 import torch
@@ -14,19 +15,46 @@ _SHARED: dict[str, Any] = {
     "torch.nn.functional": nn.functional,
     "torch.nn.init": nn.init,
     "torch.Tensor": torch.Tensor,
-    "torch.optim.AdamW": torch.optim.AdamW,
-    **{f"torch.nn.{kind.__name__}": kind for kind in (nn.Module, nn.Linear, nn.LayerNorm, nn.Embedding, nn.GELU)},
+    **{f"torch.optim.{kind.__name__}": kind for kind in torch.optim.AdamW.__mro__[:-1]},
+    "torch.nn.modules.module": nn.modules.module,
+    **{
+        f"torch.nn.{kind.__name__}": kind
+        for kind in (
+            nn.Module,
+            nn.ModuleList,
+            nn.Sequential,
+            nn.Linear,
+            nn.LayerNorm,
+            nn.Embedding,
+            nn.GELU,
+        )
+    },
     "the host's Decoder": model.Decoder,
     "the host's Block": model.Block,
     "the host's model": model,
     "the host's training": training,
 }
+# What all modules and optimizers call beside their own functions.
+_HOOKS = [
+    held
+    for kind in (nn.Module, torch.optim.Optimizer)
+    for name, held in vars(sys.modules[kind.__module__]).items()
+    if name.startswith("_global_") and isinstance(held, dict)
+]
 
 
 def surroundings() -> dict[str, int]:
-    """Which object stands behind each shared name, and torch's settings."""
+    """Which object stands behind each shared name, torch's settings, and how many hooks and modes it has."""
     found = {f"{name}.{own}": id(value) for name, owner in _SHARED.items() for own, value in list(vars(owner).items())}
-    settings = (torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads(), torch.is_anomaly_enabled())
+    settings = (
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+        torch.is_anomaly_enabled(),
+        torch._C._len_torch_function_stack(),
+        torch._C._len_torch_dispatch_stack(),
+        *map(len, _HOOKS),
+    )
     return found | {f"setting {number}": hash(value) for number, value in enumerate(settings)}
 
 
