@@ -12,8 +12,8 @@ from pathlib import Path
 
 from evolora_core.sandbox import libc
 
-# A file without a name (renamed over while open) holds `file_bytes` of disk: at most so many of them. One that is mapped
-# into memory and closed is not counted: a program that maps files by itself can fill the disk.
+# A file without a name (renamed over while open) holds `file_bytes` of disk: at most so many of them. One that is
+# mapped into memory and closed is not counted: a program that maps files by itself can fill the disk.
 OPEN_FILES = 32
 THREADS = 128  # the kernel's own memory for threads is in no limit, and root is in no limit of their number
 FILES = 4096  # in the folder
