@@ -4,13 +4,16 @@ import shutil
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evolora_core.engine.stage import StageResult
 from evolora_core.report.pack_folder import put
-from evolora_core.report.sections import Sections
+
+if TYPE_CHECKING:
+    from evolora_core.report.sections import Sections
 
 
-def publish(result: StageResult, out: Path, sections: Sections) -> Path:
+def publish(result: StageResult, out: Path, sections: "Sections") -> Path:
     """Put a copy of a finished pack, which has these sections, in the place of `out`, unless an equal one is there;
     returns `out`. What `evolora pack export` added to an equal one stays.
     """

@@ -32,7 +32,7 @@ def task(judge: Judge, evaluations: float, folder: Path = Path(), **changes: Any
         judge=judge,
         parents=changes.get("parents", PARENTS),
         parent="",
-        groups=1,
+        groups=changes.get("groups", 1),
         finalists=2,
         budget=round(evaluations * judge.plain_cost()),
         seed=3,
@@ -78,6 +78,23 @@ def test_the_grid_has_as_many_weights_as_the_budget_pays_for(judge: Judge, evalu
 def test_a_budget_that_does_not_pay_for_a_beginning_says_so(control: Any, judge: Judge) -> None:
     with pytest.raises(Unaffordable, match=r"^(lambda-grid|adam|fine-tuned-mean): .*; raise budget.evaluations$"):
         control.choose(task(judge, 1))
+
+
+def test_adam_goes_where_the_score_of_the_search_items_rises(judge: Judge) -> None:
+    """Its first step moves every weight by the learning rate, against the sign of its gradient: that of the score, by
+    finite differences, for each parent and group of layers.
+    """
+    items = judge.questions["search"].items
+    (after,), taken = adam._descend(task(judge, 600, groups=2), 1e-3, 1, len(items), 0, 0.0)
+    moved = after - np.full((3, 2), 1 / 3)
+    assert taken == 1 and np.allclose(np.abs(moved), 1e-3, atol=1e-5)
+    rises = np.zeros((3, 2))
+    for place in np.ndindex(3, 2):
+        for side in (1, -1):
+            weights = np.full((3, 2), 1 / 3)
+            weights[place] += side * 0.02
+            rises[place] += side * judge.measure(shifted(PARENTS, weights)).score
+    assert (np.sign(moved) == np.sign(rises)).all(), rises
 
 
 def test_a_training_is_looked_at_as_often_as_was_reserved(judge: Judge, tmp_path: Path) -> None:
