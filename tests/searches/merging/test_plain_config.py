@@ -68,7 +68,6 @@ def told(*folders: Path) -> Report | str:
         ({"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}}, True),
         ({"max_position_embeddings": 999, "bos_token_id": None, "dtype": "bfloat16"}, False),
         ({"attention_bias": None, "use_sliding_window": None, "max_window_layers": None}, False),  # the defaults
-        ({"attention_bias": True}, False),
         ({"sliding_window": 77}, False),  # not used
         ({"sliding_window": 77, "use_sliding_window": True}, False),
         ({"head_dim": None}, True),
@@ -77,7 +76,6 @@ def told(*folders: Path) -> Report | str:
         ({"rms_norm_eps": "small"}, True),
         ({"hidden_size": 33}, True),
         ({"hidden_act": "gelu"}, False),
-        ({"tie_word_embeddings": None}, False),
         ({"vocab_size": 48.0}, True),
         ({"model_type": "qwen2"}, True),
         ({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}, False),
@@ -95,6 +93,16 @@ def test_the_check_says_what_it_would_with_transformers(
 ) -> None:
     found, asked, first = both(monkeypatch, base, other(tmp_path / "other", **changes))
     assert found == asked and first is asks
+
+
+@pytest.mark.parametrize("changes", [{"attention_bias": True}, {"tie_word_embeddings": None}], ids=str)
+def test_settings_whose_tensors_no_file_has_are_refused_either_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: Path, changes: dict[str, Any]
+) -> None:
+    """The setting is told where the other model does without, and the tensor where transformers is asked."""
+    found, asked, first = both(monkeypatch, base, other(tmp_path / "other", **changes))
+    assert isinstance(found, Report) and isinstance(asked, str) and not first
+    assert next(iter(changes)) in found.reasons[0] and "that config.json asks for are in no file" in asked
 
 
 def test_another_depth_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: Path) -> None:
