@@ -41,6 +41,7 @@ from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.adapters.rivals import resume
+from evolora_core.searches.adapters.rivals.answer_loss import first_answer, loss_of_answers
 from evolora_core.searches.adapters.rivals.checkpoints import (
     Checkpoint,
     choose_checkpoint,
@@ -48,7 +49,6 @@ from evolora_core.searches.adapters.rivals.checkpoints import (
     is_finite,
     question_costs,
 )
-from evolora_core.searches.adapters.rivals.distance import first_answer, loss_of_answers
 from evolora_core.searches.adapters.rivals.isolation import isolated
 from evolora_core.searches.adapters.rivals.layers import quicken
 from evolora_core.searches.adapters.rivals.plan import Plan, make_plan

@@ -19,7 +19,7 @@ from evolora_core.lora.population.lora import attached
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.labels import solved
-from evolora_core.searches.adapters.rivals import distance, sft
+from evolora_core.searches.adapters.rivals import answer_loss, sft
 from evolora_core.searches.adapters.rivals.distance import divergence
 from evolora_core.searches.adapters.rivals.rows import tokenise
 from evolora_core.searches.adapters.rivals.sft import row_flops
@@ -56,7 +56,7 @@ def test_the_divergence_is_that_of_the_host_from_the_adapter() -> None:
 def test_without_a_weight_the_host_is_not_asked(
     host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distance, "divergence", None)  # called, it would fail
+    monkeypatch.setattr(answer_loss, "divergence", None)  # called, it would fail
     result = train(host, train_items, tmp_path, steps=3.5)
     plain = FlopModel.from_model(host.model)
     rows = tokenise(host, solved(train_items))
