@@ -57,7 +57,9 @@ class PromptTemplate:
             chats = [[*_turns(before), {"role": "user", "content": prompt}] for prompt, before in asked]
             ids: Any = _rendered(self.tokenizer, chats, add_generation_prompt=True, enable_thinking=False)
         else:
-            ids = self.tokenizer([self._plain(prompt, before) for prompt, before in asked])["input_ids"]
+            rows = self.tokenizer([self._plain(prompt, before) for prompt, before in asked])["input_ids"]
+            # Some tokenizers close every text (`add_eos_token`): behind that, no answer would come.
+            ids = [row[:-1] if row[-1:] == [self.tokenizer.eos_token_id] else row for row in rows]
         return cast(list[list[int]], ids)
 
     def _plain(self, prompt: str, examples: Sequence[Example]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
 
 from evolora_core.errors import HostError
@@ -98,6 +99,20 @@ def test_plain_template_where_there_is_none(folder: Path) -> None:
     examples = "Question: {prompt}\nAnswer: 4\n\nQuestion: 1?\nAnswer: {prompt}\n\n"
     assert host.tokenizer.decode(shown) == examples + "Question: {answer}?\nAnswer:"
     assert host.decode(answer) == " 4<|end|>" and answer[-1] == host.eos_ids[0] and answer.count(host.eos_ids[0]) == 1
+
+
+def test_a_tokenizer_that_closes_every_text_leaves_plain_prompts_open(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    asked = load_host(str(folder)).template.encode_prompts(["logic: and 1 0", "logic: or 1 0"])
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    end = tokenizer.eos_token
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"$A {end}", special_tokens=[(end, tokenizer.eos_token_id)]
+    )
+    tokenizer.save_pretrained(folder)
+    host = load_host(str(folder))
+    assert host.tokenizer("x")["input_ids"][-1] == tokenizer.eos_token_id
+    assert host.template.encode_prompts(["logic: and 1 0", "logic: or 1 0"]) == asked
 
 
 def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

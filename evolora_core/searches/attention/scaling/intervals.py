@@ -22,11 +22,6 @@ class Estimate:
     lo: float
     hi: float
 
-    def covers(self, value: float, se: float = 0.0) -> bool:
-        """Whether a later measurement with a standard error of its own agrees with this one at 95 %."""
-        half = quantile(self.dof) * np.hypot(self.se, se)
-        return bool(abs(value - self.value) <= half)
-
 
 def quantile(dof: float, alpha: float = ALPHA) -> float:
     """The two-sided t quantile; NaN without degrees of freedom."""
