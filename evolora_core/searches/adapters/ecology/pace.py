@@ -24,11 +24,15 @@ def affords(run: Run, more: float) -> bool:
 
 
 def contest_flops(run: Run) -> float:
-    """What a contest takes, if all its items have to be asked for; the last one is held before a cooldown."""
+    """What a contest takes, if all its items have to be asked for; the last one, which is held before a cooldown, is
+    among all that ever learned.
+    """
     config = run.config.contest
-    if run.crowd == 1:
+    if config.contenders == 1:
         return 0.0
-    return LONGER * config.items * sum(map(len, run.contenders().values())) * run.task.prices.unit_flops
+    all_taught = run.contenders(most=len(run.state.organelles))
+    sizes = [len(all_taught[niche] if own[0].lessons else own) for niche, own in run.contenders().items()]
+    return LONGER * config.items * sum(size for size in sizes if size > 1) * run.task.prices.unit_flops
 
 
 def learning_flops(run: Run) -> float:

@@ -18,7 +18,7 @@ from evolora_core.searches.adapters.ecology.learning.learners import learners_of
 from evolora_core.searches.adapters.ecology.learning.rehearsal import rehearse
 from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.memories import Memory
-from evolora_core.searches.adapters.ecology.pace import LEFT, LONGER
+from evolora_core.searches.adapters.ecology.pace import LEFT, LONGER, contest_flops
 from evolora_core.searches.adapters.ecology.phases.contest import compete, contest, last_contest, losers_of, succeed
 from evolora_core.searches.adapters.ecology.phases.episodes import act, allocate
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -179,6 +179,31 @@ def test_the_last_contest_leaves_one_who_cools_in_each_niche(small: Any) -> None
     last_contest(run)
     assert {niche: len(own) for niche, own in run.contenders().items()} == {learned: 1, idle: 1} and run.crowd == 1
     assert [row["niche"] for row in run.state.events["contests"]] == [learned] * 3
+
+
+def test_the_last_contest_is_set_aside_for_all_that_learned(small: Any) -> None:
+    """Three learned where two contend, so three are asked; where nobody learned, a regular contest would ask two."""
+    config = contending(small, contenders=2, items=10)
+    run = founded(small, config)
+    an_answer = 1.1 * config.contest.items * run.task.prices.unit_flops
+    assert contest_flops(run) == pytest.approx(4 * an_answer)
+    learned = [own for own in run.state.living if own.niche == run.task.families[0]]
+    for own in learned:
+        run.state.teach(own)
+    assert contest_flops(run) == pytest.approx((len(learned) + 2) * an_answer) and len(learned) == 3
+    last_contest(run)
+    assert sum(row["items"] for row in run.state.events["contests"]) == 3 * config.contest.items
+
+
+def test_without_contests_nobody_is_asked_or_retires_at_the_end(small: Any) -> None:
+    """A merged child may learn beside its parent, and who learned in another's place beside that one."""
+    run = founded(small, contending(small, contenders=1, ends=None))
+    for own in run.state.living[:4]:
+        run.state.teach(own)
+    living = run.state.living
+    last_contest(run)
+    assert run.state.living == living and contest_flops(run) == 0.0
+    assert not run.state.meter.flops("selection") and not run.state.events["contests"]
 
 
 def test_a_merged_child_contends_in_the_place_of_a_parent(small: Any) -> None:

@@ -56,9 +56,12 @@ def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
 
 
 def last_contest(run: Run) -> None:
-    """Leave one of each niche, which cools down and answers: of all that have learned, also in another's place. Where
-    nobody has, all are as they began, and nothing is asked. Charged like the others; what it costs was set aside.
+    """Where a suite has contests, leave one of each niche, which cools down and answers: of all that have learned, also
+    in another's place. Where nobody has, all are as they began, and nothing is asked. Charged like the others; what it
+    costs was set aside.
     """
+    if run.config.contest.contenders == 1:
+        return
     for niche, rivals in run.contenders(most=len(run.state.organelles)).items():
         losers = rivals[1:]
         if losers and rivals[0].lessons:
