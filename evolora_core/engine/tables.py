@@ -6,10 +6,14 @@ from typing import Any
 
 
 def write_table(folder: Path, name: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Write non-empty rows to `folder/name.parquet`, the columns as the first row has them."""
+    """Write rows to `folder/name.parquet`, the columns as the first row has them. ValueError where there is none: the
+    file would have no columns.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not rows:
+        raise ValueError(f"{name}: a table without rows has no columns")
     pq.write_table(pa.Table.from_pylist(list(rows)), folder / f"{name}.parquet")
 
 

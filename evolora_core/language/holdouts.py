@@ -19,6 +19,7 @@ from evolora_core.foreign.documents import check_plain, read_json
 from evolora_core.foreign.files import Unfit, read_bytes
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import get
+from evolora_core.language.tasks.base import spelled
 
 CAPABILITIES = ("recognition", "synthesis", "explanation", "debugging", "refactoring", "mutation_effect")
 _KEYS = {  # of a target, and what the regex form calls them
@@ -65,7 +66,7 @@ def read_holdout(path: Path, where: Mapping[str, str | None] = MappingProxyType(
 
 def _value(row: Mapping[str, Any], key: str) -> str | None:
     value = row.get(key)
-    return None if value is None else str(value)
+    return None if value is None else spelled(value)
 
 
 def _told(where: Mapping[str, str | None]) -> str:

@@ -61,13 +61,16 @@ def write_tables(shown: Mapping[str, Sequence[Table]], out: Path, forms: Sequenc
     return written
 
 
+NAMES = ("a", "arm", "b", "condition", "family", "routing", "split")  # a split may be called 2024
+
+
 def _read(file: Path, texts: Collection[str] = ()) -> pd.DataFrame:
     """A CSV as the store would give it: numbers where all cells are, missing ones as missing; `texts` stay texts."""
     try:
         data = pd.read_csv(file, keep_default_na=False, dtype=str, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise PackError(f"{file}: is no table ({error})") from error
-    for column in data.columns.difference(list(texts)):
+    for column in data.columns.difference([*NAMES, *texts]):
         cells = data[column]
         filled = cells[cells != ""]
         if set(filled) and set(filled) <= {"True", "False"}:

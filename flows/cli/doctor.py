@@ -118,8 +118,8 @@ def sandbox() -> Row:
     from evolora_core.sandbox.run import refusal
 
     if why := refusal():
-        return row("sandbox", "optional", f"attention programs of yours and of models are refused: {why}")
-    return row("sandbox", "ok", "attention programs run confined (Landlock, seccomp)")
+        return row("sandbox", "optional", f"attention programs, and tasks whose verifier is `code`, are refused: {why}")
+    return row("sandbox", "ok", "programs of others run confined (Landlock, seccomp)")
 
 
 def telemetry() -> Row:

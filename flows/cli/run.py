@@ -57,7 +57,7 @@ def run(
 
 
 def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
-    """Print what a suite would take on this machine. Writes nothing to EVOLORA_HOME."""
+    """Print what a suite would take on this machine."""
     import os
     import tempfile
 

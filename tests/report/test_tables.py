@@ -1,5 +1,6 @@
 """Tables in their four forms, and the sentences that are written from comparisons."""
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -52,6 +53,13 @@ def test_a_key_shows_long_data_once_per_key() -> None:
 
 def test_a_list_in_a_cell_is_a_value() -> None:
     assert rows_of(pd.DataFrame({"seeds": [[0, 1], None]})) == [{"seeds": [0, 1]}, {"seeds": None}]
+
+
+def test_a_split_called_like_a_number_keeps_its_name(tmp_path: Path) -> None:
+    from evolora_core.report.other_forms import _read
+
+    (tmp_path / "rows.csv").write_text("split,seed,acc\n2024,1,0.5\n")
+    assert _read(tmp_path / "rows.csv").to_dict("records") == [{"split": "2024", "seed": 1, "acc": 0.5}]
 
 
 def test_numbers_for_people() -> None:

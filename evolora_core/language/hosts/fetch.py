@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from evolora_core.engine.home import home_path
 from evolora_core.errors import HostError
-from evolora_core.language.hosts.catalog import find_host
+from evolora_core.language.hosts.catalog import find_host, is_complete
 from evolora_core.language.hosts.description import HostDescription, load_descriptions
 from evolora_core.language.hosts.gguf import convert_gguf
 from evolora_core.language.hosts.identity import sha256_of_file
@@ -44,6 +44,13 @@ def fetch_host(name: str) -> Path:
         else:
             repository = description.repository if description else name
             _from_hub(name, repository, description.revision if description else "main", folder)
+        if not is_complete(folder):
+            raise HostError(
+                f"host {name!r}: {place.path}: what was fetched has no config.json; name a repository with "
+                "safetensors, or a GGUF file on this machine"
+            )
+        if place.path.exists() and not is_complete(place.path):  # what a killed command left
+            shutil.rmtree(place.path)
         if not place.path.exists():
             folder.rename(place.path)
     return place.path

@@ -46,6 +46,12 @@ def take(
 
     DataError says how many are missing, and names the key of a suite that says how many are wanted.
     """
+    part = PART_OF.get(split, "holdout")
+    if "" not in pool.parts and part not in pool.parts:
+        raise DataError(
+            f"tasks.{family}.splits: names nothing for `{part}`, of which {split} is made; add it, or leave `splits` "
+            "out, and all rows are cut by prompt"
+        )
     there = [item for item in side(pool, split, depth, train, held_out) if canonical(item.prompt) not in seen]
     if len(there) < wanted:
         missing = wanted - len(there)

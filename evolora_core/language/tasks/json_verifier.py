@@ -38,6 +38,12 @@ class Json(Verifier):
                 Draft202012Validator.check_schema(schema)
             except SchemaError as error:
                 raise ValueError(f"schema: {error.message}") from None
+            written = json.dumps(schema)
+            if '"patternProperties"' in written and '"unevaluatedProperties"' in written:
+                raise ValueError(
+                    "schema: has `unevaluatedProperties` beside `patternProperties`, whose patterns would "
+                    "have no time limit; write `additionalProperties`"
+                )
         return schema
 
     def complaint(self, target: Any) -> str | None:
@@ -101,12 +107,36 @@ def _validators() -> Any:
     from jsonschema.exceptions import ValidationError
     from jsonschema.validators import extend
 
+    def found(wanted: str, text: str) -> bool:
+        return regex.compile(wanted).search(text, timeout=TIME_LIMIT) is not None
+
     def pattern(validator: Any, wanted: str, value: Any, _: Any) -> Iterator[ValidationError]:
-        found = regex.compile(wanted).search(value, timeout=TIME_LIMIT) if validator.is_type(value, "string") else True
-        if not found:
+        if validator.is_type(value, "string") and not found(wanted, value):
             yield ValidationError(f"{value!r} does not match {wanted!r}")
 
-    return extend(Draft202012Validator, {"pattern": pattern})
+    def pattern_properties(validator: Any, patterns: Any, value: Any, _: Any) -> Iterator[ValidationError]:
+        for wanted, own in patterns.items() if validator.is_type(value, "object") else ():
+            for key, inner in value.items():
+                if found(wanted, key):
+                    yield from validator.descend(inner, own, path=key, schema_path=wanted)
+
+    def additional_properties(validator: Any, allowed: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+        for key, inner in value.items() if validator.is_type(value, "object") else ():
+            if key in schema.get("properties", {}) or any(
+                found(own, key) for own in schema.get("patternProperties", ())
+            ):
+                continue
+            if allowed is False:
+                yield ValidationError(f"{key!r} is no property of it")
+            else:
+                yield from validator.descend(inner, allowed, path=key)
+
+    own = {
+        "pattern": pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional_properties,
+    }
+    return extend(Draft202012Validator, own)
 
 
 def extract_json(answer: str) -> tuple[Any] | None:

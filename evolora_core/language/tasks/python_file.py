@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from types import ModuleType
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.overdue import within
-from evolora_core.language.families.base import Family, Grade, Item
+from evolora_core.language.families.base import DEPTHS, Family, Grade, Item
 from evolora_core.language.families.matching import TIMEOUT
 
 log = logging.getLogger(__name__)
@@ -46,9 +46,12 @@ def load_family(name: str, source: str, file: str = "") -> Family:
         raise ConfigError(f"{place}: has no FAMILY of the class Family; docs/extending.md shows one")
     if family.name != name:
         raise ConfigError(f"{place}: its FAMILY is called {family.name!r}, and the task {name!r}; call both the same")
-    family = replace(family, verify=_checked(family.verify))
+    if isinstance(family.depths, str) or not family.depths or not set(family.depths) <= set(DEPTHS):
+        raise ConfigError(f"{place}: `depths` is a tuple of some of {', '.join(DEPTHS)}, such as ('short',)")
+    family = replace(family, depths=tuple(family.depths), verify=_checked(family.verify))
     audit(family, place)
-    return replace(family, verify=_guarded(family.verify, name))
+    draw = partial(_called, place, "draw", family.draw)
+    return replace(family, draw=draw, verify=_guarded(family.verify, name))
 
 
 def _checked(verify: Verify) -> Verify:
@@ -58,7 +61,10 @@ def _checked(verify: Verify) -> Verify:
         grade: object = verify(item, answer)
         if not isinstance(grade, Grade):
             raise TypeError(f"`verify` returns {type(grade).__name__}; return a Grade for every answer")
-        return grade
+        score = float(grade.score)  # numbers and truth values may be numpy's
+        if not 0.0 <= score <= 1.0:
+            raise ValueError(f"`verify` gives the score {score:g}; scores are from 0 to 1")
+        return Grade(score, bool(grade.correct), str(grade.reason))
 
     return checked
 
@@ -116,14 +122,15 @@ def digest_of(family: Family) -> str:
     """Of the items that an examined family was examined with, and their answers: they also depend on what its file
     reads, which is no part of the file's text.
     """
-    place = f"tasks.{family.name}.file"
-    drawn = [[item.prompt, family.gold(item)] for depth in family.depths for item in _drawn(family, depth, place)]
+    drawn = [[item.prompt, family.gold(item)] for depth in family.depths for item in _drawn(family, depth)]
     return blake2b(json.dumps(drawn).encode(), digest_size=8).hexdigest()
 
 
-def _drawn(family: Family, depth: str, place: str) -> list[Item]:
+def _drawn(family: Family, depth: str, place: str | None = None) -> list[Item]:
+    """The items that a family is examined with; `place` for errors of one whose `draw` is not guarded yet."""
     rng = stream(0, 0, 0, "audit", family.name, depth)
-    return [_called(place, "draw", family.make, rng, depth) for _ in range(AUDITED)]
+    make = family.make if place is None else partial(_called, place, "draw", family.make)
+    return [make(rng, depth) for _ in range(AUDITED)]
 
 
 def _called(place: str, name: str, function: Any, *given: Any) -> Any:

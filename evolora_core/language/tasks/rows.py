@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.documents import read_json
 from evolora_core.language.tasks.settings import TaskConfig
@@ -131,13 +133,27 @@ def _read_set(task: TaskConfig, split: str | None) -> Rows:
     names = {
         column: kind for column, kind in whole.features.items() if isinstance(kind, datasets.ClassLabel) and kind.names
     }
-    rows = [_cells(row) | {column: _named(kind, row[column]) for column, kind in names.items()} for row in whole]
+    narrow = {
+        column: np.dtype(kind.dtype).type
+        for column, kind in whole.features.items()
+        if getattr(kind, "dtype", "") in ("float16", "float32")
+    }
+    rows = [
+        _cells(row | {column: _decimal(kind, row[column]) for column, kind in narrow.items()})
+        | {column: _named(kind, row[column]) for column, kind in names.items()}
+        for row in whole
+    ]
     return Rows(whole.column_names, rows)
 
 
 def _named(kind: Any, value: Any) -> str | None:
     """What a label is called: sets of the hub store its number, and −1 where there is none."""
     return None if value is None or value < 0 else str(kind.int2str(value))
+
+
+def _decimal(kind: Any, value: float | None) -> float | None:
+    """A number of fewer bits by its shortest decimal: 0.1, where the nearest float32 is 0.10000000149."""
+    return None if value is None else float(str(kind(value)))
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,8 @@ class Choice(Worded):
 
     def verify(self, target: Any, answer: str) -> Grade:
         """A first line that is an option, or begins with one and a punctuation mark (`B. It is …`, `No, since …`); else
-        the option that is named last. An option of one letter is found inside a text as it is written: `a` is a word.
+        the option that is named last. An option of one letter is looked for as it is written, then in the other case,
+        but for `a` and `i`, which are words.
         """
         lines = final_lines(composed(answer))
         if not lines:
@@ -140,7 +141,8 @@ class Choice(Worded):
     def _last(self, text: str) -> str | None:
         options = [composed(option.strip()) for option in self.options]
         as_written = _last_of([option if len(option) == 1 else option.casefold() for option in options], text)
-        return (as_written or _last_of(self._folded(), text.casefold()) or "").casefold() or None
+        in_any_case = [option for option in self._folded() if option not in ("a", "i")]
+        return (as_written or _last_of(in_any_case, text.casefold()) or "").casefold() or None
 
 
 def _folded(option: str) -> str:

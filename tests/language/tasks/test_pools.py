@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -105,6 +106,21 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
         read_pool(task(tmp_path, splits={"train": "train", "holdout": "dev"}))
 
 
+def test_a_family_that_is_trained_on_needs_every_part(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", ROWS[:20])
+    write(tmp_path / "test.jsonl", ROWS[20:])
+    found = read_pool(task(tmp_path, splits={"train": "train", "holdout": "test"}))
+    take(found, "train", "plus", ALIKE, 4, 0, set(), 8, 8, "data.train_items")
+    with pytest.raises(DataError, match=r"tasks.plus.splits: names nothing for `selection`, of which search is made"):
+        take(found, "search", "plus", ALIKE, 4, 0, set(), 8, 8, "data.selection_items")
+
+
+def test_numbers_of_few_bits_are_what_was_meant(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"prompt": ["a tenth?", "a third?"], "answer": np.array([0.1, 1 / 3], dtype=np.float32)})
+    rows.to_parquet(tmp_path / "rows.parquet")
+    assert [item.target for item in read_pool(task(tmp_path / "rows.parquet")).parts[""]] == [0.1, 0.33333334]
+
+
 @pytest.mark.parametrize(
     ("rows", "changes", "words"),
     [
@@ -115,6 +131,7 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
         (ROWS, {"answer": "label"}, "answer: .* has no column 'label'; name one of"),
         ([], {"prompt": "question"}, "rows.jsonl has no rows; add some"),
         ([{"prompt": " ", "answer": 1}], {}, "row 1: the prompt is empty"),
+        ([ROWS[0] | {"level": ""}], {"depth": "level"}, "row 1: column 'level' is empty; fill it in"),
         (
             [*ROWS, ROWS[3] | {"prompt": "3  PLUS one?"}],
             {},

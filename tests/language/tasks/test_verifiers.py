@@ -1,5 +1,6 @@
 """The verifiers that a task may name: what they take, what they refuse, and what is wrong with a row."""
 
+import json
 from typing import Any
 
 import pytest
@@ -45,6 +46,10 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
             ["B. It is a mammal", "B: a mammal", "The answer is B because a cat purrs.", "I choose B, as a rule",
              "Option B is a good choice", "B) Paris is a city", "**B**: a cat", "b", "so b"],
             ["A. B is wrong", "It is a city", "a"],
+        ),
+        (
+            {"kind": "choice", "options": ["A", "B", "C", "D"]}, "A",
+            ["A", "a", "The answer is A", "(a)"], ["It is a dog.", "I think this is a hard question", "c"],
         ),
         ({"kind": "choice", "options": ["yes", "no"]}, "yes", ["Yes, there is no doubt.", "yes"], ["No, yes would do"]),
         ({"kind": "choice", "options": ["a", "b"]}, "b", ["The answer is B", "a or b"], ["a", "b or a"]),
@@ -109,8 +114,6 @@ JSON = st.recursive(
 
 @given(st.one_of(st.lists(JSON, max_size=3), st.dictionaries(st.text("ab", max_size=2), JSON, max_size=3)))
 def test_json_is_found_in_a_sentence(value: Any) -> None:
-    import json
-
     for text in (json.dumps(value), f"It is {json.dumps(value)} I think", f"```\n{json.dumps(value, indent=1)}\n```"):
         assert extract_json(text) == (value,)
 
@@ -122,10 +125,27 @@ def test_json_is_found_in_a_sentence(value: Any) -> None:
         ({"type": "number", "multipleOf": 0.5}, "1" * 401),
         ({"type": "string", "pattern": "^(a|a)+$"}, f'"{"a" * 40}!"'),
         ({"type": "array"}, "[1," * 20000),
+        ({"patternProperties": {"^(a|a)+$": {"type": "null"}}}, f'{{"{"a" * 40}!": 1}}'),
+        ({"patternProperties": {"^(a|a)+$": {}}, "additionalProperties": False}, f'{{"{"a" * 40}!": 1}}'),
     ],
 )
 def test_no_json_ends_a_run_or_takes_for_ever(schema: dict[str, Any], answer: str) -> None:
     assert not made(kind="json", schema=schema).verify(None, answer).correct
+
+
+@given(
+    st.fixed_dictionaries({}, optional={
+        "properties": st.just({"a": {"type": "integer"}}),
+        "patternProperties": st.sampled_from([{"^b": {"type": "string"}}, {"b": {}, "c$": {"type": "null"}}]),
+        "additionalProperties": st.sampled_from([True, False, {"type": "integer"}]),
+    }),
+    st.dictionaries(st.text("abc", max_size=2), st.sampled_from([1, "x", None]), max_size=3),
+)  # fmt: skip
+def test_properties_are_those_of_the_library(schema: dict[str, Any], value: dict[str, Any]) -> None:
+    from jsonschema import Draft202012Validator
+
+    right = Draft202012Validator(schema).is_valid(value)
+    assert made(kind="json", schema=schema).verify(None, json.dumps(value)).correct == right
 
 
 @given(st.text(max_size=60))
@@ -168,6 +188,10 @@ def test_what_is_wrong_with_a_row(settings: dict[str, Any], target: Any, complai
         ({}, "give it a `kind`: exact, number"),
         ({"kind": "choice", "options": ["a", "A "]}, "two options are the same"),
         ({"kind": "json", "schema": {"type": "thing"}}, "schema: 'thing' is not valid"),
+        (
+            {"kind": "json", "schema": {"patternProperties": {"a": {}}, "unevaluatedProperties": False}},
+            "schema: has `unevaluatedProperties` beside `patternProperties`",
+        ),
         ({"kind": "regex", "pattern": "("}, "no regular expression"),
         ({"kind": "exact", "tolerance": 1}, "Extra inputs"),
     ],

@@ -188,7 +188,10 @@ def evolve(work: Work[Evolution]) -> Made[Ended] | Made[NotRun]:
     one, else from its calibration's.
     """
     if not (work.folder / "checkpoints").exists() and (earlier := _earlier(work)):
-        shutil.copytree(earlier / "checkpoints", work.folder / "checkpoints")
+        draft = work.folder / "checkpoints.part"  # a copy that was cut off is no copy
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.copytree(earlier / "checkpoints", draft)
+        draft.rename(work.folder / "checkpoints")
     return if_affordable(lambda: train(work, work.folder))
 
 

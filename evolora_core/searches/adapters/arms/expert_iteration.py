@@ -38,8 +38,8 @@ def asked(config: "SuiteConfig", arm: str, trial: int | None) -> ExpertIteration
 
 
 def make(work: Work[ExpertIterationTraining]) -> Made[ExpertIterationTrained] | Made[NotRun]:
-    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `expert_rounds`, `sft_steps` and
-    `compute`.
+    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `expert_rounds`, `compute` and, where
+    anything right was found, `sft_steps`.
     """
     return if_affordable(lambda: train(work, work.folder))
 
@@ -53,7 +53,8 @@ def train(work: Work[ExpertIterationTraining], folder: Path) -> Made[ExpertItera
 
     result = train_and_route(train_expert_iteration, work.config.expert_iteration, terms_of(work), folder)
     write_table(folder, "expert_rounds", [asdict(own) for own in result.rounds])
-    write_table(folder, "sft_steps", result.steps)
+    if result.steps:
+        write_table(folder, "sft_steps", result.steps)
     write_table(folder, "compute", result.meter.rows())
     facts = ExpertIterationTrained(rounds=len(result.rounds), steps=len(result.steps), diverged=result.diverged)
     return Made(result.meter.total(), facts)

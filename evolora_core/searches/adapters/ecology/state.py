@@ -26,7 +26,7 @@ from evolora_core.searches.adapters.ecology.organelle import Birth, Organelle
 
 @dataclass
 class State:
-    """One ecology. `practice[slot, cell]` holds the organelle's (answers, correct), decayed once a generation."""
+    """One ecology."""
 
     generation: int
     organelles: list[Organelle]  # by id, the dead too
@@ -209,9 +209,9 @@ class State:
         """Let an organelle remember an answer; it forgets the oldest beyond `limit`."""
         self.buffers[organelle.id].add(memory, limit)
 
-    def sell(self, seller: Organelle, memory: Memory, price: int, limit: int) -> None:
-        """Let every living organelle of the seller's niche that lacks a memory, and can pay, buy it."""
-        for buyer in self.living:
+    def sell(self, seller: Organelle, memory: Memory, price: int, limit: int, living: Sequence[Organelle]) -> None:
+        """Let everyone of the living in the seller's niche who lacks a memory, and can pay, buy it."""
+        for buyer in living:
             wanted = buyer.niche == seller.niche and buyer.id != seller.id and memory not in self.buffers[buyer.id]
             if wanted and self.ledger.balance(buyer.id) >= price:
                 self.ledger.post(self.generation, "sale", str(buyer.id), str(seller.id), price)

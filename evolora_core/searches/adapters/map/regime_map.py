@@ -131,8 +131,8 @@ def places(pack: Path) -> pd.DataFrame:
             return pd.DataFrame(columns=COLUMNS)
         for name in ("comparisons.csv", "paper_table.csv"):
             read_text(pack / name)  # an ordinary file of bounded size, in UTF-8
-        # An empty note is no missing one, a regime called `8` is no number, and a condition may be called `null`.
-        found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str})
+        # An empty note is no missing one, a regime or split called `8` is no number, a condition may be called `null`.
+        found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str, "split": str})
         means = pd.read_csv(pack / "paper_table.csv", keep_default_na=False, na_values={"total_flops": [""]})
         means = means.set_index("condition")
         rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, means, question)]

@@ -18,8 +18,12 @@ from evolora_core.language.splits import in_order, title
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
 
-BORN = {"mutation": "child by mutation", "merge": "child by merge, or sum of learners"}
-BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5)}  # colour and line width by origin
+BORN = {
+    "mutation": "child by mutation",
+    "merge": "child by merge, or sum of learners",
+    "copy": "successor of a contest's winner",
+}
+BIRTHS = {"mutation": ("#56B4E9", 0.9), "merge": ("#D55E00", 1.5), "copy": ("#009E73", 1.2)}  # colour, line width
 
 
 def net_and_roi(generations: pd.DataFrame) -> Figure:
@@ -165,6 +169,8 @@ def lineage(lives: pd.DataFrame) -> Figure:
             Line2D([], [], color="#7f7f7f", marker="x", linestyle="", markersize=5, label="died"),
         ]
         for origin, (colour, width) in BIRTHS.items():
+            if origin == "copy" and origin not in set(order["origin"]):
+                continue  # of suites with contests only
             size = 4.0 if width < 1.2 else 6.0
             shown.append(Line2D([], [], color=colour, marker="o", markersize=size, label=BORN[origin]))
         parent = "parent; where its line has ended, its copy in the archive"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from evolora_core.language.families.registry import full_name
+from evolora_core.language.families.names import ALIASES
 from evolora_core.language.splits import HOLDOUTS, in_order, title
 from evolora_core.report.sections import Config
 from evolora_core.report.stored import StoredSuite
@@ -142,6 +142,5 @@ def _without(rows: pd.DataFrame, column: str, left_out: Collection[str], note: s
 
 
 def _families(config: Mapping[str, Any], key: str) -> set[str]:
-    """The names that items of a list of families have. A task of a user has no other name."""
-    own = {task["name"] for task in config.get("tasks", [])}
-    return {name if name in own else full_name(name) for name in config["data"][key]}
+    """The names that items of a list of families have. Families of a user have no other names."""
+    return {ALIASES.get(name, name) for name in config["data"][key]}

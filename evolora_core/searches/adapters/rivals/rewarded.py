@@ -76,4 +76,5 @@ def train_and_route(train: Train[Own, Result], config: Own, terms: Terms, folder
         result.meter,
         decoding=terms.decoding,
     )
+    terms.tell_overspent(result.meter.total())
     return result

@@ -128,6 +128,7 @@ def fine_tune_and_route(
         add_up=(lambda slots: add_candidate(host, folder, slots, config.sum_weight)) if summed else None,
         shots=shots,
     )
+    terms.tell_overspent(meter.total())
     return FineTuned(
         meter=meter,
         steps=tries + [{"adapter": name, **row} for name, result in results.items() for row in result.steps],

@@ -1,5 +1,6 @@
 """What every rival is given, whatever it does with it: the same items, prices and choice of routes, and a budget."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.answering.pricing import Prices
 from evolora_core.searches.adapters.routing.shots import foretold_flops
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,3 +37,9 @@ class Terms:
         dearer = foretold_flops(self.host, self.selection, self.items, shown, cap)
         reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks, dearer)
         return self.budget_flops - reserve
+
+    def tell_overspent(self, spent: int) -> None:
+        """Warn where a rival spent more than the budget: its answers may be longer than those set aside for routes."""
+        if spent > self.budget_flops:
+            share = 100 * (spent / self.budget_flops - 1)
+            log.warning("choosing routes took more than was set aside: %.2g %% above the budget", share)

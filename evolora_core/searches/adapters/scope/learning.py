@@ -38,7 +38,7 @@ def found_plot(rows: Rows) -> Plot:
 
 
 def step_plot(table: str, rows: Rows) -> Plot:
-    """A line for each condition over its learning steps. `rows`: condition, seed, step, value."""
+    """A line for each adapter over its learning steps. `rows`: condition, seed, adapter, step, value."""
     import altair as alt
 
     _, label, heading = STEPS[table]
@@ -47,14 +47,15 @@ def step_plot(table: str, rows: Rows) -> Plot:
         .mark_line(strokeWidth=1.4, opacity=0.75)
         .encode(
             x=_x("step"), y=alt.Y("value:Q", title=label), color=colours(once(row["condition"] for row in rows)),
-            detail="seed:N", tooltip=["condition:N", "seed:N", "step:Q", alt.Tooltip("value:Q", format=".3f")],
+            detail=["seed:N", "adapter:N"],
+            tooltip=["condition:N", "seed:N", "adapter:N", "step:Q", alt.Tooltip("value:Q", format=".3f")],
         )
         .properties(width="container", height=260)
     )  # fmt: skip
     return Plot(
         table.replace("_", "-"),
         heading,
-        "A line is a seed; long runs are means of neighbouring steps.",
+        "A line is an adapter of a seed; long runs are means of neighbouring steps.",
         chart,
         {"steps": rows},
     )

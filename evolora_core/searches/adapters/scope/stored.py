@@ -66,7 +66,8 @@ _LIVES = f"""
     ORDER BY condition, seed, born, organelle
 """
 _PARENTS = f"""
-    SELECT {_RUN}, child, parent, generation, role FROM lineage WHERE {_CHOSEN}
+    SELECT {_RUN}, child, parent, generation, role FROM lineage
+    WHERE {_CHOSEN} AND role <> 'sponsor' -- who paid gave no weights
     ORDER BY condition, seed, child, parent
 """
 
@@ -85,11 +86,12 @@ _FOUND = f"""
 """
 _STEPS = f"""
     WITH steps AS (
-        SELECT *, ceil(max(step) OVER (PARTITION BY run_id) / $points)::BIGINT AS wide
+        SELECT *, {{adapter}} AS trained,
+            ceil(max(step) OVER (PARTITION BY run_id, {{adapter}}) / $points)::BIGINT AS wide
         FROM {{table}} WHERE {_CHOSEN}
     )
-    SELECT condition, seed, max(step) AS step, avg({{value}}) AS value FROM steps
-    GROUP BY condition, seed, (step - 1) // wide ORDER BY condition, seed, step
+    SELECT condition, seed, trained AS adapter, max(step) AS step, avg({{value}}) AS value FROM steps
+    GROUP BY condition, seed, trained, (step - 1) // wide ORDER BY condition, seed, trained, step
 """
 
 
@@ -142,4 +144,5 @@ class Chosen:
 
     def steps(self, table: str, value: str) -> Rows:
         """The learning steps of a rival: condition, seed, step, value; long runs as means of neighbouring steps."""
-        return self.rows(_STEPS.format(table=table, value=value), points=POINTS)
+        adapter = "adapter" if table == "sft_steps" else "'all'"  # the others train one
+        return self.rows(_STEPS.format(table=table, value=value, adapter=adapter), points=POINTS)

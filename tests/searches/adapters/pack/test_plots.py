@@ -13,6 +13,7 @@ from evolora_core.report import figures
 from evolora_core.report.plots import save
 from evolora_core.searches.adapters.pack import plots
 from evolora_core.searches.adapters.pack.looks import LOOKS, looks_of
+from evolora_core.searches.adapters.pack.plotted import informative_routings, trained_splits
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tradeoffs import frontier, pareto_front
 
@@ -26,6 +27,19 @@ def _generations() -> pd.DataFrame:
         for seed in range(2)
         for generation in range(5)
     )
+
+
+def test_families_of_a_user_s_column_are_known_without_their_task() -> None:
+    config = {
+        "tasks": [{"name": "mine", "family": "topic"}],
+        "data": {"train_families": ["mine.big", "regex"], "retention_families": ["mine.small"]},
+        "evaluation": {"routings": ["family"]},
+    }
+    rows = pd.DataFrame({"split": ["holdout_id", "retention"], "family": ["mine.big", "mine.small"]})
+    kept, note = trained_splits(rows, config)
+    assert kept["split"].tolist() == ["holdout_id"] and "the host's" in note
+    routed = pd.DataFrame({"routing": ["family", "single"]})
+    assert informative_routings(routed, config)[0]["routing"].tolist() == ["single"]
 
 
 def _families() -> pd.DataFrame:

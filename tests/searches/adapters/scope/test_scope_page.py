@@ -92,6 +92,7 @@ def test_what_does_not_fit_is_left_out_evenly(chosen: Chosen) -> None:
 def test_kin_are_those_on_the_way_up_and_down(chosen: Chosen) -> None:
     lives, parents = chosen.lives(), chosen.parents()
     assert {row["condition"] for row in lives} == {"ecology"}
+    assert {row["role"] for row in parents} == {"parent"}  # none that paid alone
     rows = lineage_plot(lives, parents).data["lives"]
     ties = [(row["run"], row["child"], row["parent"]) for row in parents]
     children = {(run, parent): {c for r, c, p in ties if (r, p) == (run, parent)} for run, _, parent in ties}

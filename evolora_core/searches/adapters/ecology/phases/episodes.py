@@ -130,6 +130,6 @@ def trade(run: Run, found: Sequence[tuple[Organelle, Memory]]) -> None:
     """Sell each memory to every living organelle of the finder's niche that lacks it and can pay. The buyer rehearses
     it as its own.
     """
-    price = micro(run.config.economy.answer_price)
+    price, living = micro(run.config.economy.answer_price), run.state.living
     for finder, memory in found:
-        run.state.sell(finder, memory, price, run.config.plasticity.buffer)
+        run.state.sell(finder, memory, price, run.config.plasticity.buffer, living)
