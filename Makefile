@@ -22,10 +22,11 @@ define create
 test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; install one or run make PYTHON=/path/to/python3" >&2; exit 1; }; \
 $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 endef
-# pip compiles on one core; what it leaves is compiled on all. Some packages hold files that are no Python 3.
+# pip compiles on one core; what it leaves is compiled on all, but for what hardly anything imports. Some packages hold
+# files that are no Python 3.
 define install
 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[$(EXTRAS)]'
-@$(BIN)/python -m compileall -qq -j 0 .venv/lib || true
+@$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|testing)/|/transformers/models/' .venv/lib || true
 endef
 
 .PHONY: paper-suite regex-evo-vs-sft test test-slow test-hostile test-distributed test-browser check install clean

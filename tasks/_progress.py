@@ -46,7 +46,8 @@ def _bar(label: str) -> Iterator[Progress]:
     def report(done: float, total: float, text: str = "") -> None:
         nonlocal bar
         if bar is None:
-            bar = tqdm(total=total, desc=label, position=worker[-1] - 1 if worker else 0, leave=False, unit_scale=True)
+            place = worker[-1] - 1 if worker else 0  # what a resumed stage has done already says nothing of its rate
+            bar = tqdm(total=total, initial=done, desc=label, position=place, leave=False, unit_scale=True)
         bar.total = total
         bar.set_postfix_str(text, refresh=False)
         bar.update(done - bar.n)
@@ -93,13 +94,17 @@ def _artifact(label: str) -> Callable[[float, float], None]:
 
 def _lines(lead: str) -> Progress:
     started = last = time.monotonic()
+    first: tuple[float, float] | None = None  # when the first report came, and how much was done then
 
     def report(done: float, total: float, text: str = "") -> None:
-        nonlocal last
+        nonlocal last, first
         moment = time.monotonic()
+        first = first or (moment, done)
         if moment - last >= LOG_SECONDS and 0 < done < total:
             last = moment
-            left = (moment - started) * (total - done) / done
+            # A stage that was killed goes on with much done already: its rate is that since the first report.
+            since, before = first if done > first[1] else (started, 0.0)
+            left = (moment - since) * (total - done) / (done - before)
             log.info("%s%.0f %%, about %.0f s left%s", lead, 100 * done / total, left, f", {text}" if text else "")
 
     return report

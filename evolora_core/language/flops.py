@@ -11,6 +11,7 @@ two operations, only matmuls count), against which they are tested:
   projections (the embeddings need none), no weight gradient of the host, and both factor gradients of the adapters.
 """
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +49,12 @@ class FlopModel:
         config = model.config.get_text_config()
         layers = adapted_layers(model)
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        kinds = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
-        windows = [config.sliding_window if kind == "sliding_attention" else 0 for kind in kinds]
-        entering = [layer for name, layer in layers.items() if name.endswith(ENTERING)]
+        window = getattr(config, "sliding_window", None) or 0
+        alike = "sliding_attention" if window else "full_attention"  # Mistral and Phi-3 name no kinds of layers
+        kinds = getattr(config, "layer_types", None) or [alike] * config.num_hidden_layers
+        windows = [window if kind == "sliding_attention" else 0 for kind in kinds]
+        facing = [ENTERING, ENTERING_MLP] if _parallel(config) else [ENTERING]
+        entering = [layer for name, layer in layers.items() if any(form.search(name) for form in facing)]
         return cls(
             linear=sum(layer.weight.numel() for layer in layers.values()),
             entering=sum(layer.weight.numel() for layer in entering),
@@ -118,7 +122,15 @@ class FlopModel:
         return result
 
 
-ENTERING = tuple(f"layers.0.self_attn.{name}" for name in ("q_proj", "k_proj", "v_proj", "qkv_proj"))
+# Layers that face the embeddings, into which no gradient is passed on.
+ENTERING = re.compile(r"\.(layers|h|blocks)\.0\.[a-z_]*attn?[a-z_]*\.(q_proj|k_proj|v_proj|qkv_proj|query_key_value)$")
+ENTERING_MLP = re.compile(r"\.(layers|h)\.0\.mlp\.(gate_proj|up_proj|gate_up_proj|fc1|fc_in|dense_h_to_4h)$")
+
+
+def _parallel(config: Any) -> bool:
+    """Whether attention and MLP of a layer have the same input."""
+    told = (getattr(config, key, False) for key in ("use_parallel_residual", "parallel_attn"))
+    return any(told) or config.model_type in ("codegen", "cohere", "cohere2", "gptj", "phi")
 
 
 def _floats(*values: ArrayLike) -> tuple[np.ndarray, ...]:

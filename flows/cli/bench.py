@@ -249,5 +249,7 @@ def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:
     from evolora_core.store import record_benchmark
     from flows.bench.machine import machine_facts
 
+    if not rows:
+        raise ConfigError(f"bench {bench}: nothing is measured with these options; ask for more, or for another --only")
     _show(rows, as_json)
     return record_benchmark(prepare_home(), bench, rows, machine_facts())

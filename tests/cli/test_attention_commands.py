@@ -1,16 +1,25 @@
 """`evolora attention`: what it prints and how it ends, with programs in the real sandbox."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.test_light_check import imported
 from confinement import confined
+from kept_sandboxes import kept_sandboxes
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
 from evolora_core.searches.attention.programs.rejection import STAGES
 from flows.cli import main
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _started_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch, kept_sandboxes(patch):
+        yield
+
 
 TINY = ["--steps", "2", "--train", "60", "--texts", "16", "--json"]
 

@@ -40,7 +40,9 @@ def test_links_to_pages_and_folders_lead_somewhere(page: Path) -> None:
 
 def test_every_kept_pack_is_among_the_attempts() -> None:
     page = (ROOT / "docs" / "attempts.md").read_text()
-    for provenance in sorted((ROOT / "docs" / "paper_packs").glob("*/provenance.json")):
+    kept = sorted((ROOT / "docs" / "paper_packs").glob("*/provenance.json"))
+    assert kept
+    for provenance in kept:
         suite = json.loads(provenance.read_text())["suite"]
         assert re.search(rf"`{suite}`, .*, kept\.$", page, flags=re.MULTILINE), f"run docs/attempts.py for {suite}"
 

@@ -45,4 +45,4 @@ def test_a_suite_that_fails_again_does_not_stop_the_others(
         main(["retry", "first", "second"])
     said = capsys.readouterr()
     assert end.value.code == 1 and said.err.count("error: evolved.s0.evolve: ") >= 1
-    assert str(find_suite(home, "second")) and Path("packs/second/README.md").is_file()
+    assert find_suite(home, "second").name == "second" and Path("packs/second/README.md").is_file()

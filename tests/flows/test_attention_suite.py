@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from commands import foretold
 from confinement import confined
+from kept_sandboxes import kept_sandboxes
 
 from evolora_core.engine.run_index import entries, find_suite, read_packs, suites
 from evolora_core.errors import StageError
@@ -42,7 +43,7 @@ def finished(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> A
 
     folder = tmp_path_factory.mktemp("attention")
     home = folder / "home"
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, kept_sandboxes(patch):
         patch.setenv("EVOLORA_HOME", str(home))
         patch.chdir(folder)
         (folder / "mine.py").write_text(KNOWN["rope"].source)

@@ -21,6 +21,7 @@ SMALL = [
     "ecology.generations=1",
     "ecology.trials=[]",
     "sft.trials=[]",
+    "evaluation.routings=[family]",
     "evaluation.comparisons=[{a: ecology, b: frozen, split: holdout_id}]",
 ]
 

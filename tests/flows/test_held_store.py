@@ -21,11 +21,11 @@ HOLD = (
 )
 
 
-@pytest.mark.usefixtures("prefect_server")
 def test_stages_go_on_while_somebody_holds_the_store(
-    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(flows._suite, "PATIENCE", 0.2)
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
     with opened(store_path(home)):
         pass
     notebook = subprocess.Popen(

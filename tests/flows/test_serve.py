@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -48,7 +49,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         process = subprocess.Popen(
             [BIN / "evolora", "serve", "--nightly"],
             cwd=ROOT,
-            env=shell | {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2", "PREFECT_RUNNER_POLL_FREQUENCY": "2"},
+            env=shell | {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2", "PREFECT_RUNNER_POLL_FREQUENCY": "1"},
         )
         wait_for(lambda: (home / ADDRESS).exists(), 120)
         url = json.loads((home / ADDRESS).read_text())["url"]
@@ -110,12 +111,12 @@ def test_the_nightly_run_is_scheduled(served: Any) -> None:
 
 
 def test_parameters_are_described_and_checked_by_the_server(served: Any) -> None:
-    _, shell, url = served
+    _, _, url = served
     (deployment,) = [d for d in post(url, "deployments/filter", {}) if d["name"] == "paper-suite"]
     assert all(field["description"] for field in deployment["parameter_openapi_schema"]["properties"].values())
-    wrong = prefect(shell, "deployment", "run", "paper-suite", "-p", 'only="no list"')
-    assert wrong.returncode == 1
-    assert "is not of type 'array'" in wrong.stdout + wrong.stderr
+    with pytest.raises(urllib.error.HTTPError) as wrong:
+        post(url, f"deployments/{deployment['id']}/create_flow_run", {"parameters": {"only": "no list"}})
+    assert wrong.value.code == 409 and "is not of type 'array'" in wrong.value.read().decode()
 
 
 def test_the_bare_name_runs_from_another_shell(served: Any, tmp_path: Path) -> None:
@@ -146,17 +147,24 @@ def test_a_failed_flow_run_can_be_retried_by_prefect(served: Any, tmp_path: Path
     obstacle = Path(shell["EVOLORA_HOME"]) / "runs" / "blocked" / "frozen-s0" / "evaluate"
     obstacle.parent.mkdir(parents=True)
     obstacle.touch()  # where a folder has to be
-    given = {"suite": "configs/suites/tiny.yaml", "overrides": [*FROZEN, "name=blocked"], "packs": str(tmp_path)}
-    failed = prefect(shell, "deployment", "run", "paper-suite", "--params", json.dumps(given), "--watch")
-    assert failed.returncode == 1
-    blocked = {"flow_runs": {"name": {"like_": "blocked-"}}}
+    given = {
+        "suite": "configs/suites/tiny.yaml",
+        "overrides": [*FROZEN, "name=blocked"],
+        "packs": str(tmp_path),
+        "only": ["frozen.s0.evaluate"],
+    }
+    (deployment,) = [d for d in post(url, "deployments/filter", {}) if d["name"] == "paper-suite"]
+    made = post(url, f"deployments/{deployment['id']}/create_flow_run", {"parameters": given})
+    blocked = {"flow_runs": {"id": {"any_": [made["id"]]}}}
+    ended = ("FAILED", "CRASHED", "COMPLETED")
+    wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] in ended, 300)
     (run,) = post(url, "flow_runs/filter", blocked)
-    assert run["state_type"] == "FAILED"
+    assert run["state_type"] == "FAILED" and run["name"].startswith("blocked-")
     assert "frozen.s0.evaluate: FileExistsError" in run["state"]["message"]
     obstacle.unlink()
     assert prefect(shell, "flow-run", "retry", run["id"]).returncode == 0
     wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] == "COMPLETED", 600)
-    assert (tmp_path / "blocked" / "README.md").exists()
+    assert [*obstacle.glob("*/manifest.json")]
 
 
 def test_sigterm_ends_the_server_too(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_models import ARCHITECTURES, tiny_host, tiny_population
+from tiny_models import ARCHITECTURES, host_of, tiny_host, tiny_population
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import DynamicCache
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 from evolora_core.engine.meter import PURPOSES, Meter
 from evolora_core.language.flops import FlopModel
@@ -30,6 +30,18 @@ def host(request: pytest.FixtureRequest) -> Any:
     host = tiny_host(request.param, hidden_size=64, intermediate_size=112, vocab_size=96)
     host.model.set_attn_implementation("eager")
     return host
+
+
+@pytest.fixture(params=["mistral", "gpt_neox", "phi", "cohere"])
+def other(request: pytest.FixtureRequest) -> Any:
+    """A window that no list of layers names, and layers whose MLP has the attention's input."""
+    sizes = {"hidden_size": 64, "intermediate_size": 112, "vocab_size": 96, "num_hidden_layers": 3}
+    further = {"num_attention_heads": 4, "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2}
+    own: dict[str, Any] = {"mistral": {"sliding_window": 16, "num_key_value_heads": 2}}.get(request.param, {})
+    config = AutoConfig.for_model(request.param, **sizes, **further, pad_token_id=0, **own)
+    torch.manual_seed(7)
+    model: Any = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    return host_of(model.eval().requires_grad_(False), request.param)
 
 
 def counted(call: Any) -> Any:
@@ -70,6 +82,11 @@ def test_a_training_step_costs_what_the_counter_counts_and_so_does_a_fisher(
     batch = build_batch(host, [[5] * prompt] * 4, [[6] * answer] * 4, [0, 0, 1, 1], np.ones(4))
     flops = FlopModel.from_model(host.model).train_flops([prompt + answer] * 4, [answer] * 4, RANK)
     assert flops.sum() == pytest.approx(counted(lambda: work(host, population, batch)), rel=CLOSE)
+
+
+def test_other_architectures_cost_what_the_counter_counts(other: Any) -> None:
+    test_an_answer_costs_what_the_counter_counts(other, RANK, 40)
+    test_a_training_step_costs_what_the_counter_counts_and_so_does_a_fisher(other, 20, 9, gradients_of)
 
 
 @pytest.mark.parametrize("rank", [0, RANK])

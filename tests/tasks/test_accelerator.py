@@ -72,5 +72,11 @@ def test_a_stage_that_stands_waits_for_no_device(holder: Any, tmp_path: Path, mo
 
 def test_a_killed_holder_leaves_the_device_free(holder: Any) -> None:
     holder.kill()
-    with accelerator("cuda"):
-        pass
+    entered = threading.Event()
+
+    def enter() -> None:
+        with accelerator("cuda"):
+            entered.set()
+
+    threading.Thread(target=enter, daemon=True).start()
+    assert entered.wait(30)

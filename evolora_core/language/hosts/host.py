@@ -172,9 +172,20 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
         dtype=dtype,
         eos_ids=eos_ids,
         pad_id=pad if pad is not None else end,
-        max_context=check_context(name, getattr(model.config.get_text_config(), "max_position_embeddings", None)),
+        max_context=check_context(name, _context(model.config.get_text_config())),
         _special=frozenset(tokenizer.all_special_ids),
     )
+
+
+def _context(config: Any) -> Any:
+    """The context that a configuration tells, unchecked. `longrope` rotates a batch by its longest row: rows stand
+    alone up to the original context only.
+    """
+    longest, rope = getattr(config, "max_position_embeddings", None), getattr(config, "rope_parameters", None) or {}
+    kinds = [own for own in rope.values() if isinstance(own, dict)] or [rope]
+    original = [own.get("original_max_position_embeddings") for own in kinds if own.get("rope_type") == "longrope"]
+    known = [tokens for tokens in original if isinstance(tokens, int)]
+    return min([longest, *known]) if isinstance(longest, int) else longest
 
 
 def _eos_ids(model: Any, tokenizer: Any) -> list[Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from evolora_core.engine import rng
 from evolora_core.errors import ConfigError
 from evolora_core.language.families.base import Item
+from evolora_core.language.families.names import ALIASES
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.stopping import endings, stop_at, until
@@ -159,9 +160,10 @@ class Evolved:
     ) -> tuple[np.ndarray, list[str], np.ndarray]:
         """Slots, the families that the router went by, and what asking it took in FLOPs, each `[prompts]`."""
         nothing, free = [""] * len(prompts), np.zeros(len(prompts), dtype=np.int64)
-        if self.organelle is not None or self.routes is None:
-            slot = self.run.organelles[self.organelle if self.organelle is not None else self.organelles[0]]
-            return np.full(len(prompts), slot), nothing, free
+        if self.organelle is not None:
+            return np.full(len(prompts), self.run.organelles[self.organelle]), nothing, free
+        if self.routes is None:
+            raise ConfigError(f"{self.name}: its routes go by more than the prompt; name an organelle (--organelle)")
         items = [Item(prompt, None, "", "", str(number)) for number, prompt in enumerate(prompts)]
         if self.routes.routing == LEARNED:
             assert self.run.classifier is not None
@@ -170,8 +172,9 @@ class Evolved:
         if self.routes.routing == FAMILY:
             if families is None:
                 raise ConfigError("the router `family` goes by the family of each prompt; state it, or take `learned`")
-            stated = [replace(item, family=family) for item, family in zip(items, families, strict=True)]
-            return route(stated, self.routes), list(families), free
+            named = [ALIASES.get(family, family) for family in families]
+            stated = [replace(item, family=family) for item, family in zip(items, named, strict=True)]
+            return route(stated, self.routes), named, free
         return route(items, self.routes), nothing, free
 
 

@@ -115,6 +115,18 @@ def test_a_tokenizer_that_closes_every_text_leaves_plain_prompts_open(folder: Pa
     assert host.template.encode_prompts(["logic: and 1 0", "logic: or 1 0"]) == asked
 
 
+def test_a_context_in_which_rows_do_not_stand_alone_ends_before(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    whole = load_host(str(folder)).max_context
+    half = config["head_dim"] // 2
+    config["rope_parameters"] = {
+        "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": whole // 2,
+        "long_factor": [2.0] * half, "short_factor": [1.0] * half,
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    assert load_host(str(folder)).max_context == whole // 2
+
+
 def test_a_host_file_may_set_the_chat_template_aside(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chatting = load_host(str(tiny_folder))
     usual = chatting.identity
