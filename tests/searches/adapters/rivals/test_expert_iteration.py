@@ -5,7 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -172,11 +171,23 @@ def test_long_gold_answers_count_among_the_longest_rows(nano: Any, sorting: Any,
         train(nano, long, tmp_path / "gold", config, budget)
 
 
-def test_the_seed_decides_which_items_are_asked(nano: Any, sorting: Any, tmp_path: Path) -> None:
-    one, other = (
+def test_the_seed_decides_which_items_are_asked(
+    nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = expert_iteration.answer_items
+    asked: list[str] = []
+
+    def noted(host: Any, population: Any, items: Any, *given: Any, **more: Any) -> Any:
+        asked.extend(item.prompt for item in items)
+        return answer(host, population, items, *given, **more)
+
+    def of(seed: int, folder: str) -> set[str]:
+        asked.clear()
         expert_iteration.train_expert_iteration(
-            nano, sorting, CONFIG, budget_flops=BUDGET, seed=seed, folder=tmp_path / str(seed), decoding=DECODING
+            nano, sorting, CONFIG, budget_flops=BUDGET, seed=seed, folder=tmp_path / folder, decoding=DECODING
         )
-        for seed in (1, 2)
-    )
-    assert not np.array_equal([row["loss"] for row in one.steps], [row["loss"] for row in other.steps])
+        return set(asked)
+
+    monkeypatch.setattr(expert_iteration, "answer_items", noted)
+    first = of(1, "one")
+    assert first and first == of(1, "again") and first != of(2, "other") and len(first) < len(sorting)
