@@ -38,8 +38,7 @@ class Json(Verifier):
                 Draft202012Validator.check_schema(schema)
             except SchemaError as error:
                 raise ValueError(f"schema: {error.message}") from None
-            written = json.dumps(schema)
-            if '"patternProperties"' in written and '"unevaluatedProperties"' in written:
+            if "'patternProperties'" in (written := repr(schema)) and "'unevaluatedProperties'" in written:
                 raise ValueError(
                     "schema: has `unevaluatedProperties` beside `patternProperties`, whose patterns would "
                     "have no time limit; write `additionalProperties`"

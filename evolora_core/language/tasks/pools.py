@@ -96,7 +96,8 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: 
             continue
         where = f"tasks.{task.name}: {task.data}: row {number}{f' of {split}' if split else ''}"
         for column in sorted(used):
-            if column in needed and not spelled(row[column]).strip():
+            blank = column in columns["depth"] and not spelled(row[column]).strip()
+            if blank or (row[column] is None and column in needed):
                 raise ConfigError(f"{where}: column {column!r} is empty; fill it in, or take the row out")
             if isinstance(row[column], datetime.date | datetime.time):
                 raise ConfigError(

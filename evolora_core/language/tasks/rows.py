@@ -136,7 +136,7 @@ def _read_set(task: TaskConfig, split: str | None) -> Rows:
     narrow = {
         column: np.dtype(kind.dtype).type
         for column, kind in whole.features.items()
-        if getattr(kind, "dtype", "") in ("float16", "float32")
+        if isinstance(kind, datasets.Value) and kind.dtype in ("float16", "float32")
     }
     rows = [
         _cells(row | {column: _decimal(kind, row[column]) for column, kind in narrow.items()})
