@@ -1,6 +1,7 @@
 """Tasks of a user as families: Python files that are examined, definitions that are kept beside items."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,7 +165,7 @@ def test_a_draw_that_hangs_later_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     source = SOURCE.replace("import re\n", "import re\nLATER = []\n").replace(
         "    letters = ", "    while LATER: pass\n    letters = "
     )
-    family = load_family("string.rotate", source)
+    family: Any = load_family("string.rotate", source)
     family.draw.args[2].__globals__["LATER"].append(1)
     monkeypatch.setattr(python_file, "LONGEST_CALL", 0.2)
     with pytest.raises(ConfigError, match=r"^tasks.string.rotate.file: `draw` fails \(TimeoutError"):

@@ -174,7 +174,7 @@ def test_long_gold_answers_count_among_the_longest_rows(nano: Any, sorting: Any,
 def test_the_seed_decides_which_items_are_asked(
     nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = expert_iteration.answer_items
+    answer = vars(expert_iteration)["answer_items"]
     asked: list[str] = []
 
     def noted(host: Any, population: Any, items: Any, *given: Any, **more: Any) -> Any:
