@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -244,7 +243,7 @@ def test_a_client_of_openai_talks_to_a_run(finished: SimpleNamespace) -> None:
                 openai.OpenAI(base_url=url, api_key="guess", max_retries=0).models.list()
         finally:
             process.terminate()
-    assert process.returncode == 128 + signal.SIGTERM
+    assert process.returncode == 0  # it ends in order
 
 
 def test_others_may_not_ask_without_a_token(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
