@@ -34,6 +34,12 @@ VIEWS = (
     "merge_generation",
     "candidate",
     "candidate_lineage",
+    "landscape",
+    "landscape_mark",
+    "regret",
+    "law_fit",
+    "law_point",
+    "merge_law",
 )
 
 

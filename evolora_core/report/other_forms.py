@@ -26,7 +26,12 @@ def export(folder: Path, forms: Sequence[Form], out: Path, sections: Sections) -
     written = write_tables(read_tables(folder, suite, sections), out, forms)
     if "svg" in forms:
         drawn = {name: _read(file) for name in sections.plots if (file := folder / "plots" / f"{name}.csv").is_file()}
-        figures.draw(sections.plots, drawn, out / "plots", suite, stamp["config"], "svg")
+        for name, rows in drawn.items():
+            try:
+                figures.draw(sections.plots, {name: rows}, out / "plots", suite, stamp["config"], "svg")
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                file = folder / "plots" / f"{name}.csv"
+                raise PackError(f"{file}: does not have the rows of such a plot ({error})") from error
         written += [out / "plots" / f"{name}.svg" for name in drawn]
     return written
 

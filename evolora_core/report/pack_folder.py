@@ -39,8 +39,10 @@ def put(new: Path, out: Path, own: Collection[str]) -> None:
     left half done is repaired first.
     """
     with _alone(out.parent):
-        for left in sorted(out.parent.glob(f".{out.name}.*/old")):
-            if not out.exists():
+        begun = f".{out.name}."
+        for left in sorted(out.parent.glob(".*/old")):
+            name = left.parent.name  # what follows has no dot, or it is of another pack, such as NAME.v2
+            if name.startswith(begun) and "." not in name.removeprefix(begun) and not out.exists():
                 os.replace(left, out)
         _replace(new, out, own)
 

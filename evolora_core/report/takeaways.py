@@ -5,7 +5,7 @@ from typing import Any
 
 from evolora_core.language.splits import where
 from evolora_core.report.tables import difference, p_value
-from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED
+from evolora_core.statistics.inference import MIN_SEEDS, THESE_RUNS_ONLY, UNDECIDED
 
 
 def takeaway(row: Mapping[str, Any], variant: str = "variant") -> str:
@@ -21,9 +21,10 @@ def takeaway(row: Mapping[str, Any], variant: str = "variant") -> str:
     better, worse = (a, b) if row["verdict"] == a else (b, a)
     if row["seeds"] < MIN_SEEDS:
         each = "the seed's" if row["seeds"] == 1 else f"each of the {row['seeds']} seeds'"
+        further = row["note"].removeprefix(THESE_RUNS_ONLY).removeprefix("; ")
         return (
             f"**In these runs only, {better} answers more than {worse} {place}.** {shift}; {each} own paired test "
-            "agrees, which says nothing certain about a further seed."
+            f"agrees, which says nothing certain about a further seed{further and f'; {further}'}."
         )
     note = f"; {row['note']}" if row["note"] else ""
     return f"**{better} answers more than {worse} {place}.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{note}."

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from evolora_core.engine.run_index import SuiteId
+from evolora_core.engine.stage import JUDGED
 from evolora_core.engine.strict import document_hash
 from evolora_core.errors import PackError, StoreError
 from evolora_core.report import figures
@@ -18,7 +19,7 @@ from evolora_core.report.other_forms import write_tables
 from evolora_core.report.pack import hashes, write_numbers
 from evolora_core.report.pack_folder import DATA, STAMP, read_stamp
 from evolora_core.report.sections import Sections
-from evolora_core.report.stored import same
+from evolora_core.report.stored import StoredSuite, same
 from evolora_core.store import carry, query, read, store_path, unpacked
 from evolora_core.store.fingerprints import MACHINE
 
@@ -29,7 +30,7 @@ SHOWN = 3  # rows of a file that are named
 def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
     """Compute every number of a pack anew; returns the differences, one line each (none: it verifies).
 
-    From the rows that the pack carries, and if the store has the suite, these are compared with the store's. A pack
+    From the rows that the pack carries, and if the store has these runs, they are compared with the store's. A pack
     without rows, of before packs had them, is computed from the store. Comparisons and intervals are computed from the
     graded items. Raises PackError where there is neither.
     """
@@ -46,6 +47,7 @@ def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
     if carried:
         try:
             rows = read(folder / DATA)
+            stored = stored and not _unfinished(home, suite, rows)
             with unpacked(rows) as own:
                 differences += _check(
                     Contents(own, suite, "its data", sections=sections), folder, hashes(folder / DATA)
@@ -74,8 +76,14 @@ def renamed(folder: Path) -> list[str]:
 
 
 def _has(home: Path, suite: str) -> bool:
-    """Whether a store is there and has the suite."""
-    return store_path(home).exists() and bool(query(home, "SELECT 1 FROM suites WHERE suite = ?", [suite]).rows)
+    """Whether a store is there and has a whole seed of the suite."""
+    return store_path(home).exists() and bool(query(home, "SELECT 1 FROM complete_seeds WHERE suite = ?", [suite]).rows)
+
+
+def _unfinished(home: Path, suite: str, rows: Mapping[str, pa.Table]) -> bool:
+    """Whether the store still lacks runs that the pack has, so that it has nothing to say about it."""
+    judged = {f"{row['condition']} s{row['seed']}" for row in rows["stages"].to_pylist() if row["stage"] == JUDGED}
+    return not judged.isdisjoint(StoredSuite(Path(home), suite).missing)
 
 
 def _check(contents: Contents, folder: Path, data: Mapping[str, str] | None) -> list[str]:

@@ -165,6 +165,9 @@ def write_comparisons(
     used = {run: folder for run, folder in folders.items() if run[1] in seeds}
     facts = {run: facts_of(read_manifest(folder) or {}) for run, folder in used.items()}
     ran = [run for run, said in facts.items() if "not_run" not in said]
+    if not ran:
+        reason = next(iter(facts.values()))["not_run"]
+        raise StageError(f"no condition could be run, so there is nothing to compare: {reason}")
     items = pd.concat([_read_items(used[run], *run) for run in ran], ignore_index=True)
     tables = {
         "comparisons": compute_comparisons(items, facts, declared, resamples),
@@ -210,16 +213,16 @@ def _by_item(items: pd.DataFrame, arm: str, split: str) -> pd.DataFrame:
 
 
 def _by_seed(items: pd.DataFrame, column: str = "correct") -> dict[int, np.ndarray]:
-    """A column of each seed, in the order of the rows: outcomes 0/1, or prompts."""
-    seeds, values = items["seed"].to_numpy(), items[column].to_numpy()
-    values = values.astype(np.int64 if column == "correct" else str)
+    """A column of each seed, in the order of the rows: outcomes 0/1, or the prompts' numbers."""
+    seeds, values = items["seed"].to_numpy(), items[column].to_numpy().astype(np.int64)
     return {int(seed): values[seeds == seed] for seed in np.unique(seeds)}
 
 
 def _named(items: pd.DataFrame) -> pd.DataFrame:
-    """The items with a prompt each, or what stands for it."""
+    """The items with the number of a prompt each, or of what stands for it, in the order of the texts: NumPy would
+    keep every text at the length of the longest."""
     prompt = items["prompt"].fillna(items["task_id"]) if "prompt" in items else items["task_id"]
-    return items.assign(prompt=prompt)
+    return items.assign(prompt=pd.factorize(prompt, sort=True)[0])
 
 
 def shared_prompts(items: pd.DataFrame) -> dict[str, float]:

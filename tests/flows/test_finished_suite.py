@@ -20,7 +20,7 @@ from evolora_core.engine.run_index import entries
 from evolora_core.errors import ConfigError
 from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.registry import find_suite
-from evolora_core.store import query, store_path
+from evolora_core.store import kept_open, query, store_path
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,8 +67,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def every_row(home: Path) -> dict[str, list[Any]]:
     """The whole store."""
-    tables = query(home, "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data'").rows
-    return {name: query(home, f"SELECT * FROM data.{name} ORDER BY ALL").rows for (name,) in sorted(tables)}
+    with kept_open(home):
+        tables = query(home, "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data'").rows
+        return {name: query(home, f"SELECT * FROM data.{name} ORDER BY ALL").rows for (name,) in sorted(tables)}
 
 
 def test_every_stage_is_done_and_in_the_store(finished: SimpleNamespace) -> None:

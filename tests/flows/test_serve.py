@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -119,14 +120,6 @@ def test_parameters_are_described_and_checked_by_the_server(served: Any) -> None
     assert wrong.value.code == 409 and "is not of type 'array'" in wrong.value.read().decode()
 
 
-def test_the_bare_name_runs_from_another_shell(served: Any, tmp_path: Path) -> None:
-    _, shell, _ = served
-    given = {"suite": "configs/suites/tiny.yaml", "overrides": FROZEN, "packs": str(tmp_path)}
-    done = prefect(shell, "deployment", "run", "paper-suite", "--params", json.dumps(given), "--watch")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "tiny" / "README.md").exists()
-
-
 @pytest.mark.slow
 def test_a_benchmark_runs_as_a_deployment(served: Any) -> None:
     """Its rows are in the store, and the page of their history stands with the flow run."""
@@ -141,30 +134,36 @@ def test_a_benchmark_runs_as_a_deployment(served: Any) -> None:
     assert page["flow_run_id"] and f"| {kept[0]:.3f} |" in page["data"] and kept[1] in page["data"]
 
 
-def test_a_failed_flow_run_can_be_retried_by_prefect(served: Any, tmp_path: Path) -> None:
+def test_the_bare_name_runs_from_another_shell_and_a_failed_run_is_retried_by_prefect(
+    served: Any, tmp_path: Path
+) -> None:
     """The reason is in the run's state; once it is mended, Prefect's own retry finishes the same run."""
     _, shell, url = served
     obstacle = Path(shell["EVOLORA_HOME"]) / "runs" / "blocked" / "frozen-s0" / "evaluate"
     obstacle.parent.mkdir(parents=True)
     obstacle.touch()  # where a folder has to be
-    given = {
-        "suite": "configs/suites/tiny.yaml",
-        "overrides": [*FROZEN, "name=blocked"],
-        "packs": str(tmp_path),
-        "only": ["frozen.s0.evaluate"],
-    }
-    (deployment,) = [d for d in post(url, "deployments/filter", {}) if d["name"] == "paper-suite"]
-    made = post(url, f"deployments/{deployment['id']}/create_flow_run", {"parameters": given})
-    blocked = {"flow_runs": {"id": {"any_": [made["id"]]}}}
-    ended = ("FAILED", "CRASHED", "COMPLETED")
-    wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] in ended, 300)
-    (run,) = post(url, "flow_runs/filter", blocked)
-    assert run["state_type"] == "FAILED" and run["name"].startswith("blocked-")
-    assert "frozen.s0.evaluate: FileExistsError" in run["state"]["message"]
+    given = {"suite": "configs/suites/tiny.yaml", "overrides": [*FROZEN, "name=blocked"], "packs": str(tmp_path)}
+    done = prefect(shell, "deployment", "run", "paper-suite", "--params", json.dumps(given), "--watch")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (run,) = post(url, "flow_runs/filter", {"flow_runs": {"state": {"type": {"any_": ["FAILED"]}}}})
+    assert run["name"].startswith("blocked-") and "frozen.s0.evaluate: FileExistsError" in run["state"]["message"]
     obstacle.unlink()
     assert prefect(shell, "flow-run", "retry", run["id"]).returncode == 0
+    blocked = {"flow_runs": {"id": {"any_": [run["id"]]}}}
     wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] == "COMPLETED", 600)
-    assert [*obstacle.glob("*/manifest.json")]
+    assert [*obstacle.glob("*/manifest.json")] and (tmp_path / "blocked" / "README.md").exists()
+
+
+def test_two_commands_in_a_home_have_a_log_each(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, shell, url = served
+    folder = Path(shell["EVOLORA_HOME"]) / "prefect"
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(folder))
+    (first,) = folder.glob("server*.log")
+    assert first.name == f"server-{urlsplit(url).port}.log"
+    with _started(folder.parent, private=True):
+        (second,) = {*folder.glob("server*.log")} - {first}
+    assert first.exists() and not second.exists()  # one that says nothing is not kept
 
 
 def test_sigterm_ends_the_server_too(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,19 +190,6 @@ def test_an_address_that_a_killed_server_left_is_not_used(
         assert known_server(tmp_path) == found
     (tmp_path / ADDRESS).write_text(json.dumps({"url": prefect_server}))
     assert known_server(tmp_path) is None
-
-
-def test_two_commands_in_a_home_have_a_log_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
-    (tmp_path / "prefect").mkdir()
-    with embedded_prefect(tmp_path):
-        (first,) = (tmp_path / "prefect").glob("server*.log")
-        first.write_text("a line")
-        with _started(tmp_path, private=True):
-            assert len([*(tmp_path / "prefect").glob("server*.log")]) == 2
-    assert [*(tmp_path / "prefect").glob("server*.log")] == [first]  # one that says nothing is not kept
-    assert first.read_text().startswith("a line")
 
 
 class Healthy(BaseHTTPRequestHandler):

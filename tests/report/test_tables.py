@@ -88,6 +88,12 @@ ROW |= {"routing": "headline"}
             "further seed.",
         ),
         (
+            {"verdict": "sft", "seeds": 1, "p_holm": 1.0, "note": "these runs only; without seed 3"},
+            "**In these runs only, sft answers more than ecology in distribution.** +5.0 [+1.0, +9.0] points "
+            "(ecology − sft); the seed's own paired test agrees, which says nothing certain about a further seed; "
+            "without seed 3.",
+        ),
+        (
             {"verdict": "undecided", "seeds": 5, "p_holm": 0.0005, "note": "too few"},
             "**ecology against sft, in distribution: undecided.** +5.0 [+1.0, +9.0] points (ecology − sft), 5 seeds, "
             "Holm p < 0.001 (too few).",

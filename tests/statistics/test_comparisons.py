@@ -114,6 +114,16 @@ def test_only_complete_seeds_are_compared(tmp_path: Path) -> None:
         write_comparisons({("a", 0): tmp_path, ("b", 1): tmp_path}, [], tmp_path)
 
 
+def test_a_suite_in_which_nothing_could_be_run_says_why(tmp_path: Path) -> None:
+    from example_suite import part, write_stage
+
+    stage = write_stage(
+        tmp_path, part("example-0a1b2c3d", "sft", 0, "evaluate"), {}, summary={"not_run": "sft: too dear"}
+    )
+    with pytest.raises(StageError, match="nothing to compare: sft: too dear"):
+        write_comparisons({("sft", 0): tmp_path / stage.folder}, [], tmp_path)
+
+
 def test_a_suite_without_claims_leaves_an_empty_table(tmp_path: Path) -> None:
     from example_suite import part, write_suite
 

@@ -46,7 +46,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _dump(home: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, in a fixed order."""
     tables = [*schema.tables(), "stages", "suites"]
-    return {t: query(home, f"SELECT * FROM data.{t} ORDER BY ALL").rows for t in tables}
+    with kept_open(home):
+        return {t: query(home, f"SELECT * FROM data.{t} ORDER BY ALL").rows for t in tables}
 
 
 def _steps(home: Path, n: int) -> Slice:

@@ -10,7 +10,7 @@ from evolora_core.searches.merging.agreement import first_difference, same, size
 from evolora_core.searches.merging.manners import manners_differ
 from evolora_core.searches.merging.plain_config import COMPARED
 from evolora_core.searches.merging.vocabularies import tokenizers_differ
-from evolora_core.searches.merging.weights import Described, Weights, layers_in, model_path, open_model
+from evolora_core.searches.merging.weights import Described, Weights, layers_in, model_path, open_loaded
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -19,7 +19,7 @@ def open_own(name: str, word: str, base: Described, host: str) -> Weights:
     """A model of a suite's `models`, by its name there. `host` is the word for the base. ConfigError where the two
     cannot be merged; a chat template or EOS tokens of its own, which no merge will have, are warned about.
     """
-    model = open_model(word)
+    model = open_loaded(word)
     if reason := misfit(base, model, host):
         raise ConfigError(f"models.{name}: {word} cannot be merged: {reason}")
     paths = model_path(host), model_path(word)

@@ -172,6 +172,8 @@ class Bench:
                 judge.measure(genome)
             except Failed:
                 continue
+        if "rollout" not in judge.meter.accounts:  # none can be merged, such as routes with scales on some bases
+            judge.measure(Genome(recipe=BASE))
         merged, measured = (judge.meter.accounts[purpose] for purpose in ("assimilation", "rollout"))
         return merged.seconds / len(genomes), measured.seconds / measured.flops
 

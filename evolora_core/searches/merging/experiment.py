@@ -202,7 +202,10 @@ def check(config: MergeExperiment) -> None:
             "measures candidates by it; name a column with answers, or take those rows out"
         )
     if config.pretrain or config.law:
-        pretrain_config(config.host)
+        heads = pretrain_config(config.host).architecture.heads
+        for width in config.law.widths if config.law else []:
+            if width < 4 * heads or width // heads % 2:  # rotary positions turn pairs
+                raise ConfigError(f"law.widths: {width}: each of {heads} heads needs an even width of 4 or more")
     for name, domain in config.domains.items():
         named: list[str] = []
         for word in domain.families:

@@ -188,10 +188,14 @@ def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]])
 
 def _amiss_on_paper(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
     from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import WeightRenaming, apply_renamings
 
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
+        model: Any = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
     asked = {name: tuple(own.shape) for name, own in model.named_parameters()}
+    renamed = [own for own in get_model_conversion_mapping(model) if isinstance(own, WeightRenaming)]
+    shapes = {name if name in asked else apply_renamings(name, renamed): size for name, size in shapes.items()}
     return sorted(name for name in asked.keys() | shapes.keys() if asked.get(name) != shapes.get(name))
 
 

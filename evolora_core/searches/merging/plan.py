@@ -90,7 +90,8 @@ def _check_landscape(suite: Suite[MergeExperiment]) -> None:
         return
     else:
         layers = layers_in(tuple(read_headers(path, weight_files(path))))
-    check_size(space_of(suite.config.parents, layers))
+    assert suite.config.landscape is not None
+    check_size(space_of(suite.config.parents, layers), suite.config.landscape.shards)
 
 
 def law(suite: Suite[MergeExperiment], seed: int, data: Step) -> list[Step]:

@@ -10,7 +10,7 @@ from evolora_core.engine.stage import Work
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.language.hosts.kept import stage_host
 from evolora_core.searches.merging.roles import BASE, MODEL, SOURCE, role
-from evolora_core.searches.merging.weights import Loaded, Weights, check_unchanged, layers_in, open_model
+from evolora_core.searches.merging.weights import Loaded, Weights, check_unchanged, layers_in, open_loaded
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,9 @@ def pool_of(work: Work[Any], parents: Sequence[str]) -> Pool:
     return Pool(host, tuple(parents), models)
 
 
-def open_made(folder: Path) -> Weights:
+def open_made(folder: Path) -> Loaded:
     """The model of a parent's stage, in memory."""
-    weights = open_model(source_of(folder))
-    return Loaded(weights.config, {name: weights.get(name) for name in weights.names})
+    return open_loaded(source_of(folder))
 
 
 def source_of(folder: Path, host: str = "") -> str:

@@ -1,6 +1,6 @@
 """Settings of a merge suite's parts."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -111,6 +111,13 @@ class Law(Strict):
     fitted: int = Field(5, ge=2, le=64, description="largest subsets that the law is fitted on")
     first_predicted: int = Field(7, ge=3, le=64, description="smallest subsets that it is judged on")
     bootstrap: int = Field(200, ge=10, le=10_000, description="resamples of the subsets, for intervals")
+
+    @field_validator("widths", "methods")
+    @classmethod
+    def _once(cls, values: list[Any]) -> list[Any]:
+        if twice := [value for number, value in enumerate(values) if value in values[:number]]:
+            raise ValueError(f"{twice[0]} stands twice; keep one")
+        return values
 
     @model_validator(mode="after")
     def _predicts(self) -> "Law":

@@ -59,7 +59,7 @@ def fine_tune(
             group["lr"] = learning_rate * pace(step, steps)
         picked = stream(seed, step, 0, role).choice(len(items), size=min(rows, len(items)), replace=False).tolist()
         own = [prompts[row] for row in picked], [answers[row] for row in picked]
-        whole = sum(shares[row] * len(answers[row]) for row in picked)
+        whole = sum(shares[row] * len(answers[row]) for row in picked) or 1.0  # none has weight: no gradient
         loss = 0.0
         for batch in batches(*own, host.pad_id):
             share = torch.tensor([shares[picked[item]] for item in batch.items.tolist()], device=host.device)

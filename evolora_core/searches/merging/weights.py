@@ -225,6 +225,27 @@ def open_model(word: str) -> Weights:
     return open_weights(model_path(word))
 
 
+def open_loaded(word: str) -> Loaded:
+    """The same in memory, each tensor by its name in a loaded model, as those of a host are: files of GPT-NeoX have
+    another name for the head. HostError also for a model that keeps numbers beside its weights, such as the biases of
+    DeepSeek's router, which no merge would have."""
+    weights = open_model(word)  # HostError, one line, where something is wrong with the files
+    if isinstance(weights, Loaded):
+        return weights
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
+
+    with bars_on_terminals_only(), quiet():
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            model_path(word), dtype=torch.float32, local_files_only=True, use_safetensors=True
+        )
+    if beside := sorted(model.state_dict().keys() & {name for name, _ in model.named_buffers()}):
+        raise HostError(f"host {word}: {beside[0]} is kept beside its weights and cannot be merged; take another model")
+    return Loaded.of(model)
+
+
 def open_weights(path: Path, mapped: bool = True) -> Weights:
     """The weights of a folder or a GGUF file; `mapped` as in `FolderWeights`."""
     if path.is_file():

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from evolora_core.errors import ConfigError, EvoloraError
 from evolora_core.merging import check, load, make, tables
 from evolora_core.searches.merging.vocabularies import find_vocabulary
-from evolora_core.store import record
+from evolora_core.store import rebuild
 
 RECIPE = {"op": "ties", "inputs": ["a", "b"], "params": {"density": 0.5}}
 
@@ -29,8 +29,8 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def other_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A home with a suite that merges nothing."""
     monkeypatch.setenv("EVOLORA_HOME", str(tmp_path))
-    for stage in write_suite(tmp_path, seeds=(0,), items=4):
-        record(tmp_path, stage)
+    write_suite(tmp_path, seeds=(0,), items=4)
+    rebuild(tmp_path)
 
 
 def test_models_are_checked_by_path_or_word(words: dict[str, str], tmp_path: Path) -> None:

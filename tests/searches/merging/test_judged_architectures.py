@@ -13,7 +13,7 @@ from evolora_core.engine.rng import stream
 from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import load_host
 from evolora_core.searches.merging.data import draw_splits
-from evolora_core.searches.merging.judging.judge import Judge
+from evolora_core.searches.merging.judging.judge import Failed, Judge
 from evolora_core.searches.merging.judging.prefixes import Prefixes
 from evolora_core.searches.merging.judging.scoring import Questions
 from evolora_core.searches.merging.pool import Pool
@@ -84,3 +84,12 @@ def test_a_base_that_counts_its_layers_by_another_word_is_merged(tmp_path: Path)
     assert judge.pool.layers == 2 and "num_hidden_layers" not in judge.pool.models["base"].config
     mean = make_space("smooth", judge.pool.parents, "base", judge.pool.layers, 2).seeds(stream(0, 0, 0, "test"))[0][0]
     assert np.isfinite(judge.measure(mean).score)
+
+
+def test_a_recipe_that_a_base_cannot_have_costs_nothing_and_fails(tmp_path: Path) -> None:
+    """Scales cannot be written into weights of Gemma's layers."""
+    judge = tiny_judge(tmp_path, "gemma3_text", **GEMMA3)
+    scaled = Genome(recipe=route(*((0, layer, 0.5) for layer in range(judge.pool.layers))))
+    assert judge.cost(scaled) == 0 and not judge.meter.total()
+    with pytest.raises(Failed, match="Misfit: .*cannot be written into weights"):
+        judge.measure(scaled)

@@ -211,8 +211,11 @@ def test_a_model_that_transformers_would_not_load_is_told(
 def test_large_ones_are_checked_on_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: dict[str, str]
 ) -> None:
+    """Also where a head has another name in the files, as that of GPT-NeoX."""
     monkeypatch.setattr(make, "SMALL", 0)
     assert made(DEEP, words, tmp_path / "out").is_dir()
+    neox = family_folders(tmp_path / "neox", "gpt_neox", tie_word_embeddings=False)
+    assert made(route((0, 0), (1, 1), (1, 2), (0, 2), inputs=[TIES, "c"]), neox, tmp_path / "deep").is_dir()
 
 
 RECIPE = """\

@@ -66,6 +66,11 @@ def test_a_parent_that_gives_no_numbers_never_wins(judge: Judge, broken: str) ->
     assert issubclass(Failed, StageError)  # no fault of the machine's, which would be tried again
 
 
+def test_a_soup_ends_where_its_budget_does(judge: Judge) -> None:
+    choice = soup.choose(task(judge, 4.5))  # three parents, one mean of two, and not the second one
+    assert choice.evaluations == 4 and judge.meter.total() <= 4.5 * judge.plain_cost()
+
+
 @pytest.mark.parametrize(("evaluations", "most"), [(30, 20), (6, 4)])
 def test_the_grid_has_as_many_weights_as_the_budget_pays_for(judge: Judge, evaluations: int, most: int) -> None:
     choice = grid.choose(task(judge, evaluations))

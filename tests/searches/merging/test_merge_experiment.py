@@ -1,5 +1,7 @@
 """What is wrong with a merge suite is said in one line before anything is computed."""
 
+import dataclasses
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,11 @@ from tiny_merges import saved, tiny
 
 from evolora_core.engine.stage import HostUse, Suite
 from evolora_core.errors import ConfigError
-from evolora_core.searches.merging.experiment import MergeExperiment
+from evolora_core.searches.merging.experiment import MergeExperiment, check
 from evolora_core.searches.merging.plan import plan
 from evolora_core.searches.registry import load_experiment
 
+FAMILIES = ("code.format", "math", "json_repair")
 PLAIN = {
     "search": "merging",
     "name": "m",
@@ -48,6 +51,8 @@ def arm(**settings: object) -> dict[str, object]:
             {"law": {"fitted": 7, "first_predicted": 3}},
             "first_predicted: subsets of 3 are fitted too; name more than 7",
         ),
+        ({"law": {"widths": [48, 64, 48]}}, "widths: 48 stands twice; keep one"),
+        ({"law": {"methods": ["ties", "ties"]}}, "methods: ties stands twice; keep one"),
         ({"landscape": {"strategies": ["evomrge"]}}, "'evomrge' is none of random, hill-climbing"),
         ({"landscape": {"strategies": ["cma", "cma"]}}, "name each strategy once"),
         (arm(like="evomerge", space="routes", groups=3), "arms.far.groups: evomerge has no use for it in 'routes'"),
@@ -90,3 +95,17 @@ def test_a_landscape_of_too_many_routes_is_refused_before_anything_is_computed(t
                 plan(suite)
         else:
             assert any(step.stage.name == "landscape" for step in plan(suite))
+            crumbs = MergeExperiment.model_validate(PLAIN | {"host": host, "landscape": {"shards": 700}})
+            with pytest.raises(ConfigError, match=r"landscape\.shards: 700 shards for 624 models"):
+                plan(dataclasses.replace(suite, config=crumbs))
+
+
+def test_bases_whose_heads_cannot_be_are_refused() -> None:
+    """`nano-merge` has four heads, whose rotary positions turn pairs."""
+    families = {f"d{number}": {"families": [name]} for number, name in enumerate(FAMILIES)}
+    law = {"fitted": 2, "first_predicted": 3}
+    for widths, refused in (([48, 64], False), ([48, 52], True), ([0], True)):
+        changed = {"host": "nano-merge", "pretrain": True, "domains": families, "law": law | {"widths": widths}}
+        config = MergeExperiment.model_validate(PLAIN | changed)
+        with pytest.raises(ConfigError, match=f"law.widths: {widths[-1]}: each") if refused else nullcontext():
+            check(config)

@@ -17,6 +17,7 @@ from evolora_core.searches.merging.pool import open_made, source_of
 from evolora_core.searches.merging.recipe_file import load_recipe, parse_recipe
 from evolora_core.searches.merging.short_family import make_family
 from evolora_core.searches.merging.stages.parent import Parent, make
+from evolora_core.searches.merging.weights import open_loaded, open_model
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,14 @@ def test_a_parent_of_another_tokenizer_is_refused(words: dict[str, str], other: 
     assert 0 < parent(words["base"], words["a"], tmp_path / "a") < 0.5
     with pytest.raises(ConfigError, match=r"models\.mine: .* has another tokenizer than .*: 2 of 48 and 46 tokens"):
         parent(words["base"], other, tmp_path / "mine")
+
+
+def test_a_parent_whose_files_name_its_head_otherwise_is_the_base_s(tmp_path: Path) -> None:
+    """Files of GPT-NeoX say `embed_out.weight`, loaded models `lm_head.weight`."""
+    words = family_folders(tmp_path / "family", "gpt_neox", tie_word_embeddings=False)
+    assert "embed_out.weight" in open_model(words["a"]).names and "lm_head.weight" in open_loaded(words["a"]).names
+    assert parent(words["base"], words["base"], tmp_path / "same") == 0
+    assert 0 < parent(words["base"], words["a"], tmp_path / "a") < 0.5
 
 
 def test_a_recipe_of_several_tokenizers_names_the_one_to_take(

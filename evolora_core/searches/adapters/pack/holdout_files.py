@@ -38,9 +38,10 @@ def holdout_table(suite: str, data: pd.DataFrame) -> Table:
     def cell(condition: str) -> Callable[[dict[str, Any]], str]:
         return lambda r: interval(by_cell.get((r["split"], condition)))
 
+    asked = data.groupby("split")["n"].max().to_dict()  # a condition may not have been run with every seed
     columns = [
         Column("file", lambda r: r["split"], left=True),
-        Column("items, all seeds", number("n", "{:d}")),
+        Column("items, all seeds", lambda r: str(asked[r["split"]])),
         Column("left out", number("left_out", "{:d}")),
         *(Column(f"{condition} %", cell(condition)) for condition in dict.fromkeys(data["condition"])),
     ]

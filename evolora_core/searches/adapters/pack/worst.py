@@ -22,14 +22,14 @@ _RUNS = """
 
 def worst_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition, and one per comparison that is declared in distribution under the headline router and has
-    FEWEST runs in common; empty with fewer runs than that.
+    FEWEST runs in common; a condition with fewer has none.
 
     Columns: a, b ("" for a condition alone), runs, mean, lowest and worst (mean of the worst quarter; of a comparison
     the differences) with lo and hi.
     """
     runs = stored.frame(_RUNS, split=SPLIT)
     by_condition = {str(name): own.set_index("seed")["acc"] for name, own in runs.groupby("condition", sort=False)}
-    if runs.empty or min(map(len, by_condition.values())) < FEWEST:
+    if runs.empty:
         return pd.DataFrame()
     resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
     compared = stored.config["evaluation"]["comparisons"]

@@ -15,7 +15,7 @@ from evolora_core.engine.probes import span
 from evolora_core.errors import StageError
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.passes import out_of_memory
-from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config
+from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config, merged_names
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
 from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.recipe import Genome
@@ -58,6 +58,7 @@ class Judge:
         started = time.monotonic()
         try:
             with span("merge"):
+                merged_names(genome, self.pool.models, BASE)  # Misfit, before a model is made
                 model = self._shell(genome)
                 fill(model, build(genome, self.pool.models, BASE))
         except (ValueError, KeyError, RuntimeError) as error:
@@ -93,12 +94,13 @@ class Judge:
     def cost(self, genome: Genome, split: str = "search") -> int:
         """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
         try:
+            flops = merge_flops(genome, self.pool.models)
             model = self._shell(genome)
         except (ValueError, KeyError, RuntimeError) as error:
             if out_of_memory(error):
                 raise
             return 0
-        return merge_flops(genome, self.pool.models) + self.cost_of(model, split)
+        return flops + self.cost_of(model, split)
 
     def cost_of(self, model: Any, split: str) -> int:
         """FLOPs of measuring a model."""

@@ -125,12 +125,12 @@ def chosen_model(work: Work[Evaluation], pool: "Pool", choice: "Choice") -> Any:
     from evolora_core.searches.merging.build import build, merged_config
     from evolora_core.searches.merging.judging.judge import fill, shell
     from evolora_core.searches.merging.roles import BASE, MODEL
-    from evolora_core.searches.merging.weights import open_model
+    from evolora_core.searches.merging.weights import open_loaded
 
     if choice.genome is None:
-        weights = open_model(str(work.inputs["chosen"] / MODEL))
+        weights = open_loaded(str(work.inputs["chosen"] / MODEL))
         model = shell(weights.config, pool.host.device)
-        fill(model, {name: weights.get(name) for name in weights.names})
+        fill(model, weights.tensors)
         return model
     model = shell(merged_config(choice.genome, pool.models, BASE), pool.host.device)
     fill(model, build(choice.genome, pool.models, BASE))

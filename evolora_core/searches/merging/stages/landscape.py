@@ -86,7 +86,7 @@ def make(work: Work[Shard]) -> Made[Measured]:
 
     own, judge = work.config, _judge(work)
     space = Routes(tuple(own.parents), judge.pool.layers, BASE)
-    check_size(space)
+    check_size(space, own.shards)
     numbers = stretch(space, own.shard, own.shards)
     checkpoints = work.folder / "checkpoints"
     rows: list[dict[str, Any]] = []
@@ -130,8 +130,10 @@ def _judge(work: Work[Shard]) -> "Judge":
     )
 
 
-def check_size(space: "Routes") -> None:
-    """ConfigError unless every model of the space can be measured."""
+def check_size(space: "Routes", shards: int) -> None:
+    """ConfigError unless every model of the space can be measured, and each of so many shards has one."""
+    if shards > space.models:
+        raise ConfigError(f"landscape.shards: {shards} shards for {space.models} models; name at most as many")
     if space.models > MOST_MODELS:
         raise ConfigError(
             f"landscape: {space.layers} layers of {len(space.parents)} parents have {space.alleles}^{space.layers} "

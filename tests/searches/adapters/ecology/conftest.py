@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_ecologies import little
+from small_ecologies import evolve, little
 
 from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import load_host
@@ -22,6 +22,12 @@ def nano() -> Any:
 @pytest.fixture(scope="session")
 def small(nano: Any) -> SimpleNamespace:
     return little(nano)
+
+
+@pytest.fixture(scope="session")
+def straight(small: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The little ecology, run without a stop; tests only read its folder."""
+    return evolve(small, tmp_path_factory.mktemp("straight"))
 
 
 @pytest.fixture(scope="session")

@@ -72,11 +72,6 @@ def test_what_was_committed_is_what_is_known(small: Any, tmp_path: Path, every_g
     assert {i: b.memories for i, b in state.buffers.items()} == {i: b.memories for i, b in run.state.buffers.items()}
 
 
-@pytest.fixture(scope="module")
-def straight(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return evolve(small, tmp_path_factory.mktemp("straight"))
-
-
 def ended(run: Run) -> Any:
     advance(run)
     return without_clock(finish(run, ["family", "single"]).folder)

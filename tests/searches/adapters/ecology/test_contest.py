@@ -38,6 +38,12 @@ def contending(small: Any, **contest: Any) -> EcologyConfig:
     return EcologyConfig.model_validate(small.config.model_dump() | changes)
 
 
+@pytest.fixture(scope="module")
+def contended(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A run with contests and no limit but its generations; tests only read its folder."""
+    return evolve(small, tmp_path_factory.mktemp("contended"), config=contending(small))
+
+
 def fates(folder: Path, *names: str) -> Sequence[dict[str, Any]]:
     """Rows of the contests whose fate is one of these."""
     return [row for row in rows(folder, "contests") if row["fate"] in names]
@@ -92,10 +98,9 @@ def test_who_learns_in_the_place_of_a_winner_does_not_count_its_steps_again(smal
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])
-def test_losers_copy_the_winner_and_one_is_left(small: Any, tmp_path: Path, mode: str) -> None:
-    config = contending(small)
-    budget = evolve(small, tmp_path / "lead", config=config).meter.total()
-    done = evolve(small, tmp_path, config=config, mode=mode, budget=budget)
+def test_losers_copy_the_winner_and_one_is_left(small: Any, contended: Any, tmp_path: Path, mode: str) -> None:
+    budget = contended.meter.total()
+    done = evolve(small, tmp_path, config=contending(small), mode=mode, budget=budget)
     assert done.meter.total() <= budget and done.generations > 1
     organelles = {row["organelle"]: row for row in rows(tmp_path, "organelles")}
     copies = [row for row in organelles.values() if row["origin"] == "copy"]
@@ -145,19 +150,20 @@ def test_contenders_who_practise_their_own_items_are_asked_for_all_of_a_contest(
     assert asked["own"] > asked["common"] > 0
 
 
-def test_a_resumed_contest_is_the_same_run(small: Any, tmp_path: Path) -> None:
+def test_a_resumed_contest_is_the_same_run(small: Any, contended: Any, tmp_path: Path) -> None:
     config = contending(small)
-    evolve(small, tmp_path / "straight", config=config)
-    evolve(small, tmp_path / "again", config=config.model_copy(update={"generations": 2}))
-    evolve(small, tmp_path / "again", config=config)
-    assert without_clock(tmp_path / "again") == without_clock(tmp_path / "straight")
-    weights = [(tmp_path / name / "population.safetensors").read_bytes() for name in ("again", "straight")]
+    evolve(small, tmp_path, config=config.model_copy(update={"generations": 2}))
+    evolve(small, tmp_path, config=config)
+    assert without_clock(tmp_path) == without_clock(contended.folder)
+    weights = [(folder / "population.safetensors").read_bytes() for folder in (tmp_path, contended.folder)]
     assert weights[0] == weights[1]
 
 
-def test_halving_lets_the_worse_half_go_and_the_others_take_more_steps(small: Any, tmp_path: Path) -> None:
+def test_halving_lets_the_worse_half_go_and_the_others_take_more_steps(
+    small: Any, contended: Any, tmp_path: Path
+) -> None:
     config = contending(small, contenders=4, loser="retires", every=2)
-    budget = 2 * evolve(small, tmp_path / "lead", config=config).meter.total()
+    budget = 2 * contended.meter.total()
     done = evolve(small, tmp_path, config=config, mode="single", budget=budget)
     assert done.generations >= 5 and done.meter.total() <= budget
     held = {row["generation"] for row in rows(tmp_path, "contests")}

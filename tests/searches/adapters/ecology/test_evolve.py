@@ -23,12 +23,6 @@ from evolora_core.searches.adapters.ecology import merit
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 
-@pytest.fixture(scope="module")
-def straight(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("straight")
-    return evolve(small, folder)
-
-
 def test_a_resumed_run_is_the_same_run(small: Any, straight: Any, tmp_path: Path) -> None:
     """Also extends a finished run: the horizon is no part of it."""
     first = small.config.model_copy(update={"generations": 2})

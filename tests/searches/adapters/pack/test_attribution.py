@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from example_suite import part, write_stage
+from unplotted import TABLES_ALONE
 
 from evolora_core.report import StoredSuite, build
 from evolora_core.searches.adapters.pack.attribution import found_frame, origin_frame, origin_table
-from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import frame, record
 
 SUITE = "example-0a1b2c3d"
@@ -77,7 +77,7 @@ def test_what_copies_of_a_winner_answer_is_theirs(home: Path) -> None:
     assert after["copies"] != 0
     assert after["founders"] + after["copies"] == pytest.approx(before["founders"])
     assert after["gain"] == pytest.approx(before["gain"])
-    text = (build(home, SUITE, home / "pack", SECTIONS) / "README.md").read_text()
+    text = (build(home, SUITE, home / "pack", TABLES_ALONE) / "README.md").read_text()
     assert "by copies of a winner" in text and "a copy of the winner takes the place" in text
 
 
@@ -91,6 +91,6 @@ def test_what_practice_found_is_of_its_first_and_last_generation(home: Path) -> 
             then = rows[rows["generation"] == generation]
             assert shown[f"{name}_items"] == len(then) / 3  # every item once
             assert shown[f"{name}_found"] == pytest.approx(then.groupby("seed")["correct"].mean().mean())
-    text = (build(home, SUITE, home / "pack", SECTIONS) / "README.md").read_text()
+    text = (build(home, SUITE, home / "pack", TABLES_ALONE) / "README.md").read_text()
     assert "## Where the gain comes from" in text and "| ecology   | math" in text
     assert "With fewer than 5 seeds" in text.split("## Comparisons")[0]

@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from big_suite import write_big_store
+from example_suite import suite_id
+from unplotted import TABLES_ALONE
 
 from evolora_core.errors import PackError, StoreError
 from evolora_core.report import build, export, renamed, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS
-from evolora_core.store import carry, query, read, store_path, unpacked
+from evolora_core.store import carry, query, read, rebuild, store_path, unpacked
 from evolora_core.store.connection import opened
 
 SUITE = "example-0a1b2c3d"
@@ -42,6 +44,22 @@ def _edit(file: Path, column: str, row: int, value: object) -> None:
 def test_a_pack_verifies_where_no_store_is(pack: Path, nowhere: Path) -> None:
     assert verify(nowhere, pack, SECTIONS) == []
     assert list(nowhere.iterdir()) == []
+
+
+def test_a_suite_that_has_only_begun_here_says_nothing_of_its_pack(pack: Path, home: Path, tmp_path: Path) -> None:
+    begun, late = tmp_path / "begun", tmp_path / "late"
+    shutil.copytree(home / "runs", begun / "runs")
+    index = suite_id(SUITE).index(begun)
+    late.mkdir()
+    for entry in index.glob("*.evaluate.json"):
+        shutil.move(entry, late)
+    rebuild(begun)
+    assert verify(begun, pack, SECTIONS) == []
+    for entry in late.glob("*-s0.evaluate.json"):  # one seed of three is whole
+        shutil.move(entry, index)
+    rebuild(begun)
+    assert query(begun, "SELECT seed FROM complete_seeds").rows == [(0,)]
+    assert verify(begun, pack, SECTIONS) == []
 
 
 def test_the_rows_of_a_pack_give_what_the_views_give(home: Path, pack: Path) -> None:
@@ -98,7 +116,7 @@ def test_settings_keep_all_their_digits(home: Path, tmp_path: Path) -> None:
         connection.execute(
             """UPDATE data.suites SET config = json_merge_patch(config, '{"note": 0.0006666666666666666}')"""
         )
-    stamp = json.loads((build(own, SUITE, tmp_path / "pack", SECTIONS) / "provenance.json").read_text())
+    stamp = json.loads((build(own, SUITE, tmp_path / "pack", TABLES_ALONE) / "provenance.json").read_text())
     assert stamp["config"]["note"] == 0.0006666666666666666
 
 
@@ -139,6 +157,13 @@ def test_a_pack_of_before_says_that_it_carries_no_rows(home: Path, pack: Path, n
     ):
         verify(nowhere, pack, SECTIONS)
     assert verify(home, pack, SECTIONS) == []  # the store says so
+
+
+def test_a_damaged_plot_is_named(pack: Path) -> None:
+    file = pack / "plots" / "gain_and_retention.csv"
+    file.write_text(file.read_text().replace("gain", "pain", 1))
+    with pytest.raises(PackError, match=r"gain_and_retention\.csv: does not have the rows of such a plot"):
+        export(pack, ("svg",), pack, SECTIONS)
 
 
 def test_other_forms_are_made_of_the_pack_alone(home: Path, pack: Path, nowhere: Path) -> None:

@@ -5,9 +5,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from example_suite import CONDITIONS, write_suite
+from unplotted import TABLES_ALONE
 
 from evolora_core.report import build, verify
-from evolora_core.searches.adapters.pack.sections import SECTIONS
+from evolora_core.searches.adapters.pack.holdout_files import holdout_table
 from evolora_core.store import rebuild
 
 SUITE = "example-0a1b2c3d"
@@ -20,7 +21,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("filed")
     write_suite(home, SUITE, items=96, files=FILES)
     rebuild(home)
-    return build(home, SUITE, tmp_path_factory.mktemp("packs") / "example", SECTIONS)
+    return build(home, SUITE, tmp_path_factory.mktemp("packs") / "example", TABLES_ALONE)
 
 
 def test_files_have_a_table_and_stand_below_the_holdouts(pack: Path, tmp_path: Path) -> None:
@@ -35,7 +36,13 @@ def test_files_have_a_table_and_stand_below_the_holdouts(pack: Path, tmp_path: P
     assert set(routed.groupby("arm").first()["split"]) == {"holdout_id"}  # the column `bare` is of the first
     text = (pack / "README.md").read_text()
     assert "| a published one     | math " in text and " other % |" in text
-    assert verify(tmp_path, pack, SECTIONS) == []
+    assert verify(tmp_path, pack, TABLES_ALONE) == []
+
+
+def test_a_condition_that_was_not_run_with_every_seed_does_not_tell_how_many_items_there_are(pack: Path) -> None:
+    rows = pd.read_csv(pack / "holdouts.csv")
+    rows.loc[rows["condition"] == CONDITIONS[0], "n"] = 2 * 96
+    assert {cells[1] for cells in holdout_table(SUITE, rows).cells()} == {str(3 * 96)}
 
 
 def test_files_change_nothing_but_the_cost_of_evaluating(pack: Path, built: Path) -> None:

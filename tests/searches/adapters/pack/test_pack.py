@@ -1,6 +1,5 @@
 """Packs: what they hold, that they verify, and that one changed number anywhere is found."""
 
-import dataclasses
 import json
 import os
 import re
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from example_suite import CONDITIONS, part, write_comparison, write_stage, write_suite
+from unplotted import TABLES_ALONE
 
 from evolora_core.errors import PackError, StoreError
 from evolora_core.report import StoredSuite, build, build_anew, verify
@@ -154,7 +154,7 @@ def test_items_that_change_under_the_comparisons_are_found(home: Path, built: Pa
     with pytest.raises(
         PackError, match=r"comparisons holdout_id ecology sft headline: diff is .* in the store and .* from its items"
     ):
-        build(other, SUITE, tmp_path / "pack", SECTIONS)
+        build(other, SUITE, tmp_path / "pack", TABLES_ALONE)
     assert not (tmp_path / "pack").exists()
     found = verify(other, built, SECTIONS)
     assert any(line.startswith("accuracies sft holdout_id *: acc is") for line in found)
@@ -170,7 +170,7 @@ def test_unlike_evaluations_make_no_pack(home: Path, tmp_path: Path) -> None:
     facts = {key: manifest[key] for key in ("summary", "identity_document")}
     record(other, write_stage(other, stage, {"evaluations": rows}, **facts))
     with pytest.raises(PackError, match="ecology and sft cannot be compared: seed 1 differs in tokenizer"):
-        build(other, SUITE, tmp_path / "pack", SECTIONS)
+        build(other, SUITE, tmp_path / "pack", TABLES_ALONE)
 
 
 def test_a_pack_is_replaced_whole_but_for_what_is_somebody_elses(home: Path, pack: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_pack_that_cannot_be_put_leaves_the_one_before(
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        build(home, SUITE, pack, SECTIONS)
+        build(home, SUITE, pack, TABLES_ALONE)
     monkeypatch.undo()
     assert sorted(path.relative_to(pack) for path in pack.rglob("*")) == before
     assert (pack / "NOTES.md").read_text() == "mine"
@@ -209,20 +209,25 @@ def test_a_pack_that_cannot_be_put_leaves_the_one_before(
     left = pack.parent / f".{pack.name}.abc"  # what a kill at that place leaves
     left.mkdir()
     pack.rename(left / "old")
-    build(home, SUITE, pack, SECTIONS)
+    build(home, SUITE, pack, TABLES_ALONE)
     assert (pack / "NOTES.md").read_text() == "mine"
-    assert verify(home, pack, SECTIONS) == []
+    assert verify(home, pack, TABLES_ALONE) == []
+
+    other = pack.parent / f".{pack.name}.v2.abc"  # of a pack with a longer name
+    other.mkdir()
+    pack.rename(other / "old")
+    build(home, SUITE, pack, TABLES_ALONE)
+    assert (other / "old" / "NOTES.md").exists() and not (pack / "NOTES.md").exists()
 
 
 def test_the_pack_of_another_suite_is_not_replaced_without_a_word(
     home: Path, pack: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sections = dataclasses.replace(SECTIONS, plots={})  # which take most of the time
-    build(home, SUITE, pack, sections)
+    build(home, SUITE, pack, TABLES_ALONE)
     assert not caplog.records
     stamp = json.loads((pack / "provenance.json").read_text())
     (pack / "provenance.json").write_text(json.dumps(stamp | {"suite": "example-00000000"}))
-    build(home, SUITE, pack, sections)
+    build(home, SUITE, pack, TABLES_ALONE)
     assert "`evolora pack example-00000000 --out FOLDER` makes it anew" in caplog.text
 
 

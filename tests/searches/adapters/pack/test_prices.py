@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from example_suite import part, write_stage, write_suite
+from unplotted import TABLES_ALONE
 
 from evolora_core.report import StoredSuite, build, verify
 from evolora_core.searches.adapters.pack.prices import price_frame, price_table
-from evolora_core.searches.adapters.pack.sections import SECTIONS
-from evolora_core.store import frame, record
+from evolora_core.store import frame, rebuild, record
 
 SUITE = "example-0a1b2c3d"
 
@@ -27,9 +27,9 @@ def test_prices_are_ratios_to_the_host_of_the_same_seed(home: Path) -> None:
         assert row["answer"] == pytest.approx(np.mean(answers)) and row["correct"] == pytest.approx(np.mean(rights))
         assert min(rights) - 1e-12 <= row["correct_lo"] <= row["correct"] <= row["correct_hi"] <= max(rights) + 1e-12
     assert "frozen" not in found.index and {"single", "ecology", "sft"} <= set(found["condition"])
-    pack = build(home, SUITE, home / "pack", SECTIONS)
+    pack = build(home, SUITE, home / "pack", TABLES_ALONE)
     assert f"{found.loc['sft', 'correct']:.3f} [" in (pack / "README.md").read_text().split("## Economy")[1]
-    assert verify(home, pack, SECTIONS) == []
+    assert verify(home, pack, TABLES_ALONE) == []
 
 
 def test_without_a_right_answer_a_right_one_has_no_price(home: Path) -> None:
@@ -54,8 +54,8 @@ def all_wrong(home: Path, condition: str, seed: int) -> None:
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, SUITE, items=48, seeds=(0,)):
-        record(tmp_path, stage)
+    write_suite(tmp_path, SUITE, items=48, seeds=(0,))
+    rebuild(tmp_path)
     found = price_frame(StoredSuite(tmp_path, SUITE))
     assert found["answer_lo"].isna().all() and found["answer"].notna().all()
     assert not any("[" in cell for row in price_table(SUITE, found).cells() for cell in row)

@@ -9,7 +9,7 @@ from example_suite import part, write_stage, write_suite
 
 from evolora_core.report import StoredSuite
 from evolora_core.searches.adapters.pack.transfer import BARE, UNPROVEN, transfer_frame, transfer_table
-from evolora_core.store import frame, record
+from evolora_core.store import frame, rebuild, record
 from evolora_core.store.connection import opened, store_path
 
 SUITE = "example-0a1b2c3d"
@@ -48,8 +48,8 @@ def test_gains_are_over_the_host_of_the_same_seed_and_the_ratio_is_of_their_mean
 
 
 def test_a_gain_that_may_be_none_has_no_ratio_and_says_so(tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, SUITE, items=24):
-        record(tmp_path, stage)
+    write_suite(tmp_path, SUITE, items=24)
+    rebuild(tmp_path)
     found: Any = transfer_frame(StoredSuite(tmp_path, SUITE)).set_index("arm")
     assert found.loc["single:single", "learned_lo"] <= 0 and found.loc["single:single", "note"] == UNPROVEN
     shown = {row[0]: row for row in transfer_table(SUITE, found.reset_index()).cells()}

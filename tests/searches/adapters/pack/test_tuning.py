@@ -9,13 +9,13 @@ import pytest
 from example_suite import compute_rows, part, write_stage, write_suite
 from hypothesis import given
 from hypothesis import strategies as st
+from unplotted import TABLES_ALONE
 
 from evolora_core.report import StoredSuite, build, verify
 from evolora_core.searches.adapters.pack.paid import paid_frame
-from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.tuning import edge, tuning_frame
 from evolora_core.searches.adapters.trials import best_trials
-from evolora_core.store import record
+from evolora_core.store import rebuild, record
 from evolora_core.store.connection import opened, store_path
 
 SUITE = "example-0a1b2c3d"
@@ -63,8 +63,8 @@ def test_the_best_trial_has_the_highest_mean_whatever_the_order(right: Any, shuf
 
 
 def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, SUITE, items=96):
-        record(tmp_path, stage)
+    write_suite(tmp_path, SUITE, items=96)
+    rebuild(tmp_path)
     for arm, (rates, accs) in RATES.items():
         for i, (rate, acc) in enumerate(zip(rates, accs, strict=True)):
             for seed, more in {1000: 0.1, 1001: -0.1}.items():
@@ -78,18 +78,18 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
     assert trials["chosen"].tolist() == [False, True, False, False, False, True]
     assert trials["accuracy"].tolist() == pytest.approx([0.3, 0.5, 0.5, 0.3, 0.4, 0.5]) and set(trials["flops"]) == {20}
     assert trials["edge"].tolist() == ["", "", "", "", "", "highest learning_rate"]
-    pack = build(tmp_path, SUITE, tmp_path / "pack", SECTIONS)
+    pack = build(tmp_path, SUITE, tmp_path / "pack", TABLES_ALONE)
     text = (pack / "README.md").read_text()
     assert (
         "## Tuning" in text
         and "| learning_rate 0.008 | holdout_id |        60.0 |        40.0 |   50.0 | yes    | highest learning_rate |"
         in text
     )
-    assert verify(tmp_path, pack, SECTIONS) == [] and "are held out from every" not in text
+    assert verify(tmp_path, pack, TABLES_ALONE) == [] and "are held out from every" not in text
     tasks = json.dumps({"tasks": [{"name": "rounded", "data": "rounded.csv"}, {"name": "mine", "data": None}]})
     with opened(store_path(tmp_path)) as connection:
         connection.execute("UPDATE data.suites SET config = json_merge_patch(config, ?)", [tasks])
-    text = (build(tmp_path, SUITE, tmp_path / "own", SECTIONS) / "README.md").read_text()
+    text = (build(tmp_path, SUITE, tmp_path / "own", TABLES_ALONE) / "README.md").read_text()
     assert "Rows of rounded that are held out are held out from every\nseed, the tuning seeds too" in text
 
     paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
@@ -113,6 +113,6 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
 
 
 def test_without_trials_nothing_is_paid(tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, SUITE, items=24):
-        record(tmp_path, stage)
+    write_suite(tmp_path, SUITE, items=24)
+    rebuild(tmp_path)
     assert paid_frame(StoredSuite(tmp_path, SUITE)).empty

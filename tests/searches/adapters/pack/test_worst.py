@@ -1,14 +1,16 @@
 """The worst quarter of runs in a pack: of whom it is, and that a pack of few runs has none."""
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from example_suite import CONDITIONS, write_suite
+from unplotted import TABLES_ALONE
 
 from evolora_core.report import StoredSuite, build, verify
-from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.pack.worst import worst_frame
 from evolora_core.store import query, rebuild
 from evolora_core.store.connection import opened, store_path
@@ -16,15 +18,26 @@ from evolora_core.store.connection import opened, store_path
 SUITE = "example-0a1b2c3d"
 
 
-def stored(home: Path, seeds: int) -> StoredSuite:
-    write_suite(home, SUITE, seeds=tuple(range(seeds)), items=24)
+@pytest.fixture(scope="module")
+def seventeen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with seventeen runs of each condition; it is never changed."""
+    home = tmp_path_factory.mktemp("seventeen")
+    write_suite(home, SUITE, seeds=tuple(range(17)), items=24)
     rebuild(home)
-    return StoredSuite(home, SUITE)
+    return home
 
 
-def test_worst_runs_are_told_from_sixteen_on(tmp_path: Path) -> None:
-    assert worst_frame(stored(tmp_path / "few", 15)).empty
-    found: Any = worst_frame(stored(tmp_path, 16))
+def forget(home: Path, conditions: Sequence[str], seeds: Sequence[int]) -> None:
+    """Take the answers of runs out of the store."""
+    with opened(store_path(home)) as connection:
+        sql = "DELETE FROM data.evaluations WHERE list_contains(?, condition) AND list_contains(?, seed)"
+        connection.execute(sql, [list(conditions), list(seeds)])
+
+
+def test_worst_runs_are_told_from_sixteen_on(seventeen: Path, tmp_path: Path) -> None:
+    shutil.copytree(seventeen, tmp_path, dirs_exist_ok=True)
+    forget(tmp_path, CONDITIONS, [16])
+    found: Any = worst_frame(StoredSuite(tmp_path, SUITE))
     alone = found[found["b"] == ""].set_index("a")
     assert list(alone.index) == list(CONDITIONS) and set(alone["runs"]) == {16}
     for condition, row in alone.iterrows():
@@ -40,16 +53,24 @@ def test_worst_runs_are_told_from_sixteen_on(tmp_path: Path) -> None:
         both = alone.loc[row["a"]], alone.loc[row["b"]]
         assert row["worst"] == pytest.approx(both[0]["worst"] - both[1]["worst"])
     assert (found["b"] != "").any()
-    pack = build(tmp_path, SUITE, tmp_path / "packs" / "example", SECTIONS)
+    forget(tmp_path, CONDITIONS, [15])
+    assert worst_frame(StoredSuite(tmp_path, SUITE)).empty
+
+
+def test_a_pack_of_many_runs_has_their_worst_quarter(seventeen: Path, tmp_path: Path) -> None:
+    pack = build(seventeen, SUITE, tmp_path / "example", TABLES_ALONE)
     assert "The worst quarter of runs" in (pack / "README.md").read_text()
-    assert verify(tmp_path, pack, SECTIONS) == []
+    assert verify(seventeen, pack, TABLES_ALONE) == []
 
 
-def test_a_pair_with_few_seeds_in_common_is_not_compared(tmp_path: Path) -> None:
-    suite = stored(tmp_path, 17)
+def test_a_pair_with_few_seeds_in_common_is_not_compared(seventeen: Path, tmp_path: Path) -> None:
+    shutil.copytree(seventeen, tmp_path, dirs_exist_ok=True)
+    suite = StoredSuite(tmp_path, SUITE)
     declared = worst_frame(suite)[lambda rows: rows["b"] != ""]
     a, b = declared.iloc[0]["a"], declared.iloc[0]["b"]
-    with opened(store_path(tmp_path)) as connection:
-        connection.execute("DELETE FROM data.evaluations WHERE (condition, seed) IN ((?, 0), (?, 1))", [a, b])
+    forget(tmp_path, [a], [0])
+    forget(tmp_path, [b], [1])
     found = worst_frame(suite)
     assert {a, b} <= set(found["a"]) and (a, b) not in set(zip(found["a"], found["b"], strict=True))
+    forget(tmp_path, [a], [1])  # 15 are left of one condition, and all of the others
+    assert set(worst_frame(suite)["a"]) == {*CONDITIONS} - {a}

@@ -17,7 +17,7 @@ from evolora_core.report.tables import rows_of
 from evolora_core.searches.merging.pack import landscape, landscape_plots, law
 from evolora_core.searches.merging.pack.sections import SECTIONS
 from evolora_core.statistics.inference import wilson
-from evolora_core.store import query, record, store_path
+from evolora_core.store import query, rebuild, store_path
 from evolora_core.store.connection import opened
 
 REPLAYED = 120
@@ -36,8 +36,8 @@ HITS: dict[str, Sequence[float]] = {
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A store with one seed."""
-    for stage in write_suite(tmp_path, seeds=(0,), conditions=("uniform", "base"), items=4):
-        record(tmp_path, stage)
+    write_suite(tmp_path, seeds=(0,), conditions=("uniform", "base"), items=4)
+    rebuild(tmp_path)
     return tmp_path
 
 
@@ -45,8 +45,8 @@ def home(tmp_path: Path) -> Path:
 def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pack of two seeds."""
     home = tmp_path_factory.mktemp("instruments")
-    for stage in write_suite(home, seeds=(0, 1), conditions=("uniform", "base"), items=4):
-        record(home, stage)
+    write_suite(home, seeds=(0, 1), conditions=("uniform", "base"), items=4)
+    rebuild(home)
     return build(home, SUITE, tmp_path_factory.mktemp("packs") / "merges", SECTIONS)
 
 
@@ -178,8 +178,8 @@ def test_the_readme_explains_both(pack: Path) -> None:
 
 
 def test_a_suite_without_them_has_no_rows(tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, seeds=(0,), conditions=("uniform", "base"), items=4, instruments=False):
-        record(tmp_path, stage)
+    write_suite(tmp_path, seeds=(0,), conditions=("uniform", "base"), items=4, instruments=False)
+    rebuild(tmp_path)
     stored = StoredSuite(tmp_path, SUITE)
     reads: list[Any] = [landscape.regret_rows, landscape.mark_rows, law.fit_rows, law.point_rows, law.law_points]
     reads += [landscape_plots.regret_curves, landscape_plots.landscape_points]

@@ -1,5 +1,6 @@
 """A pack of a merge search: what is in it, in which order, and that it verifies from what it carries."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -92,7 +93,7 @@ def test_it_carries_no_genomes_of_candidates_but_the_chosen_recipes(pack: Path) 
 
 def test_an_arm_whose_budget_is_too_small_is_named_with_its_reason(tmp_path: Path) -> None:
     home = stored(tmp_path / "home", instruments=False, conditions=("base", "adam", "evomerge"), poor={"adam": 1})
-    pack = build(home, SUITE, tmp_path / "pack", SECTIONS)
+    pack = build(home, SUITE, tmp_path / "pack", dataclasses.replace(SECTIONS, plots={}))
     (row,) = pd.read_csv(pack / "not_run.csv", dtype=str).to_dict("records")
     assert row["condition"] == "adam" and row["not_run"] == "1" and row["reason"].startswith("adam: 0 steps are left")
     seeds = pd.read_csv(pack / "merge_table.csv").set_index("arm")["seeds"].to_dict()
@@ -101,7 +102,7 @@ def test_an_arm_whose_budget_is_too_small_is_named_with_its_reason(tmp_path: Pat
     assert (
         "adam: 0 steps are left" in text and "Incomplete" not in text and "\n\n\n" not in text.partition("## Arms")[2]
     )
-    assert verify(home, pack, SECTIONS) == []
+    assert verify(home, pack, dataclasses.replace(SECTIONS, plots={})) == []
 
 
 def test_a_changed_number_is_found(pack: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from evolora_core.searches.merging.names import CONTROLS, STRATEGIES
 from evolora_core.searches.merging.operators.registry import operators
 from evolora_core.searches.merging.recipe_file import load_recipe
 from evolora_core.searches.merging.spaces.names import NAMES
-from evolora_core.store import query, record
+from evolora_core.store import query, rebuild
 
 TEXT = (Path(__file__).parents[4] / "docs" / "merging.md").read_text(encoding="utf-8")
 
@@ -26,8 +26,8 @@ def test_the_recipes_are_recipes(tmp_path: Path) -> None:
 
 
 def test_the_queries_are_answered(tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, seeds=(0,), conditions=("uniform", "base", "evomerge"), items=4):
-        record(tmp_path, stage)
+    write_suite(tmp_path, seeds=(0,), conditions=("uniform", "base", "evomerge"), items=4)
+    rebuild(tmp_path)
     queries = re.findall(r'^evolora sql "(.*?)"', TEXT, re.MULTILINE)
     assert len(queries) > 5
     for sql in queries:
