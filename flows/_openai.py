@@ -10,7 +10,8 @@ import threading
 import time
 from collections.abc import Iterator
 from queue import SimpleQueue
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request
@@ -25,8 +26,11 @@ from evolora_core.errors import EvoloraError
 from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
 
 MOST_PROMPTS = 256
+MOST_STOPS = 16
 LARGEST_BODY = 8 << 20  # bytes
+LOCAL = ("127.0.0.1", "localhost", "::1")
 CHUNK = "chat.completion.chunk"
+Stop = Annotated[str, Field(max_length=1000)]
 
 
 class HungUp(Exception):
@@ -76,7 +80,7 @@ class Asked(BaseModel):
     max_completion_tokens: int | None = Field(None, ge=1)
     temperature: float = Field(0.0, ge=0, le=100)
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)  # without one, samples are new ones each time
-    stop: str | list[str] = Field([], max_length=1000)
+    stop: Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] = []
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
     n: Literal[1] = 1
@@ -127,8 +131,14 @@ class Guard:
         headers = Headers(scope=scope)
         given = headers.get("authorization", "").removeprefix("Bearer ")
         size = headers.get("content-length", "" if scope["method"] == "POST" else "0")
-        if self._token and not secrets.compare_digest(given.encode(), self._token):
+        size = "" if "transfer-encoding" in headers else size  # with both, the length is not the body's
+        if self._token and not secrets.compare_digest(given.encode("latin-1"), self._token):  # as Headers read it
             await _refusal(401, "the token is missing or wrong")(scope, receive, send)
+        elif not self._token and urlsplit(f"//{headers.get('host', '')}").hostname not in LOCAL:
+            # A page of the web whose name leads to this machine, say.
+            await _refusal(403, "without a token only this machine is answered, by its local names")(
+                scope, receive, send
+            )
         elif not size.isdecimal() or int(size) > LARGEST_BODY:
             words = f"the body has to say its length, which may be {LARGEST_BODY >> 20} MiB"
             await _refusal(413, words)(scope, receive, send)

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.home import home_path
-from evolora_core.engine.identity import code_as_it_is
 from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, read_entry, write_plan
 from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, step_name
 from evolora_core.engine.strict import stated
@@ -31,6 +30,7 @@ from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check
 from flows._publish import publish
 from flows._runner import StageFuture, StageRunner, stage_runner
 from flows._steps import Outcome, follow, later, submit
+from flows._unchanged import unchanged_code
 from flows._workers import workers_of
 from tasks.record import record
 
@@ -83,7 +83,6 @@ def suite_flow(flow_name: str, module: str) -> Flow[..., dict[str, str]]:
     return flow(name=flow_name, flow_run_name=run_name, task_runner=runner)(run)
 
 
-@code_as_it_is()
 def make_suite(
     suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
 ) -> dict[str, str]:
@@ -92,6 +91,13 @@ def make_suite(
 
     Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
     """
+    with unchanged_code():
+        return _make_suite(suite, overrides, host, seeds, only, packs)
+
+
+def _make_suite(
+    suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
+) -> dict[str, str]:
     name_process()
     report_killed()
     config = asked_suite(suite, overrides, host, seeds)

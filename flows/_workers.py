@@ -36,6 +36,8 @@ class Workers:
         self, task: StageTask, parameters: dict[str, Any], dependencies: Mapping[str, set[RunInput]]
     ) -> tuple[Worker, PrefectFuture[Any]]:
         """Start a stage in a worker, which is busy until it is given to `release` or `dismiss`."""
+        while self._idle and lost(self._idle[-1]):  # killed while it had nothing to do
+            self.dismiss(self._idle.pop())
         worker = self._idle.pop() if self._idle else self._hire()
         return worker, worker.submit(task, parameters, dependencies=dict(dependencies))
 

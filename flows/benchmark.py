@@ -51,7 +51,14 @@ def measure(words: str) -> None:
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     command = [sys.executable, "-m", "flows.cli", "bench", *shlex.split(words)]
-    done = subprocess.run(command, env=own | {"EVOLORA_HOME": str(home_path())}, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    environment = own | {"EVOLORA_HOME": str(home_path())}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as bench:
+        try:
+            _, told = bench.communicate()
+        except BaseException:
+            bench.terminate()  # not killed: it ends what it has started
+            bench.communicate()
+            raise
+    if bench.returncode:
+        said = told.strip().splitlines() or [f"exit code {bench.returncode}"]
         raise StageError(f"bench {words}: {one_line(said[-1]).removeprefix('error: ')}")

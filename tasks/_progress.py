@@ -93,18 +93,19 @@ def _artifact(label: str) -> Callable[[float, float], None]:
 
 
 def _lines(lead: str) -> Progress:
-    started = last = time.monotonic()
+    last = time.monotonic()
     first: tuple[float, float] | None = None  # when the first report came, and how much was done then
 
     def report(done: float, total: float, text: str = "") -> None:
         nonlocal last, first
         moment = time.monotonic()
-        first = first or (moment, done)
+        if first is None or done < first[1]:
+            first = moment, done
         if moment - last >= LOG_SECONDS and 0 < done < total:
             last = moment
-            # A stage that was killed goes on with much done already: its rate is that since the first report.
-            since, before = first if done > first[1] else (started, 0.0)
-            left = (moment - since) * (total - done) / (done - before)
-            log.info("%s%.0f %%, about %.0f s left%s", lead, 100 * done / total, left, f", {text}" if text else "")
+            # A stage that goes on has much done already: its rate is that since the first report, which tells none.
+            since, before = first
+            left = f", about {(moment - since) * (total - done) / (done - before):.0f} s left" if done > before else ""
+            log.info("%s%.0f %%%s%s", lead, 100 * done / total, left, f", {text}" if text else "")
 
     return report

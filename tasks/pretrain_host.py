@@ -5,7 +5,16 @@ from typing import Any
 
 from prefect import task
 
+from evolora_core.errors import ConfigError
 from tasks._progress import progress
+
+RECORD = "pretrain.json"  # of how a host of ours was trained
+
+
+def check_folder(folder: Path) -> None:
+    """ConfigError for a folder in which files would be replaced that are no host's of ours."""
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / RECORD).is_file():
+        raise ConfigError(f"{folder}: holds something that is not a host of ours; name a new folder")
 
 
 @task(name="pretrain-host")
@@ -15,6 +24,7 @@ def pretrain_host(name: str, folder: str) -> dict[str, Any]:
     from evolora_core.pretraining.training import pretrain
 
     config = pretrain_config(name)
+    check_folder(Path(folder))
     with progress(f"pretrain {name}", lead=f"pretrain {name}: ") as report:
         host = pretrain(config, Path(folder), lambda own: report(own.step, own.steps, f"loss {own.loss:.3f}"))
     return {

@@ -122,9 +122,11 @@ def read_only(victim: Victim, draw: np.random.Generator, *, span: float) -> None
         time.sleep(span * (0.3 + 0.4 * draw.random()))
         # A mount that has files open for writing cannot be switched; one laid over it can.
         subprocess.run(["mount", "--bind", str(victim.home), str(victim.home)], check=True)
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(victim.home)], check=True)
-        process.wait()
-        subprocess.run(["umount", str(victim.home)], check=True)
+        try:
+            subprocess.run(["mount", "-o", "remount,ro,bind", str(victim.home)], check=True)
+            process.wait()
+        finally:
+            subprocess.run(["umount", "-l", str(victim.home)], check=True)
         _check_said(victim, "read-only")
         victim.finish()
 

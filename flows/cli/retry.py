@@ -35,6 +35,7 @@ def retry(
     from evolora_core.engine.run_index import SuiteId, suites
     from evolora_core.errors import ConfigError, EvoloraError
     from evolora_core.searches.registry import find_suite
+    from flows._unchanged import unchanged_code
 
     home = home_path()
     if not suites(home):
@@ -45,15 +46,16 @@ def retry(
         wanted.setdefault(find_suite(home, word), []).append(rest)
     rows: list[dict[str, Any]] = []
     failures: list[EvoloraError] = []
-    for suite, only in wanted.items():
-        try:
-            done = _again(home, suite, only if all(only) else [])
-        except EvoloraError as error:  # the other suites go on
-            failures.append(error)
-            continue
-        rows += done.rows() if json else []
-        if not json:
-            done.tell()
+    with unchanged_code():
+        for suite, only in wanted.items():
+            try:
+                done = _again(home, suite, only if all(only) else [])
+            except EvoloraError as error:  # the other suites go on
+                failures.append(error)
+                continue
+            rows += done.rows() if json else []
+            if not json:
+                done.tell()
     if json and (rows or not failures):
         show(rows, True)
     for failure in failures[1:]:

@@ -153,6 +153,13 @@ class Made:
 
 def make(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> Made:
     """Run a suite, or some of its runs and stages."""
+    from flows._unchanged import unchanged_code
+
+    with unchanged_code():
+        return _make(config, packs, only)
+
+
+def _make(config: "Experiment", packs: Path, only: Sequence[str]) -> Made:
     from evolora_core.engine.home import prepare_home
 
     home = prepare_home()

@@ -9,7 +9,6 @@ from cyclopts import App, Parameter, validators
 from flows.cli._app import AtLeastOne
 from flows.cli.ask import Router, Run
 
-LOCAL = ("127.0.0.1", "localhost", "::1")
 TOKEN = "EVOLORA_TOKEN"
 
 
@@ -37,15 +36,15 @@ def serve_run(
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError
 
+    home = prepare_home()
+    from evolora_core.searches.adapters.evolved import open_run
+    from flows._openai import LOCAL, listen
+
     token = os.environ.get(TOKEN, "")
     if address not in LOCAL and not token:
         raise ConfigError(
             f"--address {address}: others could ask too; set {TOKEN} to a token that clients have to send"
         )
-    home = prepare_home()
-    from evolora_core.searches.adapters.evolved import open_run
-    from flows._openai import listen
-
     print(f"{run}: loading", file=sys.stderr)
     evolved = open_run(home, run, routing=routing)
     try:

@@ -47,7 +47,7 @@ def test_a_client_that_hangs_up_leaves_the_turn_to_others(bare: Evolved) -> None
 def test_what_clients_of_openai_send_is_understood(bare: Evolved) -> None:
     part = {"type": "text", "text": "Compute 512 - 7."}
     parts = {"messages": [{"role": "user", "content": [part]}], "seed": None, "temperature": None, "n": None}
-    with TestClient(make_app(bare, "mine", "", 8)) as client:
+    with TestClient(make_app(bare, "mine", "", 8), "http://localhost") as client:
         plain = {"messages": [{"role": "user", "content": part["text"]}]}
         answers = [client.post("/v1/chat/completions", json=body).json() for body in (plain, parts)]
         assert answers[0]["choices"] == answers[1]["choices"]
@@ -62,7 +62,7 @@ def test_what_clients_of_openai_send_is_understood(bare: Evolved) -> None:
 
 def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Evolved) -> None:
     asked: dict[str, Any] = {"messages": [{"role": "user", "content": "Compute 512 - 7."}], "max_tokens": 8}
-    with TestClient(make_app(bare, "mine", "", 8)) as client:
+    with TestClient(make_app(bare, "mine", "", 8), "http://localhost") as client:
 
         def said(**more: object) -> str:
             answer = client.post("/v1/chat/completions", json=asked | more).json()
@@ -73,6 +73,7 @@ def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Ev
         assert said(stop=stop) == said(stop=["\x00", stop]) == whole[: whole.index(stop)] and len(whole) > 4
         assert said(stop=[]) == said(stop=None) == said(top_p=1, logprobs=False) == whole
         refusals: list[dict[str, Any]] = [
+            {"stop": ["x"] * 17}, {"stop": ["x" * 1001]}, {"stop": "x" * 1001},
             {"top_p": 0.5}, {"logprobs": True}, {"echo": True}, {"n": 2}, {"presence_penalty": 1},
             {"tools": [{"type": "function"}]}, {"response_format": {"type": "json_object"}},
         ]  # fmt: skip
@@ -86,7 +87,7 @@ def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Ev
 
 def test_a_stream_tells_its_tokens_where_that_is_asked_and_a_model_is_found_by_name(bare: Evolved) -> None:
     asked: dict[str, Any] = {"messages": [{"role": "user", "content": "Compute 512 - 7."}], "max_tokens": 8}
-    with TestClient(make_app(bare, "mine", "", 8)) as client:
+    with TestClient(make_app(bare, "mine", "", 8), "http://localhost") as client:
 
         def events(**more: object) -> list[Any]:
             lines = client.post("/v1/chat/completions", json=asked | {"stream": True} | more).text.split("\n\n")
@@ -112,14 +113,27 @@ def test_the_pieces_of_a_stream_are_the_answer(stops: list[str]) -> None:
 
 
 def test_a_body_is_read_from_whom_has_the_token_and_no_longer_than_it_may_be(bare: Evolved) -> None:
-    with TestClient(make_app(bare, "mine", "secret", 8)) as client:
+    with TestClient(make_app(bare, "mine", "schlüssel", 8)) as client:
         assert client.get("/v1/models").status_code == 401
-        told = {"authorization": "Bearer secret"}
+        told: Any = {"authorization": "Bearer schlüssel".encode("latin-1")}
         assert client.get("/v1/models", headers=told).json()["data"][0]["id"] == "mine"
         long = client.post("/v1/completions", content=b"x" * (LARGEST_BODY + 1), headers=told)
         assert long.status_code == 413 and "8 MiB" in long.json()["error"]["message"]
         unknown = client.post("/v1/completions", content=iter([b"{}"]), headers=told)  # in chunks, without a length
         assert unknown.status_code == 413
+        both = told | {"content-length": "2", "transfer-encoding": "chunked"}
+        assert client.post("/v1/completions", content=iter([b"{}"]), headers=both).status_code == 413
+
+
+def test_without_a_token_a_page_of_the_web_is_not_answered(bare: Evolved) -> None:
+    """One whose name leads to this machine is, to a browser, of the same origin."""
+    with TestClient(make_app(bare, "mine", "", 8), "http://127.0.0.1:8000") as client:
+        assert client.get("/v1/models").status_code == 200
+        for host in ("[::1]:8000", "localhost"):
+            assert client.get("/v1/models", headers={"host": host}).status_code == 200
+        for host in ("evil.example:8000", "127.0.0.1.evil.example", ""):
+            refused = client.get("/v1/models", headers={"host": host})
+            assert refused.status_code == 403 and "local names" in refused.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

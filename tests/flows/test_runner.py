@@ -33,7 +33,7 @@ from evolora_core.engine.stage import StageResult, Step
 from evolora_core.errors import StageError
 from flows._runner import StageRunner, _mark_failed, _refuse_another, stage_runner
 from flows._steps import Outcome, follow, submit
-from flows._workers import Workers, lost
+from flows._workers import Workers, _executor, lost
 from tasks import _progress
 from tasks._log import Console
 from tasks.stage import INTERRUPTED
@@ -301,6 +301,31 @@ def test_nobody_waits_for_the_stages_of_an_interrupted_run(home: Path, tmp_path:
     later.cancel()
     assert not release.exists()
     assert {entry.seed: entry.reason for entry in entries(home, toy_suite().id)}[1].startswith("interrupted")
+
+
+def test_workers_that_are_killed_while_idle_cost_a_stage_none_of_its_two_tries(
+    home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tasks: TaskRunner[Any] = StageRunner()
+
+    @flow(name="toy", task_runner=tasks)
+    def toy() -> Outcome:
+        outcome, workers = Outcome(1), Workers(2, 1)
+        with stage_runner().working(workers) as runner:
+            for worker in [workers._hire() for _ in range(2)]:
+                executor = _executor(worker)
+                executor.submit(os.getpid).result()
+                (process,) = executor._processes.values()
+                process.kill()
+                while not lost(worker):
+                    time.sleep(0.01)
+                workers.release(worker)
+            follow(runner, submit([step("a", 1, log=str(tmp_path / "a"))]), outcome, lambda future: None)
+        return outcome
+
+    outcome = toy()
+    assert outcome.results["a"].summary["number"] == 1 and executions(tmp_path / "a") == 1
+    assert "killed" not in caplog.text
 
 
 def test_a_killed_worker_fails_its_stage_alone(home: Path, tmp_path: Path) -> None:

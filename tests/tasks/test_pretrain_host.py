@@ -22,7 +22,7 @@ TINY = {
         "head_dim": 8,
         "context": 256,
     },
-    "schedule": {"steps": 2, "rows": 4, "muon_learning_rate": 0.01, "adamw_learning_rate": 0.01},
+    "schedule": {"steps": 3, "rows": 4, "muon_learning_rate": 0.01, "adamw_learning_rate": 0.01},
     "mixture": {"code.format": {"short": 1}},
     "measurement": {"items_per_cell": 1, "max_new_tokens": 2},
 }
@@ -36,9 +36,18 @@ def test_it_trains_into_the_folder(
     monkeypatch.setattr("tasks._progress.LOG_SECONDS", 0.0)
     with caplog.at_level("INFO", logger="evolora_core.stages"):
         done = pretrain_host.fn("little", str(tmp_path / "made"))
-    assert re.search(r"pretrain little: 50 %, about \d+ s left, loss \d", caplog.text)
+    assert re.search(
+        r"pretrain little: 33 %, loss \d.*\n.*pretrain little: 67 %, about \d+ s left, loss \d", caplog.text
+    )
     assert done["weights_sha256"] == load_host(str(tmp_path / "made")).identity["weights_sha256"]
     assert done["tokens"] > 0 and done["flops"] > 0
+
+
+def test_files_of_the_user_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(ConfigError, match="holds something that is not a host of ours"):
+        pretrain_host.fn("nano", str(tmp_path))
+    assert [*tmp_path.iterdir()] == [tmp_path / "README.md"]
 
 
 @pytest.mark.parametrize("name", ["qwen3-0.6b", "nowhere"])
