@@ -98,9 +98,11 @@ class Sandbox:
         self._nursery: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
         self._lock = threading.Lock()
+        self._interrupted = False
 
     def __enter__(self) -> Self:
         with self._lock:
+            self._interrupted = False
             self._start()
         return self
 
@@ -120,6 +122,8 @@ class Sandbox:
             raise ValueError(f"{folder}: {shared[0]} has another name elsewhere; put a copy there")
         job = {"folder": str(folder), "entry": entry, "limits": asdict(limits)}
         with self._lock:
+            if self._interrupted:
+                raise StageError("interrupted")
             began = time.monotonic()
             self._start()
             try:
@@ -128,6 +132,8 @@ class Sandbox:
             except (EOFError, BrokenPipeError, TimeoutError) as error:
                 reason = f"the sandbox itself stopped: {error}{self._last_words()}"
                 self._stop()
+                if self._interrupted:
+                    raise StageError("interrupted") from None
                 return Outcome("killed", reason, math.nan, time.monotonic() - began, 0)
             except BaseException:
                 self._stop()  # interrupted: an answer that comes later would be taken for that of another job
@@ -135,6 +141,12 @@ class Sandbox:
         if "error" in answer:
             raise ImportError(answer["error"])
         return Outcome(**answer)
+
+    def interrupt(self) -> None:
+        """Ends a run for which another thread waits. That one raises StageError then, and so do further ones."""
+        self._interrupted = True
+        if self._lock.locked() and (nursery := self._nursery) is not None:
+            nursery.kill()  # its child dies with it
 
     def close(self) -> None:
         """Ends the nursery, and with it a child that still runs."""

@@ -27,7 +27,9 @@ Rates = Annotated[
     ),
 ]
 Seed = Annotated[int, Parameter(help="Run seed: draws the corpus and the training seeds."), FromZero]
-Train = Annotated[int, Parameter(help="Rows of 32 tokens to train on."), AtLeastOne]
+Train = Annotated[
+    int, Parameter(help="Rows of 32 tokens to train on.", validator=validators.Number(gte=2, lte=10_000_000))
+]
 Texts = Annotated[
     int,
     Parameter(help="Held-out texts; half of them are used here.", validator=validators.Number(gte=16, lte=1_000_000)),

@@ -115,6 +115,7 @@ class Panel:
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
+        self._interrupt(error)
         for sandbox in self._sandboxes:
             sandbox.close()
         if self._temporary or error is None:
@@ -170,7 +171,17 @@ class Panel:
     def map(self, function: Callable[[Asked], Answer], asked: Sequence[Asked]) -> Iterator[Answer]:
         """`function` of each, at the same time as far as there are sandboxes, in order."""
         with ThreadPoolExecutor(len(self._sandboxes)) as pool:
-            yield from pool.map(function, asked)
+            try:
+                yield from pool.map(function, asked)
+            except BaseException as error:
+                self._interrupt(error)
+                raise
+
+    def _interrupt(self, error: BaseException | None) -> None:
+        """End what runs, where somebody wants to leave: a pool waits for its threads."""
+        if error is not None and not isinstance(error, Exception | GeneratorExit):
+            for sandbox in self._sandboxes:
+                sandbox.interrupt()
 
     def _contract(self, sizes: tuple[str, ...]) -> Contract:
         with self._counting:

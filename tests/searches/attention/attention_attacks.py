@@ -118,6 +118,11 @@ ATTACKS: dict[str, Attack] = {
     "a look at other rows": Attack(
         program(before="v = v - v.mean(dim=0, keepdim=True).detach()"), "shapes", "content of other rows"
     ),
+    "work that is done where nobody counts it": Attack(
+        program(after="if not self.training:\n    for _ in range(40):\n        y = y + 0.01 * self.out(x + y)"),
+        "shapes",
+        "training mode gives something else than evaluation",
+    ),
     "random numbers": Attack(program(after="y = F.dropout(y, 0.1, self.training)"), "shapes", "draws random numbers"),
     "NaN": Attack(program(after="y = y * torch.where(x[..., :1] > 1, math.nan, 1.0)"), "shapes", "NaN or infinity"),
     "another shape": Attack(program(after="return y[..., :-1]"), "shapes", "[1, 1, 15] instead of float32 [1, 1, 16]"),

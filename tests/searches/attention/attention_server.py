@@ -12,8 +12,10 @@ Answer = Callable[[dict[str, Any], Message], tuple[int, Any]]
 
 
 @contextmanager
-def serving(answer: Answer) -> Iterator[str]:
-    """The address. `answer` gives status and document (JSON, or bytes as they are) for a question and its headers."""
+def serving(answer: Answer, location: str = "") -> Iterator[str]:
+    """The address. `answer` gives status and document (JSON, or bytes as they are) for a question and its headers;
+    `location` is where a redirect leads to.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -24,6 +26,8 @@ def serving(answer: Answer) -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
+            if location:
+                self.send_header("Location", location)
             self.end_headers()
             self.wfile.write(body)
 

@@ -104,6 +104,11 @@ OPENS = program(
 )
 PATCH = program(before="F.layer_norm = lambda x, *rest: x")
 KEEPS = program("self.kept = []", before="if self.training and b == 4:\n    self.kept.append(t)")
+REFUSED_OF_ANOTHER_KIND = (  # than the stage of the ladder at which they are
+    (HONEST.replace("class Attention(nn.Module)", "class Attention"), "signature", "no class Attention that is an nn"),
+    (f"return 3\n{HONEST}", "syntax", "'return' outside function"),
+    (program(before="waste = torch.ones(3 * 2**28)"), "memory", "more memory than it may"),
+)
 REFUSED = {
     "an endless loop": (LOOP, "timeout", ""),
     "3 GB": (GREEDY, "memory", "more memory than it may"),
@@ -152,6 +157,9 @@ def test_the_ladder_is_climbed_in_a_child(sandbox: Sandbox, tmp_path: Path) -> N
     bad = check(sandbox, program(before=BLOCKS_OF_64), None, contract, tmp_path / "bad", LIMITS)
     assert bad.rejection is not None and bad.rejection.stage == "causality"
     assert "depends on position" in bad.rejection.place and len(bad.steps) == LADDER.index("causality") + 1
+    for source, stage, says in REFUSED_OF_ANOTHER_KIND:
+        other = check(sandbox, source, None, contract, tmp_path / stage, LIMITS)
+        assert other.rejection is not None and other.rejection.stage == stage and says in other.rejection.reason
     limits = Limits(seconds=1.5, memory=1 << 30, file_bytes=1 << 24)
     late = check(sandbox, LOOP, None, contract, tmp_path / "late", limits)
     assert late.rejection is not None and late.rejection.stage == "timeout"

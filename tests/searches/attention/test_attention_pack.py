@@ -5,6 +5,7 @@ The suite is small and made up: real tables with losses of a known law. Nothing 
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -27,7 +28,8 @@ from evolora_core.searches.attention.pack.sections import SECTIONS
 from evolora_core.searches.attention.programs.block import block_of
 from evolora_core.searches.attention.programs.normal import program_id
 from evolora_core.searches.attention.seeds import fresh_seeds, selection_seeds
-from evolora_core.store import rebuild
+from evolora_core.store import rebuild, store_path
+from evolora_core.store.connection import opened
 
 SUITE = "attentions-0a1b2c3d"
 SIZES = {"xs": 6592, "s": 25472, "m": 84912, "l": 200064}
@@ -333,6 +335,23 @@ def test_operators_are_held_against_what_they_were_given(home: Path) -> None:
     assert (changed["proposed"], changed["scored"], changed["better"]) == (3, 0, 0)
     assert (changed["genes"], changed["kinds"], changed["among"]) == (1, 1, 3)
     assert own["step"] == pytest.approx(np.mean([score("evolution", s, f) for s in SEEDS for f in (0.98, 1.0)]))
+
+
+def test_a_cross_with_the_baseline_is_held_against_the_better_of_both(home: Path, tmp_path: Path) -> None:
+    """The baseline, whose score is 0, stands in no lineage."""
+    own = Path(shutil.copytree(home, tmp_path / "home"))
+    with opened(store_path(own)) as connection:
+        connection.execute("UPDATE data.candidates SET operator = 'cross', score = 0.1 WHERE candidate = 1")
+        connection.execute(
+            """INSERT INTO data.candidate_parents BY NAME
+            SELECT suite, run_id, condition, seed, stage, 1 AS child, 0 AS parent, 'parent' AS role
+            FROM data.candidates WHERE candidate = 1"""
+        )
+    for given, better in ((-0.2, 0.0), (0.04, 0.04)):
+        with opened(store_path(own)) as connection:
+            connection.execute("UPDATE data.candidates SET score = ? WHERE candidate = 0", [given])
+        found: Any = searched.operator_rows(StoredSuite(own, SUITE)).set_index(["arm", "operator"])
+        assert found.loc[("evolution", "cross"), "step"] == pytest.approx(0.1 - better)
 
 
 def test_a_pack_says_stop_where_a_mechanism_that_must_lose_does_not(

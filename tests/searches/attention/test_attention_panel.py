@@ -77,6 +77,27 @@ def test_equal_questions_at_the_same_time_have_one_answer(tmp_path: Path) -> Non
     assert one.cpu_seconds == two.cpu_seconds
 
 
+def test_who_interrupts_does_not_wait_for_what_is_trained(tmp_path: Path) -> None:
+    """These trainings take minutes, and those that wait for a sandbox are not begun."""
+    own = make_corpus(SETTINGS, 1)
+    training = Training(steps=1_000_000, batch=2, warmup=1, rates=[0.01])
+    began = time.monotonic()
+
+    def interrupt(task: Task) -> None:
+        if task.seed:
+            made.measure(task)
+        while not any(sandbox._lock.locked() for sandbox in made._sandboxes):
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Panel(own, training, {"xs": 0.01}, Bounds(), trusted=True, parallel=2, keep=tmp_path) as made,
+    ):
+        list(made.map(interrupt, [Task(TASK.source, "xs", seed) for seed in (0, 1, 2)]))
+    assert time.monotonic() - began < 300  # Bounds() has half an hour
+
+
 def test_a_sandbox_that_is_lost_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What killed it may be the machine."""
     outcomes: list[Outcome] = []

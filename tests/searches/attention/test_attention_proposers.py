@@ -19,7 +19,7 @@ from evolora_core.searches.attention.programs.block import block_of
 from evolora_core.searches.attention.programs.normal import program_id
 from evolora_core.searches.attention.programs.rejection import Rejected, Rejection
 from evolora_core.searches.attention.proposers import client
-from evolora_core.searches.attention.proposers.answers import read_answer
+from evolora_core.searches.attention.proposers.answers import _blocks, read_answer
 from evolora_core.searches.attention.proposers.base import Call, Proposal, Request, Scored, Unusable
 from evolora_core.searches.attention.proposers.client import (
     Ask,
@@ -116,6 +116,12 @@ def test_edits_and_whole_blocks_and_files_make_the_same_program() -> None:
     assert read_answer(f"```\n{edited}```", FRAMEWORK.source, FRAMEWORK) == (edited, "file")
     trailing = EDIT.replace("math.sqrt(q.shape[-1])\n=", "math.sqrt(q.shape[-1])   \n=")
     assert read_answer(trailing.replace("\n", "\r\n"), FRAMEWORK.source, FRAMEWORK)[0] == edited
+
+
+def test_blocks_are_what_stands_between_equal_fences() -> None:
+    assert _blocks("a\n```python\nb\n\n```\nc\n~~~\nd\n```\n~~~ \n") == ["b\n\n", "d\n```\n"]
+    assert _blocks("````\n```\na\n```\n````\n```\nb") == ["```\na\n```\n"]
+    assert _blocks(f"{'`' * 200_000}\n{'`' * 199_999}\n" * 2 + "a\n" * 100_000) == [f"{'`' * 199_999}\n"]
 
 
 @pytest.mark.parametrize(
@@ -226,6 +232,7 @@ def test_a_busy_server_is_asked_again_and_a_wrong_question_is_not(
         ((503, {"error": {"message": "busy"}}), 2, "busy"),
         ((200, b"<html>"), 1, "no chat completion"),
         ((200, {"choices": []}), 1, "no chat completion"),
+        ((200, b"[" * 100_000), 1, "no chat completion"),
     ):
         served.answers, before = [answer], len(served.asked)
         asking = proposer(kind(endpoint(served, retries=1)))
@@ -234,6 +241,29 @@ def test_a_busy_server_is_asked_again_and_a_wrong_question_is_not(
         assert len(served.asked) - before == tries
         assert "secret" not in str(caught.value) and "\n" not in str(caught.value)
         assert (asking.budget.calls, asking.budget.tokens) == (0, 0)
+
+
+def test_the_key_goes_to_no_other_address() -> None:
+    asked: list[str | None] = []
+
+    def elsewhere(question: dict[str, Any], headers: Message) -> tuple[int, Any]:
+        asked.append(headers.get("Authorization"))
+        return completion(EDIT, USAGE)
+
+    with (
+        serving(elsewhere) as other,
+        serving(lambda *_: (302, {}), f"{other}/chat/completions") as url,
+        pytest.raises(StageError, match="no answer from tiny: status 302"),
+    ):
+        proposer(PlainClient(Endpoint(url, "tiny", "secret", timeout=20, retries=2))).propose(request())
+    assert not asked
+
+
+def test_a_count_of_tokens_that_no_table_holds_is_none(served: Served) -> None:
+    served.answers = [completion(EDIT, {"prompt_tokens": 10**30, "completion_tokens": 100})]
+    asking = EndpointProposer(Asking("tiny"), PlainClient(endpoint(served)), Budget(Limits(), Prices()))
+    made = asking.propose(request(scored()))
+    assert made.call is not None and made.call.prompt_tokens < 2**53 and made.call.completion_tokens == 100
 
 
 def test_half_a_character_in_an_answer_is_no_fault(served: Served) -> None:

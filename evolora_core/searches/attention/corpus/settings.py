@@ -25,7 +25,7 @@ class CorpusSettings(Strict):
         description="where the kind `text` comes from: `python` (its documentation and standard library, no download), "
         "`tinystories` from the hub, another data set of the hub, or a folder of text files",
     )
-    train: int = Field(20_000, ge=1, le=10_000_000, description="rows to train on")
+    train: int = Field(20_000, ge=2, le=10_000_000, description="rows to train on")
     held_out: int = Field(
         4_096, ge=1, le=1_000_000, description="texts to be judged by, of each of which a prefix is shown"
     )

@@ -50,10 +50,13 @@ def check_shapes(module: nn.Module, dim: int, lengths: Sequence[int]) -> None:
 
 
 def check_repeats(module: nn.Module, dim: int, length: int) -> None:
-    """Rejected if a call leaves a trace, draws random numbers, or gives something else the next time."""
+    """Rejected if a call leaves a trace, draws random numbers, or gives something else the next time or in the other
+    mode, of which operations are not counted.
+    """
     x = noise(1, 2, length, dim)
     place = f"x {list(x.shape)}"
     before = snapshot(module)
+    outputs: list[torch.Tensor] = []
     for mode in (False, True):
         module.train(mode)
         with torch.set_grad_enabled(mode), torch.random.fork_rng(devices=[]):
@@ -65,7 +68,11 @@ def check_repeats(module: nn.Module, dim: int, length: int) -> None:
                 if not torch.equal(first, call(module, x, "shapes")):
                     raise Rejected("shapes", f"call {number + 1} with the same input gives something else", place)
         check_unchanged(before, module, "shapes", place)
+        outputs.append(first.detach())
     module.eval()
+    apart = float((outputs[0] - outputs[1]).abs().max())
+    if apart > TOLERANCE * (1 + float(outputs[0].abs().max())):
+        raise Rejected("shapes", f"training mode gives something else than evaluation, by {apart:.2g}", place)
 
 
 def check_rows(module: nn.Module, dim: int, length: int) -> None:

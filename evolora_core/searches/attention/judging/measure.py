@@ -196,10 +196,13 @@ def _steps(result: Mapping[str, Any]) -> list[Step]:
     """The steps that a child reports, up to the first that is out of order."""
     steps: list[Step] = []
     for stage, found in zip(LADDER, _list(result.get("steps")), strict=False):
-        if not isinstance(found, dict) or found.get("stage") != stage:
+        if not isinstance(found, dict):
+            break
+        said, passed = found.get("stage"), found.get("passed") is True
+        if said != stage and (passed or said not in STAGES):  # a refusal may be of another kind, such as memory
             break
         reason, place = _text(found.get("reason")), _text(found.get("place"))
-        steps.append(Step(stage, found.get("passed") is True, reason, place, _number(found.get("seconds"))))
+        steps.append(Step(str(said), passed, reason, place, _number(found.get("seconds"))))
         if not steps[-1].passed:
             break
     return steps

@@ -30,13 +30,16 @@ _CANDIDATES = """
         coalesce(first(first_reason ORDER BY seed) FILTER (first_reason IS NOT NULL), '') AS first_reason
     FROM runs LEFT JOIN chosen USING (arm, seed) LEFT JOIN fresh USING (arm, seed) GROUP BY arm ORDER BY arm
 """
-# What a program is held against: its better parent, or the baseline, whose score is 0, where it has no other.
+# What a program is held against: its better parent. The baseline, whose score is 0, stands in no lineage: it is the
+# parent of who has none there, and the other one of a cross that has one.
 _OPERATORS = """
     WITH parents AS (
-        SELECT l.run_id, child, max(score) AS score
+        SELECT l.run_id, child, max(score) AS score, count(*) AS known, bool_or(role = 'mate') AS mated
         FROM candidate_lineage AS l JOIN candidate AS p ON p.run_id = l.run_id AND p.candidate = l.parent GROUP BY ALL
     ), made AS (
-        SELECT c.condition AS arm, c.fresh, c.score, coalesce(p.score, 0) AS given,
+        SELECT c.condition AS arm, c.fresh, c.score,
+            CASE WHEN p.known = 1 AND (p.mated OR c.operator LIKE 'cross%') THEN greatest(p.score, 0)
+                ELSE coalesce(p.score, 0) END AS given,
             CASE WHEN c.operator LIKE 'draw%' THEN 'draw' WHEN c.operator LIKE 'cross%' THEN 'cross'
                 WHEN c.operator LIKE '%=%' THEN 'change' ELSE c.operator END AS operator
         FROM candidate AS c JOIN complete_seeds USING (suite, seed)

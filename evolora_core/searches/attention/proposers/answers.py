@@ -10,7 +10,7 @@ from evolora_core.searches.attention.programs.static import check_length
 
 SEARCH, DIVIDE, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 STAGE = "syntax"  # of answers that are no program
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
 
 def read_answer(answer: str, parent: str, framework: Framework) -> tuple[str, str]:
@@ -41,12 +41,28 @@ def _lines(text: str) -> list[str]:
 
 def _fenced(answer: str) -> str:
     """The longest code block of an answer."""
-    blocks = [found.group(2) for found in _FENCE.finditer(answer)]
+    blocks = _blocks(answer)
     if blocks:
         return max(blocks, key=len)
     if "```" in answer:
         raise Rejected(STAGE, "the code block of the answer does not end; perhaps the answer was too long")
     raise Rejected(STAGE, "the answer has neither SEARCH/REPLACE edits nor a code block")
+
+
+def _blocks(answer: str) -> list[str]:
+    """What stands between fences; one that is never closed opens nothing. In one pass: answers have up to 4 MiB."""
+    lines = answer.split("\n")
+    last = {line.strip(" \t"): number for number, line in enumerate(lines)}  # where a line stands for the last time
+    opened, held, found = "", list[str](), list[str]()
+    for number, line in enumerate(lines):
+        if opened and line.strip(" \t") == opened:
+            found.append("".join(held))
+            opened = ""
+        elif opened:
+            held.append(f"{line}\n")
+        elif (mark := _FENCE.match(line)) and last.get(mark[1], -1) > number:
+            opened, held = mark[1], []
+    return found
 
 
 def _edits(answer: str) -> list[tuple[list[str], list[str]]]:

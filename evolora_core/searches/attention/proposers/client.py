@@ -122,9 +122,19 @@ class PlainClient:
             headers["Authorization"] = f"Bearer {self._endpoint.key}"
         body = json.dumps(payload).encode()
         request = urllib.request.Request(f"{self._endpoint.url}/chat/completions", body, headers)
-        with urllib.request.urlopen(request, timeout=self._endpoint.timeout) as response:
+        with _OPENER.open(request, timeout=self._endpoint.timeout) as response:
             answer: bytes = response.read(MOST_BYTES + 1)
         return answer.decode(errors="replace")
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Goes nowhere else: the key is for the address that the user named."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """A redirect is an error."""
+
+
+_OPENER = urllib.request.build_opener(_Stay)
 
 
 def _unanswered(endpoint: Endpoint, error: Exception) -> StageError:
@@ -144,11 +154,11 @@ def _answer(endpoint: Endpoint, text: str, seconds: float) -> Answer:
             raise TypeError("its content is no text")
         message = message.encode("utf-8", "replace").decode()  # JSON may escape half a character
         return Answer(message, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), seconds)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         begins = " ".join(text[:80].split())
         raise StageError(f"{endpoint.url}: the answer is no chat completion; it begins with {begins!r}") from error
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int | None:
     value = usage.get(name)
-    return value if isinstance(value, int) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
