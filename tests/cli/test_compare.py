@@ -20,6 +20,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("compare")
     write_suite(home, FIRST, seeds=tuple(range(8)), items=60)
     write_suite(home, SECOND, seeds=tuple(range(1, 9)), items=60, budgets={"sft-double": 2.0})
+    unsaid: dict[str, Any] = read_suite(home, suite_id(SECOND)) or {}
+    del unsaid["search"]  # as in suites of long ago
+    write_settings(home, suite_id(SECOND), unsaid)
     write_suite(home, "smaller-00000000", seeds=(0, 1), items=48)
     write_suite(home, "later-00000000", seeds=(20,), items=60)
     write_suite(home, "routed-00000000", seeds=(0,), items=60)

@@ -74,6 +74,14 @@ def test_contenders_that_could_not_be_told_apart_are_not_trained(terms: Terms, t
     assert not list(tmp_path.iterdir())
 
 
+def test_who_spent_more_than_there_was_is_told(terms: Terms, caplog: pytest.LogCaptureFixture) -> None:
+    own = replace(terms, budget_flops=1000)
+    own.tell_overspent(1000)
+    assert not caplog.messages
+    own.tell_overspent(1020)
+    assert caplog.messages == ["choosing routes took more than was set aside: 2 % above the budget"]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
