@@ -104,11 +104,12 @@ def extract_word(answer: str) -> str | None:
 
 def extract_snippet(answer: str) -> list[str]:
     """The lines of an answer that is code: those of the last fenced block, else of the whole text, which may be in a
-    pair of back-ticks. Steps 2 to 4 do not apply: `answer = 3` may be a line of the code.
+    pair of back-ticks or behind one blank, as plain prompt forms put it. Steps 2 to 4 do not apply: `answer = 3` may be
+    a line of the code.
     """
     fences = _FENCE.findall(answer)
     inline = _INLINE_CODE.fullmatch(answer.strip())
-    return snippet_lines(fences[-1] if fences else inline[1] if inline else answer)
+    return snippet_lines(fences[-1] if fences else inline[1] if inline else re.sub(r"\A (?=\S)", "", answer))
 
 
 def snippet_lines(code: str) -> list[str]:

@@ -30,8 +30,9 @@ def check_layers(folder: Path, model: Any) -> None:
 
 
 def check_counted(name: str, model: Any) -> None:
-    """HostError for a model that reads more than text, for one that keeps keys and values compressed, and for one with
-    matrices that no linear layer holds, such as experts or convolutions: budgets and prices would be wrong.
+    """HostError for a model that reads more than text, for one that keeps keys and values compressed, for one whose
+    layers have different shapes, as Gemma 4's, and for one with matrices that no linear layer holds, such as experts or
+    convolutions: budgets and prices would be wrong.
     """
     from torch import nn
 
@@ -40,6 +41,8 @@ def check_counted(name: str, model: Any) -> None:
         raise HostError(f"host {name!r}: {kind} reads more than text; save its language model alone")
     if getattr(model.config, "kv_lora_rank", None):
         raise HostError(f"host {name!r}: {kind} keeps keys and values compressed, which is not supported; name another")
+    if getattr(model.config, "per_layer_attributes", None):
+        raise HostError(f"host {name!r}: {kind} has layers of different shapes, which is not supported; name another")
     for path, module in model.named_modules():
         # Cohere's norms have a row of weights for each head, and multiply no matrices.
         if isinstance(module, nn.Linear | nn.Embedding) or "Norm" in type(module).__name__:

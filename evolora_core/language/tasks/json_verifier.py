@@ -32,6 +32,9 @@ class Json(Verifier):
     def _sound(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import SchemaError
+        from referencing import Registry
+        from referencing.exceptions import Unresolvable
+        from referencing.jsonschema import DRAFT202012
 
         if schema is not None:
             try:
@@ -43,6 +46,13 @@ class Json(Verifier):
                     "schema: has `unevaluatedProperties` beside `patternProperties`, whose patterns would "
                     "have no time limit; write `additionalProperties`"
                 )
+            if "'$id'" not in written:  # with one, references are relative to it
+                resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
+                for reference in _references(schema):
+                    try:
+                        resolver.lookup(reference)
+                    except Unresolvable:
+                        raise ValueError(f"schema: refers to {reference}, which it does not have") from None
         return schema
 
     def complaint(self, target: Any) -> str | None:
@@ -167,3 +177,12 @@ def _finite(digits: str) -> float:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def _references(node: Any) -> Iterator[str]:
+    """Every `$ref` of a schema."""
+    if isinstance(node, dict) and isinstance(node.get("$ref"), str):
+        yield node["$ref"]
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for own in inner:
+        yield from _references(own)

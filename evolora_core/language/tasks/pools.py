@@ -99,7 +99,9 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: 
             blank = column in columns["depth"] and not spelled(row[column]).strip()
             if blank or (row[column] is None and column in needed):
                 raise ConfigError(f"{where}: column {column!r} is empty; fill it in, or take the row out")
-            if isinstance(row[column], datetime.date | datetime.time):
+            if isinstance(row[column], bytes):
+                raise ConfigError(f"{where}: column {column!r} holds bytes that are no text in UTF-8; make it text")
+            if _dated(row[column]):
                 raise ConfigError(
                     f"{where}: column {column!r} holds dates by its type, so that nobody knows how they were written; "
                     "make it text (a single file of CSV or JSON Lines is read as it is written)"
@@ -146,3 +148,9 @@ def _values(rows: Rows, where: Mapping[str, str]) -> str:
         values = sorted({spelled(row[column]) for row in rows.rows})
         said.append(f"{column} is {', '.join(values[:MOST_DEPTHS])}{' …' if len(values) > MOST_DEPTHS else ''}")
     return one_line("; ".join(said), 300)
+
+
+def _dated(value: object) -> bool:
+    """Whether a cell has a date or a time in it."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, datetime.date | datetime.time) or any(map(_dated, inner))

@@ -11,6 +11,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,11 +162,16 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A cell of a typed table as JSON: where integers have gaps, the table may hold floats."""
+    """A cell of a typed table as JSON: where integers have gaps, the table may hold floats. Older Parquet files hold
+    text as bytes.
+    """
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode("utf-8")
     if isinstance(value, float) and value.is_integer():
         return int(value)
     value = _finite(value)
-    kept = (str, int, float, bool, list, dict, datetime.date, datetime.time)
+    kept = (str, bytes, int, float, bool, list, dict, datetime.date, datetime.time)
     return value if value is None or isinstance(value, kept) else str(value)
 
 

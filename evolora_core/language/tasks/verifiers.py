@@ -51,7 +51,10 @@ class Exact(Worded):
         return CORRECT if wanted in said else wrong()
 
     def _plain(self, text: str) -> str:
-        plain = " ".join(composed(text).split()).strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
+        whole = " ".join(composed(text).split())
+        plain = whole.strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
+        if not plain:  # nothing but marks, such as `*`, in quotes or without
+            plain = whole[1:-1] if len(whole) > 2 and whole[0] == whole[-1] and whole[0] in "`'\"" else whole
         return plain if self.case else plain.casefold()
 
 
@@ -167,7 +170,7 @@ def _last_of(options: Sequence[str], text: str) -> str | None:
     return max(found)[2] if found else None
 
 
-class Regex(Verifier):
+class Regex(Worded):
     """The answer, without quotes around it, fits a pattern: that of the task, or that of the row."""
 
     kind: Literal["regex"]
@@ -205,13 +208,13 @@ class Regex(Verifier):
         return target is not None and self.pattern is not None
 
     def verify(self, target: Any, answer: str) -> Grade:
-        """The first line of what was said in the end, with what stands around it or without."""
+        """The first line of what was said in the end, with what stands around it or without, or all of the answer."""
         lines = final_lines(answer)
         if not lines:
             return NO_ANSWER
         pattern = self.pattern if self.pattern is not None else str(target)
         try:
-            read = [lines[0], lines[0].strip("`* "), lines[0].strip(_WRAPPING)]
+            read = [lines[0], lines[0].strip("`* "), lines[0].strip(_WRAPPING), answer.strip()]
             fits = full_matches(compile_pattern(pattern), read, TIME_LIMIT)
         except TimeoutError:
             return TIMEOUT

@@ -27,6 +27,15 @@ def endings(host: Host, strings: Sequence[str]) -> list[str]:
     return [*strings, *filter(None, [host.template.ending])]
 
 
+def spoken(host: Host, tokens: Sequence[int], text: str) -> tuple[int, ...]:
+    """The tokens of an answer up to those that say `text`, without a stop string that ended it."""
+    end = len(tokens)
+    if len(host.decode(list(tokens))) > len(text):
+        while end and len(host.decode(list(tokens[: end - 1]))) >= len(text):
+            end -= 1
+    return tuple(tokens[:end])
+
+
 def until(text: str, strings: Sequence[str]) -> str:
     """The text up to the first of the strings."""
     return text[: min((place for string in strings if (place := text.find(string)) >= 0), default=len(text))]

@@ -35,6 +35,13 @@ def test_what_is_not_counted_is_named(kind: str, changes: Any, words: str) -> No
         check_counted("mine", model(kind, **changes))
 
 
+def test_a_model_whose_layers_differ_in_shape_is_named() -> None:
+    kinds = {"layer_types": ["sliding_attention", "full_attention"], "head_dim": 8, "global_head_dim": 16}
+    own = AutoConfig.for_model("gemma4_text", **SHAPE | kinds | {"num_key_value_heads": 1})
+    with pytest.raises(HostError, match="Gemma4.* has layers of different shapes"):
+        check_counted("mine", AutoModelForCausalLM.from_config(own))
+
+
 def test_a_model_that_reads_more_than_text_is_named() -> None:
     vision = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
     text = SHAPE | {"num_key_value_heads": 2, "head_dim": 16}

@@ -43,6 +43,7 @@ def reason(answer: str, tests: str = TESTS, **settings: Any) -> str:
         f"First I thought of this:\n```\ndef add(a, b): return a\n```\nBut here it is:\n```py\n{ADD}\n```\nDone.",
         f"```python\n{ADD}",  # cut off by the cap on tokens
         "`add = lambda a, b: a + b`",
+        " def add(a, b):\n    return a + b",  # as a plain prompt form begins an answer
         f"{ADD}\nif __name__ == '__main__':\n    raise SystemExit",
         f"print('x' * 10_000_000)\n{ADD}",
         f"import random\nassert random.random() == 0.8444218515250481\n{ADD}",  # chance is the same every time

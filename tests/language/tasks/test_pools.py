@@ -1,6 +1,7 @@
 """Rows of a user: read, checked, and cut into splits."""
 
 import csv
+import datetime
 import json
 import re
 from pathlib import Path
@@ -220,9 +221,29 @@ def test_dates_of_a_typed_table_and_prompts_that_are_no_text_are_refused(tmp_pat
     dates.to_parquet(tmp_path / "dates.parquet")
     with pytest.raises(ConfigError, match=r"row 1: column 'answer' holds dates by its type, .*; make it text"):
         read_pool(task(tmp_path / "dates.parquet", verifier={"kind": "exact"}))
+    inside = pd.DataFrame({"prompt": ["When?"], "answer": [{"d": [datetime.date(2024, 5, 3)]}]})
+    inside.to_parquet(tmp_path / "inside.parquet")
+    with pytest.raises(ConfigError, match=r"row 1: column 'answer' holds dates by its type"):
+        read_pool(task(tmp_path / "inside.parquet", verifier={"kind": "json"}))
     path = write(tmp_path / "rows.jsonl", [{"prompt": [{"role": "user", "content": "hi"}], "answer": 1}])
     with pytest.raises(ConfigError, match=r"row 1: column 'prompt' is a list or an object; a prompt is made of text"):
         read_pool(task(path))
+
+
+def test_text_that_a_table_holds_as_bytes_is_text(tmp_path: Path) -> None:
+    """As older tools write Parquet."""
+    for name, answer in (("text", "fünf".encode()), ("image", b"\xff\xd8")):
+        pd.DataFrame({"prompt": [b"2 + 3?"], "answer": [answer]}).to_parquet(tmp_path / f"{name}.parquet")
+    (item,) = read_pool(task(tmp_path / "text.parquet", verifier={"kind": "exact"})).parts[""]
+    assert (item.prompt, item.target) == ("2 + 3?", "fünf")
+    with pytest.raises(ConfigError, match="row 1: column 'answer' holds bytes that are no text in UTF-8"):
+        read_pool(task(tmp_path / "image.parquet", verifier={"kind": "exact"}))
+
+
+def test_numbers_of_a_typed_table_are_held_against_a_pattern(tmp_path: Path) -> None:
+    pd.DataFrame({"prompt": ["When?"], "answer": [2021]}).to_parquet(tmp_path / "rows.parquet")
+    (item,) = read_pool(task(tmp_path / "rows.parquet", verifier={"kind": "regex", "pattern": r"\d{4}"})).parts[""]
+    assert item.target == "2021"
 
 
 def test_the_labels_of_a_set_have_their_names(tmp_path: Path) -> None:

@@ -58,6 +58,10 @@ SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "int
         ({"kind": "json", "schema": SCHEMA}, None, ['{"a": 3}'], ['{"a": "3"}', "{}", "text"]),
         ({"kind": "regex", "pattern": r"[A-Z]{2}\d+"}, None, ["AB12", "`AB12`"], ["ab12", "AB12x"]),
         ({"kind": "regex"}, r"\d{3}", ["123"], ["12", "1234"]),
+        ({"kind": "regex", "pattern": "Answer: (y|n)"}, None, ["Answer: y", " Answer: n "], ["y", "Answer: yn"]),
+        ({"kind": "regex", "pattern": r"\d+\n\d+"}, None, ["1\n2"], ["1", "1 2"]),
+        ({"kind": "exact"}, "*", ["*", "`*`"], [".", "**", ""]),
+        ({"kind": "exact"}, "'", ["'"], ['"', "*"]),
         ({"kind": "regex", "pattern": '"[a-z]+"'}, None, ['"abc"', "`\"abc\"`"], ["abc"]),
         ({"kind": "contains-all"}, "red, blue", ["Blue and RED"], ["red", "green", "redder, blue"]),
         ({"kind": "contains-all"}, "c++, big cat", ["a big  cat in C++"], ["c++ and a big category"]),
@@ -192,6 +196,8 @@ def test_what_is_wrong_with_a_row(settings: dict[str, Any], target: Any, complai
             {"kind": "json", "schema": {"patternProperties": {"a": {}}, "unevaluatedProperties": False}},
             "schema: has `unevaluatedProperties` beside `patternProperties`",
         ),
+        ({"kind": "json", "schema": {"$ref": "#/$defs/x", "definitions": {"x": {}}}}, "refers to #/.defs/x, which it"),
+        ({"kind": "json", "schema": {"allOf": [{"$ref": "http://localhost:1/a"}]}}, "refers to http://localhost:1/a,"),
         ({"kind": "regex", "pattern": "("}, "no regular expression"),
         ({"kind": "exact", "tolerance": 1}, "Extra inputs"),
     ],
@@ -202,6 +208,8 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], words: str) -> No
 
 
 def test_a_schema_fetches_nothing_and_a_pattern_ends() -> None:
-    away = made(kind="json", schema={"$ref": "http://localhost:1/schema.json"})
+    tree = {"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}}
+    assert made(kind="json", schema=tree).verify(None, "[[], [[]]]").correct
+    away = made(kind="json", schema={"$id": "http://localhost:1/", "$ref": "schema.json"})
     assert "refers to" in away.verify(None, "{}").reason
     assert made(kind="regex", pattern="(a+)+b").verify(None, "a" * 40).reason in ("timeout", "wrong")

@@ -15,6 +15,7 @@ from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Room
 from evolora_core.lora.answering.grading import answer_items, charge
+from evolora_core.lora.answering.stopping import spoken
 from evolora_core.lora.population.stack import Population
 
 DECODING = DecodingConfig(max_new_tokens=8, batch_rows=4)
@@ -44,6 +45,12 @@ def test_stop_strings_end_an_answer_and_are_cut_off(host: Any, population: Any, 
         assert after.answer == before.answer[: min(places, default=None)]
         assert after.finished == (bool(places) or before.finished)
     prefixes = [outcome.tokens[:3] for outcome in whole]
+    for own in stopped:  # what is remembered ends with the answer, but for letters that share a token with it
+        tokens = spoken(host, own.tokens, own.answer)
+        assert tokens == tuple(own.tokens[: len(tokens)]) and host.decode(list(tokens)).startswith(own.answer)
+        assert not tokens or len(host.decode(list(tokens[:-1]))) < len(own.answer)
+    assert any(len(spoken(host, own.tokens, own.answer)) < len(own.tokens) for own in stopped)
+    assert all(spoken(host, own.tokens, own.answer) == tuple(own.tokens) for own in whole)
     begun = answer_items(host, population, items, slots, decoding=stopping, prefixes=prefixes)
     assert [outcome.answer for outcome in begun] == [outcome.answer for outcome in stopped]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from evolora_core.engine import rng
 from evolora_core.lora.answering.outcome import Outcome
+from evolora_core.lora.answering.stopping import endings, spoken
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.organelle import Group, Organelle, contenders
@@ -84,9 +85,14 @@ class Rule:
     cool: Callable[["Run", Sequence[float]], None] = no_steps
 
     def memories(self, task: "Task", item: int, answers: Sequence[Outcome]) -> list[Memory]:
-        """What an organelle keeps of its answers to an item: nothing that is longer than the host's context."""
+        """What an organelle keeps of its answers to an item, without stop strings: nothing that is longer than the
+        host's context.
+        """
         gold = task.gold_tokens[item] if self.sees_gold else ()
-        tokens = [tuple(answer.tokens) for answer in answers]
+        if endings(task.host, task.decoding.stop_strings):
+            tokens = [spoken(task.host, answer.tokens, answer.answer) for answer in answers]
+        else:
+            tokens = [tuple(answer.tokens) for answer in answers]
         kept = self.remember(item, tokens, [answer.grade.correct for answer in answers], gold)
         return [memory for memory in kept if task.fits(memory.item, memory.tokens)]
 
