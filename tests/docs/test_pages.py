@@ -12,7 +12,7 @@ from evolora_core.report import verify
 from evolora_core.report.pack_folder import read_stamp
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.registry import sections_of
-from evolora_core.store import frame, query, record
+from evolora_core.store import frame, query, rebuild
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]
@@ -61,8 +61,8 @@ def test_a_kept_pack_that_carries_its_data_verifies_without_a_store(data: Path, 
 
 
 def test_the_queries_of_the_pages_are_answered(tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, "quickstart-0a1b2c3d", items=24):
-        record(tmp_path, stage)
+    write_suite(tmp_path, "quickstart-0a1b2c3d", items=24)
+    rebuild(tmp_path)
     names = ("README.md", "docs/running.md", "docs/extending.md", "docs/attention.md")
     texts = [(ROOT / name).read_text() for name in names]
     queries = [sql for text in texts for sql in re.findall(r'^evolora sql "(.*?)"', text, flags=re.MULTILINE)]

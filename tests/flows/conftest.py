@@ -27,6 +27,15 @@ def prefect_server() -> Iterator[str]:
         yield str(PREFECT_API_URL.value())
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_page(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A suite's page takes seconds to draw; test_finished_suite.py looks at one."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.stem != "test_finished_suite":
+            patch.setattr("evolora_core.searches.adapters.scope.page.installed", lambda: False)
+        yield
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An EVOLORA_HOME of the test's own; the working directory is beside it."""

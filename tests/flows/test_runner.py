@@ -193,19 +193,22 @@ def test_a_failure_takes_only_those_with_it_that_need_it(home: Path, capsys: pyt
     assert not list(home.glob("runs/toy/shared-s1/count/*/manifest.json"))
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_every_need_is_an_edge_of_the_run_graph(home: Path, processes: int) -> None:
-    a, b = step("a", 1), step("b", 2)
-    outcome, _ = run([a, b, step("sum", 10, (a, b))], processes)
+def check_needs(outcome: Followed, child: str, parents: set[str]) -> None:
+    """They are edges of Prefect's run graph."""
     of_this_flow = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(outcome.flow_run)]))
     named: dict[str, TaskRun] = {}
     with get_client(sync_client=True) as client:
-        while "count s10" not in named or not named["count s10"].task_inputs:  # the server hears of them by events
+        while not {child, *parents} <= named.keys() or not named[child].task_inputs:  # the server hears by events
             time.sleep(0.2)
             named = {task_run.name: task_run for task_run in client.read_task_runs(flow_run_filter=of_this_flow)}
-    needs: list[Any] = named["count s10"].task_inputs["inputs"]
-    inputs = {found.id for found in needs}
-    assert inputs == {named["count s1"].id, named["count s2"].id}
+    needs: list[Any] = named[child].task_inputs["inputs"]
+    assert {found.id for found in needs} == {named[name].id for name in parents}
+
+
+def test_every_need_is_an_edge_of_the_run_graph(home: Path) -> None:
+    a, b = step("a", 1), step("b", 2)
+    outcome, _ = run([a, b, step("sum", 10, (a, b))])
+    check_needs(outcome, "count s10", {"count s1", "count s2"})
 
 
 def test_each_run_has_a_log_with_levels(home: Path) -> None:
@@ -340,6 +343,7 @@ def test_a_killed_worker_fails_its_stage_alone(home: Path, tmp_path: Path) -> No
     assert outcome.results["sum"].summary["number"] == 9
     assert outcome.results["a"].summary["pid"] != os.getpid()
     assert states(home) == {1: "failed", 2: "done", 3: "done", 4: "done"}
+    check_needs(outcome, "count s4", {"count s2", "count s3"})  # edges between workers, too
 
 
 def test_the_result_of_a_worker_with_other_code_is_refused() -> None:

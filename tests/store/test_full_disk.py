@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from example_suite import write_suite
 
-from evolora_core.store import query, record, store_path
+from evolora_core.store import query, rebuild, store_path
 from evolora_core.store.connection import held
 
 pytest.importorskip("resource")
@@ -39,8 +39,8 @@ def _on_full_disk(kilobytes: int, code: str, home: Path) -> str:
 
 @pytest.mark.parametrize("kilobytes", [600, 2000], ids=["no room for the log", "room for the log alone"])
 def test_a_rebuild_without_room_fails_and_leaves_the_store_as_it_was(home: Path, kilobytes: int) -> None:
-    for stage in write_suite(home, SUITE, items=8):
-        record(home, stage)
+    write_suite(home, SUITE, items=8)
+    rebuild(home)
     before = query(home, "SELECT count(*) FROM stages").rows
     said = _on_full_disk(
         kilobytes,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from example_suite import write_suite
 
 from evolora_core.errors import StoreError
 from evolora_core.report import StoredSuite, build, verify
+from evolora_core.searches.adapters.pack import sections
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import fingerprints, merge, query, rebuild, record, store_path, write_shard
 from evolora_core.store.connection import opened
@@ -67,6 +69,8 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_shards_give_the_pack_of_the_whole(
     whole: Path, shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    few = replace(SECTIONS, plots={name: SECTIONS.plots[name] for name in ("frontier", "lineage")})
+    monkeypatch.setattr(sections, "SECTIONS", few)  # plots take most of the time
     home = tmp_path / "home"
     monkeypatch.setenv("EVOLORA_HOME", str(home))
     assert "no seed is complete in every condition yet" in _run(capsys, "store", "merge", str(shards[0]))
@@ -80,7 +84,7 @@ def test_shards_give_the_pack_of_the_whole(
     done = _run(capsys, "store", "merge", *map(str, shards[1:]))
     assert f"{SUITE}: complete seeds: 0-2; `evolora pack {SUITE}` packs them" in done
     _run(capsys, "pack", "example", "--out", str(tmp_path / "joined"))
-    packs = build(whole, SUITE, tmp_path / "one", SECTIONS), tmp_path / "joined"
+    packs = build(whole, SUITE, tmp_path / "one", few), tmp_path / "joined"
     for file in sorted(packs[0].rglob("*")):
         other = packs[1] / file.relative_to(packs[0])
         if file.suffix in (".csv", ".md", ".png") or file.name in ("summary.json", "answers.parquet", "items.parquet"):
@@ -90,7 +94,7 @@ def test_shards_give_the_pack_of_the_whole(
     assert [row for row in before["stages"] if row["stage"] != "compare"] == [
         row for row in now["stages"] if row["stage"] != "compare"
     ]
-    assert verify(home, tmp_path / "joined", SECTIONS) == []
+    assert verify(home, tmp_path / "joined", few) == []
 
     found = fingerprints(home, SUITE)
     store_path(home).unlink()

@@ -38,8 +38,8 @@ def home(tmp_path: Path) -> Path:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose suite is recorded; tests only read it."""
     home = tmp_path_factory.mktemp("recorded")
-    for stage in write_suite(home, SUITE, items=48):
-        record(home, stage)
+    write_suite(home, SUITE, items=48)
+    rebuild(home)
     return home
 
 

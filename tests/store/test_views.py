@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from example_suite import CONDITIONS, COOLDOWN, part, write_stage, write_suite
+from example_suite import CONDITIONS, COOLDOWN, part, suite_id, write_stage, write_suite
 
 from evolora_core.statistics.inference import wilson
-from evolora_core.store import query, record
+from evolora_core.store import query, rebuild, record
 
 SUITE = "example-0a1b2c3d"
 CONTRACT = {
@@ -28,8 +28,8 @@ CONTRACT = {
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("views")
-    for stage in write_suite(home, SUITE, items=96):
-        record(home, stage)
+    write_suite(home, SUITE, items=96)
+    rebuild(home)
     return home
 
 
@@ -89,9 +89,10 @@ def test_paper_table_means_over_seeds(home: Path) -> None:
 
 
 def test_paper_table_leaves_out_seeds_that_one_condition_lacks(home: Path, tmp_path: Path) -> None:
-    for stage in write_suite(tmp_path, SUITE, items=24):
-        if (stage.condition, stage.seed, stage.stage) != ("sft", 1, "evaluate"):
-            record(tmp_path, stage)
+    write_suite(tmp_path, SUITE, items=24)
+    (entry,) = suite_id(SUITE).index(tmp_path).glob("sft-s1.evaluate.json")
+    entry.unlink()
+    rebuild(tmp_path)
     assert query(tmp_path, "SELECT seed FROM complete_seeds ORDER BY seed").rows == [(0,), (2,)]
     assert query(tmp_path, "SELECT DISTINCT seeds FROM paper_table").rows == [(2,)]
 

@@ -36,7 +36,7 @@ def holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         assert process.stdin is not None and process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "mine\n"]
         yield process
-        process.stdin.close()
+        process.kill()  # to let the device go it would import torch
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:1"])
@@ -54,7 +54,7 @@ def test_two_processes_take_turns(holder: Any) -> None:
         holder.stdin.write("go\n")
         holder.stdin.flush()
         assert second.stdout.readline() == "mine\n"
-        second.communicate("go\n")
+        second.kill()
 
 
 def test_a_stage_that_stands_waits_for_no_device(holder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,10 +206,10 @@ def test_a_killed_shard_goes_on_to_the_same_rows(tmp_path: Path, monkeypatch: py
     assert compute["seconds"] > row["seconds"] + 0.1  # the ladder's time is counted as well
 
 
-@pytest.fixture
-def stored(tmp_path: Path) -> StoredSuite:
-    """A suite with a table of one run seed, 30 runs of every strategy."""
-    home, work = tmp_path / "home", tmp_path / "work"
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> StoredSuite:
+    """A suite with a table of one run seed, 30 runs of every strategy; it is never changed."""
+    home, work = (tmp_path_factory.mktemp(name) for name in ("home", "work"))
     (work / "shard").mkdir(parents=True)
     write_table(work / "shard", ROWS, losses(refused=[7]))
     scoring = Scoring(sizes=list(SIZES), seeds=list(SEEDS))

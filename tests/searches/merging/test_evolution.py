@@ -24,7 +24,7 @@ class Killed(BaseException):
     """Like a signal: nothing catches it."""
 
 
-def run(judge: Judge, folder: Path, kind: str, evaluations: int = 30) -> Evolution:
+def run(judge: Judge, folder: Path, kind: str, evaluations: int = 20) -> Evolution:
     """A short evolution."""
     space = make_space(STRATEGIES[kind].space, PARENTS, "base", judge.pool.layers, 2)
     strategy = make_strategy(kind, Problem(space, 5, judge.questions["search"].domain_of))
@@ -61,7 +61,7 @@ def test_a_killed_search_ends_as_if_nothing_had_been(judge: Judge, kind: str, tm
 
     def die(**known: Any) -> None:
         nonlocal kills
-        if kills < 10 and (not kills or rng.random() < 0.5):
+        if kills < 6 and (not kills or rng.random() < 0.5):
             kills += 1
             raise Killed
 

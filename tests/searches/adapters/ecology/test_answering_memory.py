@@ -78,14 +78,15 @@ def test_nothing_is_shown_where_the_suite_asks_for_nothing(small: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])
-def test_routes_may_lead_to_them_and_they_answer_as_chosen(small: Any, tmp_path: Path, mode: str) -> None:
-    plain = evolve(small, tmp_path / "plain")
-    budget = None if mode == "ecology" else round(2.5 * plain.meter.total())
+def test_routes_may_lead_to_them_and_they_answer_as_chosen(
+    small: Any, straight: Any, tmp_path: Path, mode: str
+) -> None:
+    budget = None if mode == "ecology" else round(2.5 * straight.meter.total())
     done = evolve(small, tmp_path / "shown", answering(small, 1), mode=mode, budget=budget)
     if budget:
         assert done.generations > 1 and done.meter.total() <= budget
     else:
-        assert done.meter.flops("routing") > 1.5 * plain.meter.flops("routing")
+        assert done.meter.flops("routing") > 1.5 * straight.meter.flops("routing")
     assert done.meter.total() == sum(row["flops"] for row in rows(tmp_path / "shown", "compute"))
     shots = read_shots(tmp_path / "shown")
     routes = {name: read_routes(tmp_path / "shown" / f"routes-{name}.json") for name in ("family", "single")}

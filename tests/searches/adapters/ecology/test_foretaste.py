@@ -42,16 +42,14 @@ def test_it_counts_what_its_generations_took_and_found(small: Any, started: Any)
 
 
 def test_a_run_that_goes_on_from_its_calibration_is_the_run_without_a_break(
-    small: Any, started: Any, tmp_path: Path
+    small: Any, started: Any, straight: Any
 ) -> None:
-    whole = start(small, tmp_path)
-    advance(whole)
     resumed = start(small, started.folder)
     assert resumed.state.generation == 2
     advance(resumed)
-    ends = [finish(run, ["family", "single"]) for run in (whole, resumed)]
+    ends = straight, finish(resumed, ["family", "single"])
     assert ends[0].meter.total() == ends[1].meter.total()
-    weights = [(run.folder / "population.safetensors").read_bytes() for run in (whole, resumed)]
+    weights = [(run.folder / "population.safetensors").read_bytes() for run in ends]
     assert weights[0] == weights[1]
 
 

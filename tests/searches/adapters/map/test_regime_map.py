@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     write_suite(home, SUITE, items=96)
     rebuild(home)
-    return build(home, SUITE, tmp_path_factory.mktemp("packs") / "example", SECTIONS)
+    return build(home, SUITE, tmp_path_factory.mktemp("packs") / "example", replace(SECTIONS, plots={}))
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_the_best_of_the_drawn_rates_trains_anew_within_the_budget(terms: Terms,
 
 
 def test_a_run_alone_draws_what_the_first_contender_draws(terms: Terms, tmp_path: Path) -> None:
-    tuned = tune(terms, tmp_path, int(1e11))
+    tuned = tune(terms, tmp_path, int(3e10))
     assert rates(tuned)["all"] == pytest.approx(SftSettings.model_validate(FEW).prior.rate(0, 0), rel=0.2)
 
 

@@ -25,6 +25,12 @@ from evolora_core.searches.adapters.rivals import plan, resume, sft
 from evolora_core.searches.adapters.rivals.rows import tokenise
 
 
+@pytest.fixture(scope="module")
+def whole(host: Any, train_items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A run that nothing disturbed; tests only read it."""
+    return train(host, train_items, tmp_path_factory.mktemp("whole"))
+
+
 def weights(result: Any) -> Any:
     return load_file(result.adapter_folder / "adapter_model.safetensors")
 
@@ -161,9 +167,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
 
 
 def test_what_is_left_of_another_run_is_not_resumed(
-    host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: Any, train_items: list[Item], whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = train(host, train_items, tmp_path / "whole")
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
 
     def die(done: int, total: int) -> None:
@@ -218,13 +223,12 @@ def test_the_saved_adapter_is_peft_s_and_ours(host: Any, train_items: list[Item]
 
 
 def test_cutting_a_batch_into_parts_changes_nothing(
-    host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: Any, train_items: list[Item], whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert sft.micro_batches(64) == 4 and sft.micro_batches(16) == 2 and sft.micro_batches(15) == 1
-    parts = train(host, train_items, tmp_path / "parts")
     monkeypatch.setattr(sft, "micro_batches", lambda rows: 1)
-    whole = train(host, train_items, tmp_path / "whole")
-    assert [row["loss"] for row in parts.steps] == pytest.approx([row["loss"] for row in whole.steps], rel=1e-4)
+    uncut = train(host, train_items, tmp_path)
+    assert [row["loss"] for row in whole.steps] == pytest.approx([row["loss"] for row in uncut.steps], rel=1e-4)
 
 
 def test_seeds_differ_and_repeat(host: Any, train_items: list[Item], tmp_path: Path) -> None:
@@ -234,9 +238,8 @@ def test_seeds_differ_and_repeat(host: Any, train_items: list[Item], tmp_path: P
 
 
 def test_a_run_that_diverges_says_so_and_keeps_what_it_started_from(
-    host: Any, train_items: list[Item], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    host: Any, train_items: list[Item], whole: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = train(host, train_items, tmp_path / "whole")
     for start in (None, whole.adapter_folder):
         result = train(
             host, train_items, tmp_path / f"wild from {start is not None}", rate=1e30, steps=9.5, start=start
@@ -273,12 +276,12 @@ def test_trl_must_not_change_the_rows(host: Any, train_items: list[Item]) -> Non
 def test_a_damaged_checkpoint_is_not_gone_on_from(
     host: Any,
     train_items: list[Item],
+    whole: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     pattern: str,
 ) -> None:
-    whole = train(host, train_items, tmp_path / "whole")
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
 
     def die(done: int, total: int) -> None:
@@ -295,9 +298,8 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(
 
 
 def test_out_of_memory_cuts_the_batch_smaller_and_says_so(
-    host: Any, train_items: list[Item], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    host: Any, train_items: list[Item], whole: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = train(host, train_items, tmp_path / "whole")
     parts = sft.micro_batches(CONFIG.batch_rows)
 
     def full(rows: Any, inputs: Any) -> None:
