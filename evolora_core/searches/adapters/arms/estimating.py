@@ -4,6 +4,7 @@ FLOPs of the condition whose compute is the budget are counted on its first gene
 from them. Seconds are those that the same work took just now. What a stage goes on from is not counted again.
 """
 
+import logging
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from pathlib import Path
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.stage import JUDGED, Step, Suite
 from evolora_core.engine.tables import write_table
+from evolora_core.errors import Unaffordable
 from evolora_core.language.flops import FlopModel
 from evolora_core.searches.adapters.arms.evolved import Evolution
 from evolora_core.searches.adapters.arms.examples import Showing
@@ -26,6 +28,7 @@ from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 from evolora_core.searches.adapters.trials import Spent, trial_budget
 from evolora_core.searches.estimating import Expected
 
+log = logging.getLogger(__name__)
 LEAVES_OUT = (
     "An evaluation counts as if every adapter proved better than the host, and a trial as if it had the settings of "
     "its arm's first one. Left out: what the routers `learned` and `reselected` ask at the end."
@@ -44,15 +47,24 @@ def estimate(suite: Suite[SuiteConfig], steps: Sequence[Step], report: Progress)
         bench = set_up(suite, Path(folder))
         answers = _answers(bench)
         runs: dict[str, ShortRun] = {}
-        measured: dict[str, ShortRun] = {}  # conditions that differ in rates or budget alone take equally long
-        lead = config.budget_of
+        # Conditions that differ in rates or budget alone take equally long. None: the suite's budget pays for no step.
+        measured: dict[str, ShortRun | None] = {}
+        lead, most = config.budget_of, 0
         for number, condition in enumerate(sorted(config.trained, key=lambda own: own != lead)):
             report(number, len(config.trained), condition)
             key = alike(config, condition)
             if key not in measured:
                 budget = round(runs[lead].trained + bench.prices.spent) if runs else None
-                measured[key] = train_shortly(bench, condition, budget)
-            runs[condition] = measured[key]
+                try:
+                    measured[key] = train_shortly(bench, condition, budget, most)
+                except Unaffordable as error:  # a run goes on without it, too
+                    log.warning("left out: %s", error)
+                    measured[key] = None
+            if (found := measured[key]) is not None:
+                runs[condition] = found
+            if condition == lead:
+                whole = bench.price.flops + Foretold(bench, runs, answers).led(config.lead.generations).flops
+                most = round(max(map(config.budget, config.trained)) * whole)
         report(1, 1)
         foretold = Foretold(bench, runs, answers)
         return {step.name: foretold.of(step) for step in steps}
@@ -121,7 +133,7 @@ class Foretold:
         if stage == "calibrate":
             return self.calibration(condition)
         if condition == TUNING:
-            return self.trial(step.given["arm"]) if "arm" in step.given else Expected()
+            return self.trial(step.given["arm"]) if step.given.get("arm") in self.runs else Expected()
         if stage == JUDGED:
             return self.evaluation(condition)
         return self.training(condition) if condition in self.runs else Expected()

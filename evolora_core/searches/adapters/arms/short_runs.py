@@ -17,7 +17,7 @@ import numpy as np
 from evolora_core.engine.meter import Account
 from evolora_core.engine.stage import Suite, Work
 from evolora_core.engine.tables import read_table
-from evolora_core.errors import StageError
+from evolora_core.errors import Unaffordable
 from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item, cells_of
 from evolora_core.language.hosts.host import Host
@@ -183,8 +183,10 @@ def shortened(training: Training, bench: Bench) -> Training:
     return training.model_copy(update={"ecology": own.model_copy(update={"episodes": episodes})})
 
 
-def train_shortly(bench: Bench, condition: str, budget: int | None = None) -> ShortRun:
-    """Train a condition for a few generations, or for a small budget."""
+def train_shortly(bench: Bench, condition: str, budget: int | None = None, most: int = 0) -> ShortRun:
+    """Train a condition for a few generations, or for a small budget: as much as pays for a step, `most` at most.
+    Unaffordable if that does not.
+    """
     config = bench.suite.config
     by = TRAINED[config.kind(condition).name]
     training = shortened(by.asked(config, condition, 0 if config.trials else None), bench)
@@ -192,11 +194,14 @@ def train_shortly(bench: Bench, condition: str, budget: int | None = None) -> Sh
         return _run(bench, condition, training.model_copy(update={"budget_flops": sys.maxsize}))
     if budget is None:
         return _run(bench, condition, training.model_copy(update={"generations": generations(training)}))
-    try:
-        return _run(bench, condition, training.model_copy(update={"budget_flops": budget}))
-    except StageError:  # it does not pay for a step
-        own = training.model_copy(update={"budget_flops": ENOUGH * budget})
-        return _run(bench, f"{condition}-longer", own, condition)
+    while True:
+        own = training.model_copy(update={"budget_flops": budget})
+        try:
+            return _run(bench, f"{condition}-{budget}", own, condition)
+        except Unaffordable:  # it does not pay for a step
+            if budget >= most:
+                raise
+            budget = min(ENOUGH * budget, most)
 
 
 def generations(training: Training) -> int:

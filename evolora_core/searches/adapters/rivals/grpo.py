@@ -45,7 +45,7 @@ from evolora_core.searches.adapters.rivals import resume
 from evolora_core.searches.adapters.rivals.checkpoints import is_finite
 from evolora_core.searches.adapters.rivals.groups import Groups, group_flops
 from evolora_core.searches.adapters.rivals.isolation import isolated
-from evolora_core.searches.adapters.rivals.training import AdapterOnly, lora, trainer_settings
+from evolora_core.searches.adapters.rivals.training import AdapterOnly, keep_to_device, lora, trainer_settings
 from evolora_core.searches.adapters.settings.grpo import GrpoSettings
 
 log = logging.getLogger(__name__)
@@ -173,9 +173,8 @@ def _fit(
     if first > budget:
         raise Unaffordable(
             f"grpo: the budget of {max(0, budget):.3g} FLOPs, the choice of routes apart, does not pay for one step of "
-            f"{config.groups} groups of "
-            f"{config.samples} answers ({first:.3g} FLOPs); raise ecology.generations or ecology.episodes, or lower "
-            "grpo.groups or grpo.samples"
+            f"{config.groups} groups of {config.samples} answers ({first:.3g} FLOPs); raise ecology.generations or "
+            "ecology.episodes, or lower grpo.groups or grpo.samples"
         )
     with isolated(host) as copied:
         trainer = _BudgetedTrainer(task, config, groups, budget, meter, copied, _arguments(task, config, groups, work))
@@ -211,22 +210,22 @@ def _fingerprint(task: _Task) -> str:
 
 def _arguments(task: _Task, config: GrpoSettings, groups: Groups, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_BudgetedTrainer`'s own."""
-    sampling: dict[str, Any] = {"remove_invalid_values": True}  # a run that diverges is to end by its loss, not in CUDA
-    if task.ends:
-        sampling["stop_strings"] = task.ends
-    return TrlConfig(
+    sampling = {"stop_strings": task.ends} if task.ends else {}
+    arguments = TrlConfig(
         max_steps=groups.steps,
         num_generations=config.samples,
         per_device_train_batch_size=config.groups * config.samples // groups.parts,
         gradient_accumulation_steps=groups.parts,
         max_completion_length=task.decoding.max_new_tokens,
         temperature=config.temperature,
-        generation_kwargs=sampling,
+        generation_kwargs={"remove_invalid_values": True, **sampling},  # who diverges ends by its loss, not in CUDA
         beta=config.beta,
         weight_decay=0.0,
         disable_dropout=True,
         **trainer_settings(task.host, config, work, rng.key(groups.seed, 0, 0, "grpo")),
     )
+    keep_to_device(task.host, arguments)
+    return arguments
 
 
 class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
@@ -246,9 +245,12 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
         self._costs = FlopModel.from_model(model)  # before PEFT wraps its layers
         self._stop = stop_at(task.host, task.ends)
         self.facts: dict[str, float] = {}  # of the running step; `log` writes them down
+        self._together = config.groups * config.samples  # answers that are sampled at once
         tokenizer = copy.deepcopy(task.host.tokenizer)  # TRL may give it a padding token
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.convert_ids_to_tokens(task.host.pad_id)
+        if tokenizer.eos_token_id is None:  # what ends an answer may stand in the host's generation config alone
+            tokenizer.eos_token = tokenizer.convert_ids_to_tokens(task.host.template.end)
         if self._stop is not None:  # transformers finds stop strings by the tokenizer, which TRL does not pass on
             copied: Any = model
             copied.generate = functools.partial(copied.generate, tokenizer=tokenizer)
@@ -281,11 +283,21 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
         return encode_unique(self._task.host, prompts), None, {}
 
     def _generate_single_turn(self, prompt_ids: list[list[int]], *arguments: Any, **options: Any) -> tuple[Any, Any]:
-        """TRL's sampling, from the step's own stream; every answer is charged up to its end."""
+        """TRL's sampling, from the step's own stream, in parts where memory asks for it; each answer is charged."""
         reached("prompts", ids=prompt_ids)
         started = time.perf_counter()
-        torch.manual_seed(rng.key(self._groups.seed, self.state.global_step, 0, "grpo answers") % 2**63)
-        answers, logprobs = super()._generate_single_turn(prompt_ids, *arguments, **options)  # type: ignore[no-untyped-call]
+        answers: list[list[int]] = []
+        while (at := len(answers)) < len(prompt_ids):
+            torch.manual_seed(rng.key(self._groups.seed, self.state.global_step, at, "grpo answers") % 2**63)
+            asked = prompt_ids[at : at + self._together]
+            try:
+                found, logprobs = super()._generate_single_turn(asked, *arguments, **options)  # type: ignore[no-untyped-call]
+                answers += found
+            except (MemoryError, RuntimeError) as error:
+                if not out_of_memory(error) or self._together == 1:
+                    raise
+                self._together //= 2
+                log.warning("out of memory: going on with %d answers together", self._together)
         made = max(map(len, answers))  # padded rows of stop strings are as long as the longest
         answers = self._ended(answers)
         prompts, new = np.array([*map(len, prompt_ids)]), np.array([*map(len, answers)])

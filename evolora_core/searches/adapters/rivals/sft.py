@@ -54,7 +54,7 @@ from evolora_core.searches.adapters.rivals.layers import quicken
 from evolora_core.searches.adapters.rivals.plan import Plan, make_plan
 from evolora_core.searches.adapters.rivals.rows import TrainingRows, tokenise
 from evolora_core.searches.adapters.rivals.shown import before
-from evolora_core.searches.adapters.rivals.training import AdapterOnly, InOrder, lora, trainer_settings
+from evolora_core.searches.adapters.rivals.training import AdapterOnly, InOrder, keep_to_device, lora, trainer_settings
 from evolora_core.searches.adapters.routing.shots import Solved, as_item
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
@@ -267,7 +267,7 @@ def _fit(
 
 def _arguments(host: Host, config: SftSettings, plan: Plan, parts: int, seed: int, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_PlannedTrainer`'s own."""
-    return TrlConfig(
+    arguments = TrlConfig(
         max_steps=plan.steps,
         per_device_train_batch_size=config.batch_rows // parts,
         gradient_accumulation_steps=parts,
@@ -277,6 +277,8 @@ def _arguments(host: Host, config: SftSettings, plan: Plan, parts: int, seed: in
         max_length=None,  # nothing may be cut: rows that do not fit were left out, and counted
         **trainer_settings(host, config, work, rng.key(seed, 0, 0, "sft")),
     )
+    keep_to_device(host, arguments)
+    return arguments
 
 
 def _check_rows(prepared: Any, rows: TrainingRows) -> None:

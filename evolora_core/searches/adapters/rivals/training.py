@@ -58,6 +58,16 @@ def trainer_settings(host: Host, config: Optimizer, work: Path, seed: int) -> di
     }
 
 
+def keep_to_device(host: Host, arguments: Any) -> None:
+    """Let a Trainer take the host's device alone: it takes every CUDA device that it sees, with a batch for each."""
+    device = torch.device(host.device)
+    if device.type == "cuda":
+        _ = arguments.n_gpu  # transformers settles its devices once, when first asked
+        device = torch.device("cuda", device.index or 0)
+        arguments._n_gpu, vars(arguments)["_setup_devices"] = 1, device
+        torch.cuda.set_device(device)  # accelerate's `cuda` is the current one
+
+
 class InOrder(Sampler[int]):
     """Row numbers exactly as planned."""
 

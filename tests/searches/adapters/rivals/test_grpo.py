@@ -1,6 +1,7 @@
 """Group relative policy optimisation by TRL on a tiny real host."""
 
 import copy
+import dataclasses
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -267,6 +268,39 @@ def test_out_of_memory_cuts_the_batch_smaller_and_says_so(
     assert small.meter.total() == whole.meter.total()
     for name, tensor in weights(whole).items():
         assert torch.allclose(tensor, weights(small)[name], atol=1e-4)
+
+
+def test_out_of_memory_in_sampling_samples_fewer_together(
+    host: Any,
+    items: list[Item],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    easy: None,
+) -> None:
+    sample = GRPOTrainer._generate_single_turn
+    together: list[int] = []
+
+    def full(trainer: Any, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
+        if len(prompt_ids) > 5:
+            torch.empty(2**60)
+        together.append(len(prompt_ids))
+        return sample(trainer, prompt_ids, *arguments, **options)  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", full)
+    result = train(host, items, tmp_path, steps=1.2)
+    assert "answers together" in caplog.text and "batches in" not in caplog.text
+    assert sum(together) == CONFIG.groups * CONFIG.samples * len(result.steps) and max(together) <= 5
+
+
+def test_a_tokenizer_without_an_end_token_is_given_the_host_s(
+    host: Any, items: list[Item], tmp_path: Path, easy: None
+) -> None:
+    tokenizer = copy.deepcopy(host.tokenizer)
+    tokenizer.eos_token = None
+    assert tokenizer.eos_token_id is None
+    silent = train(dataclasses.replace(host, tokenizer=tokenizer), items, tmp_path / "silent", steps=1.2)
+    assert equal(weights(silent), weights(train(host, items, tmp_path / "plain", steps=1.2)))
 
 
 def test_a_run_that_diverges_says_so_and_is_the_bare_host(

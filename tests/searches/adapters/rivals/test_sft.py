@@ -3,15 +3,18 @@ import json
 import os
 import random
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from peft import PeftModel
+from peft import PeftModel, get_peft_model
 from safetensors.torch import load_file
 from small_runs import CONFIG, RATE, budget_of, train
+from tiny_merges import character_host
+from transformers import TrainingArguments
 
 from evolora_core.engine.probes import probe
 from evolora_core.errors import DataError, StageError
@@ -22,7 +25,9 @@ from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals import plan, resume, sft
+from evolora_core.searches.adapters.rivals.isolation import isolated
 from evolora_core.searches.adapters.rivals.rows import tokenise
+from evolora_core.searches.adapters.rivals.training import keep_to_device, lora, trainer_settings
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +300,30 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(
     resumed = train(host, train_items, tmp_path / "cut")
     assert "is damaged; going on from before it" in caplog.text
     assert equal(weights(whole), weights(resumed)) and whole.steps == resumed.steps
+
+
+def test_a_trainer_keeps_to_the_device_of_its_host(host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with two of them it took the first, and a batch for each."""
+    taken: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    elsewhere = replace(host, device="cuda:1")
+    arguments = TrainingArguments(per_device_train_batch_size=6, **trainer_settings(elsewhere, CONFIG, tmp_path, 0))
+    assert arguments.train_batch_size == 12
+    keep_to_device(elsewhere, arguments)
+    assert (arguments.train_batch_size, arguments.n_gpu, arguments.device) == (6, 1, torch.device("cuda:1"))
+    assert taken[-1] == torch.device("cuda:1")
+
+
+def test_nothing_drops_out_in_training(tmp_path: Path) -> None:
+    """As in arms without a Trainer; OPT drops out by a function, which TRL's `disable_dropout` does not know."""
+    own = character_host(tmp_path, "opt", dropout=0.5, ffn_dim=16, word_embed_proj_dim=16)
+    with isolated(own) as model:
+        adapted = get_peft_model(model, lora(2, 1.0))
+        adapted.train()
+        one, two = (adapted(input_ids=torch.arange(3, 11)[None]).logits for _ in range(2))
+        assert adapted.training and torch.equal(one, two)
 
 
 def test_out_of_memory_cuts_the_batch_smaller_and_says_so(
