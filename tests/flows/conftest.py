@@ -2,10 +2,13 @@
 
 import gc
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+_served = ExitStack()  # the server, once it runs
 
 
 @pytest.fixture(scope="session")
@@ -20,11 +23,17 @@ def prefect_server() -> Iterator[str]:
     import evolora_core.searches.adapters.rivals.sft  # noqa: F401  # TRL, which almost every suite here needs
 
     gc.freeze()  # as tests/conftest.py does with what is imported before
-    with (
-        prefect_test_harness(server_startup_timeout=120),
-        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
-    ):
+    with _served:
+        _served.enter_context(prefect_test_harness(server_startup_timeout=120))
+        _served.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
         yield str(PREFECT_API_URL.value())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After the last test of this folder the server would only take time from the others."""
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _served.close()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,12 +7,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_sandboxes import kept_sandboxes
 from searches.attention.attention_attacks import program
 
 from evolora_core.engine.meter import Meter
@@ -32,12 +30,6 @@ from evolora_core.searches.attention.settings import Bounds, Training
 SETTINGS = CorpusSettings(shares={"markov": 1.0}, train=64, held_out=40, context=16)
 TASK = Task(KNOWN["mha"].source, "xs", 3)
 LONG = SAVED + SAVED // 10
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _started_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch, kept_sandboxes(patch):
-        yield
 
 
 def panel(keep: Path | None, *, steps: int = 5, minutes: float = 5, corpus: Corpus | None = None) -> Panel:

@@ -1,8 +1,10 @@
 """Expert iteration on a real host."""
 
 import json
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,6 +40,36 @@ def train(nano: Any, sorting: Any, folder: Path, config: Any = CONFIG, budget: i
     )
 
 
+@pytest.fixture(scope="module")
+def whole(nano: Any, sorting: Any, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A run that nothing disturbed, what it learned from and what it asked; tests only read it."""
+    seen: set[tuple[str, str]] = set()
+
+    def look(rows: Any, inputs: Any) -> None:
+        for ids, labels, mask in zip(inputs["input_ids"], inputs["labels"], inputs["attention_mask"], strict=True):
+            prompt = nano.decode(ids[mask.bool() & (labels == -100)].tolist())
+            seen.add((prompt, nano.decode(labels[labels != -100].tolist())))
+
+    with asking() as asked, probe("examples", look):
+        result = train(nano, sorting, tmp_path_factory.mktemp("whole"))
+    return SimpleNamespace(result=result, seen=seen, asked=asked)
+
+
+@contextmanager
+def asking() -> Iterator[set[str]]:
+    """The prompts that a run inside asks."""
+    asked: set[str] = set()
+    answer = vars(expert_iteration)["answer_items"]
+
+    def noted(host: Any, population: Any, items: Any, *given: Any, **more: Any) -> Any:
+        asked.update(item.prompt for item in items)
+        return answer(host, population, items, *given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(expert_iteration, "answer_items", noted)
+        yield asked
+
+
 def weights(result: Any) -> Any:
     return load_file(result.adapter_folder / "adapter_model.safetensors")
 
@@ -46,16 +78,8 @@ def counts(result: Any) -> Any:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in result.meter.rows()]
 
 
-def test_it_learns_right_answers_of_its_own_alone_within_its_budget(nano: Any, sorting: Any, tmp_path: Path) -> None:
-    seen: set[tuple[str, str]] = set()
-
-    def look(rows: Any, inputs: Any) -> None:
-        for ids, labels, mask in zip(inputs["input_ids"], inputs["labels"], inputs["attention_mask"], strict=True):
-            prompt = nano.decode(ids[mask.bool() & (labels == -100)].tolist())
-            seen.add((prompt, nano.decode(labels[labels != -100].tolist())))
-
-    with probe("examples", look):
-        result = train(nano, sorting, tmp_path)
+def test_it_learns_right_answers_of_its_own_alone_within_its_budget(nano: Any, sorting: Any, whole: Any) -> None:
+    result, seen = whole.result, whole.seen
     asked = {nano.decode(ids): item for ids, item in zip(prompts(nano, sorting), sorting, strict=True)}
     assert seen and all(grade(asked[prompt], answer).correct for prompt, answer in seen)
     assert result.meter.total() <= BUDGET
@@ -82,9 +106,9 @@ def test_rounds_have_equal_shares_and_answers_at_most_theirs(nano: Any, sorting:
 
 @pytest.mark.parametrize("ended", ["rounds", "learning"])
 def test_a_killed_run_ends_as_if_it_had_not_been(
-    nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
+    nano: Any, sorting: Any, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
 ) -> None:
-    whole = train(nano, sorting, tmp_path / "whole")
+    whole = whole.result
 
     class Killed(Exception):
         pass
@@ -171,23 +195,10 @@ def test_long_gold_answers_count_among_the_longest_rows(nano: Any, sorting: Any,
         train(nano, long, tmp_path / "gold", config, budget)
 
 
-def test_the_seed_decides_which_items_are_asked(
-    nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = vars(expert_iteration)["answer_items"]
-    asked: list[str] = []
-
-    def noted(host: Any, population: Any, items: Any, *given: Any, **more: Any) -> Any:
-        asked.extend(item.prompt for item in items)
-        return answer(host, population, items, *given, **more)
-
-    def of(seed: int, folder: str) -> set[str]:
-        asked.clear()
+def test_the_seed_decides_which_items_are_asked(nano: Any, sorting: Any, whole: Any, tmp_path: Path) -> None:
+    """That equal seeds ask the same follows from the killed runs, whose rounds are those of the whole one."""
+    with asking() as others:
         expert_iteration.train_expert_iteration(
-            nano, sorting, CONFIG, budget_flops=BUDGET, seed=seed, folder=tmp_path / folder, decoding=DECODING
+            nano, sorting, CONFIG, budget_flops=BUDGET, seed=2, folder=tmp_path, decoding=DECODING
         )
-        return set(asked)
-
-    monkeypatch.setattr(expert_iteration, "answer_items", noted)
-    first = of(1, "one")
-    assert first and first == of(1, "again") and first != of(2, "other") and len(first) < len(sorting)
+    assert whole.asked and whole.asked != others and len(whole.asked) < len(sorting)
