@@ -4,6 +4,7 @@ Adapters have learned single answers: of a conversation, all messages are read a
 """
 
 import json
+import re
 import secrets
 import socket
 import threading
@@ -11,7 +12,6 @@ import time
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request
@@ -29,6 +29,7 @@ MOST_PROMPTS = 256
 MOST_STOPS = 16
 LARGEST_BODY = 8 << 20  # bytes
 LOCAL = ("127.0.0.1", "localhost", "::1")
+_LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 CHUNK = "chat.completion.chunk"
 Stop = Annotated[str, Field(max_length=1000)]
 
@@ -134,7 +135,7 @@ class Guard:
         size = "" if "transfer-encoding" in headers else size  # with both, the length is not the body's
         if self._token and not secrets.compare_digest(given.encode("latin-1"), self._token):  # as Headers read it
             await _refusal(401, "the token is missing or wrong")(scope, receive, send)
-        elif not self._token and urlsplit(f"//{headers.get('host', '')}").hostname not in LOCAL:
+        elif not self._token and not _LOCAL_HOST.fullmatch(headers.get("host", "")):
             # A page of the web whose name leads to this machine, say.
             await _refusal(403, "without a token only this machine is answered, by its local names")(
                 scope, receive, send

@@ -131,7 +131,7 @@ def test_without_a_token_a_page_of_the_web_is_not_answered(bare: Evolved) -> Non
         assert client.get("/v1/models").status_code == 200
         for host in ("[::1]:8000", "localhost"):
             assert client.get("/v1/models", headers={"host": host}).status_code == 200
-        for host in ("evil.example:8000", "127.0.0.1.evil.example", ""):
+        for host in ("evil.example:8000", "127.0.0.1.evil.example", "[::1", ""):
             refused = client.get("/v1/models", headers={"host": host})
             assert refused.status_code == 403 and "local names" in refused.json()["error"]["message"]
 
