@@ -174,7 +174,7 @@ def test_the_example_in_python_of_the_page_runs(
     assert bool(torch.isfinite(logits).all())
     frames = left["tables"]("merges")
     assert frames["merge_table"].equals(frame(finished.home, "FROM merge_table ORDER BY arm"))
-    instruments = {"landscape", "landscape_mark", "regret", "law_fit", "law_point", "merge_law"}  # a suite may have none
+    instruments = {"landscape", "landscape_mark", "regret", "law_fit", "law_point", "merge_law"}  # if any
     assert {name for name, rows in frames.items() if rows.empty} <= instruments < frames.keys()
     chosen, other = (left["load"]("merges.evomerge-routes.s0", candidate)[0] for candidate in (None, 3))
     assert chosen.config.num_hidden_layers >= 1 and other.config.num_hidden_layers >= 1
