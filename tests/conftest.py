@@ -5,8 +5,10 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 from evolora_core.engine.home import environment
@@ -25,6 +27,18 @@ gc.disable()  # until all test modules are imported: what they make stays
 # Machines are shared and slow at times: how long an example takes says nothing about the code.
 settings.register_profile("evolora", deadline=None)
 settings.load_profile("evolora")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def coarse() -> Iterator[None]:
+    """Draw plots at half of their resolution: the pixels take most of a pack's time, and no test looks at them."""
+    from evolora_core.report import plots  # after the environment is set, as everything
+
+    style = _home / "coarse.mplstyle"
+    style.write_text(plots.STYLE.read_text().replace("savefig.dpi: 160", "savefig.dpi: 80"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "STYLE", style)
+        yield
 
 
 def pytest_collection_finish() -> None:
