@@ -165,7 +165,7 @@ def test_every_plot_draws_and_is_reproducible(name: str, tmp_path: Path) -> None
     again = save(SECTIONS.plots[name].draw(DATA[name]()), tmp_path / "again", name, "svg")
     assert svg.read_bytes() == again.read_bytes()
     pixels = np.asarray(Image.open(png).convert("L"))
-    assert pixels.shape[0] > 300 and (pixels < 200).mean() > 0.002
+    assert pixels.shape[0] > 150 and (pixels < 200).mean() > 0.002
 
 
 def test_merges_are_drawn_to_both_parents() -> None:
