@@ -17,7 +17,12 @@ class ContestConfig(Strict):
         description="organelles of a niche that learn, each a part of its learning steps, one at least; 1: no contest. "
         "With `single`, organelles that practise everything",
     )
-    every: int = Field(2, ge=1, le=1_000_000, description="generations between two contests")
+    every: int = Field(
+        2,
+        ge=1,
+        le=1_000_000,
+        description="generations between two contests. Where no contender has learned, none is held",
+    )
     ends: int | None = Field(
         None,
         ge=1,

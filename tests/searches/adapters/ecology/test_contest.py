@@ -125,7 +125,7 @@ def test_after_its_end_one_contender_has_all_steps(small: Any, tmp_path: Path) -
     config = contending(small, ends=2, alpha=0.05)
     evolve(small, tmp_path, config=config)
     contests = rows(tmp_path, "contests")
-    assert {row["generation"] for row in contests} == {0, 1}
+    assert {row["generation"] for row in contests} == {1}  # in the first nobody has learned yet
     retired = fates(tmp_path, "retires")
     assert {row["generation"] for row in retired} == {1}
     for niche in ("json_repair", "math"):
@@ -201,6 +201,21 @@ def test_the_last_contest_is_set_aside_for_all_that_learned(small: Any) -> None:
     assert sum(row["items"] for row in run.state.events["contests"]) == 3 * config.contest.items
 
 
+def test_a_niche_that_has_learned_nothing_holds_no_contest(small: Any) -> None:
+    """Also after the end: the contest that leaves one is held when somebody has learned."""
+    run = founded(small, contending(small, ends=1, items=10))
+    learned, idle = run.task.families
+    living = run.state.living
+    contest(run, [], [])
+    assert run.state.living == living and not run.state.meter.flops("selection")
+    for own in living:
+        if own.niche == learned:
+            run.state.teach(own)
+    contest(run, [], [])
+    assert {niche: len(own) for niche, own in run.contenders().items()} == {learned: 1, idle: 3}
+    assert [row["niche"] for row in run.state.events["contests"]] == [learned] * 3
+
+
 def test_without_contests_nobody_is_asked_or_retires_at_the_end(small: Any) -> None:
     """A merged child may learn beside its parent, and who learned in another's place beside that one."""
     run = founded(small, contending(small, contenders=1, ends=None))
@@ -228,6 +243,8 @@ def test_who_samples_in_practice_is_asked_anew_in_a_contest(small: Any) -> None:
     run = founded(small, config, mode="single")
     for own, temperature in zip(run.state.living, (0.05, 5.0), strict=False):
         change(run.state, own, temperature=temperature)
+    for own in run.state.living:
+        run.state.teach(own)
     groups = allocate(run, run.state.living)
     answers = act(run, groups)
     contest(run, groups, answers)

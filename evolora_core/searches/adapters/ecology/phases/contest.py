@@ -31,7 +31,10 @@ class Standing:
 
 
 def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
-    """The contests of a generation, if they are due and the budget pays for them and for the learning that follows."""
+    """The contests of a generation, if they are due and the budget pays for them and for the learning that follows.
+
+    A niche where nobody has learned holds none: its contenders are all the host, and a lot would decide.
+    """
     config, past = run.config.contest, run.state.generation + 1
     over = config.ends is not None and past >= config.ends
     due = over or past % config.every == 0
@@ -42,7 +45,7 @@ def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
         evidence = run.rule.evidence([outcome.grade.correct for outcome in own])
         practised.setdefault(group.organelle.id, {})[group.item] = bool(evidence[0])
     for niche, contenders in run.contenders().items():
-        if len(contenders) < 2:
+        if len(contenders) < 2 or not contenders[0].lessons:
             continue
         standings = compete(run, niche, contenders, practised)
         losers = standings[1:] if over else losers_of(run, standings)
