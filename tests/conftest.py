@@ -31,7 +31,7 @@ settings.load_profile("evolora")
 
 @pytest.fixture(scope="session", autouse=True)
 def coarse() -> Iterator[None]:
-    """Draw plots at half of their resolution: the pixels take most of a pack's time, and no test looks at them."""
+    """Draw plots at half of their resolution, which saves time; tests of sizes in pixels reckon with it."""
     from evolora_core.report import plots  # after the environment is set, as everything
 
     style = _home / "coarse.mplstyle"
