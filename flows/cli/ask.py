@@ -79,7 +79,7 @@ def ask(
                 families=families[start : start + BATCH] if families else None,
                 max_new_tokens=max_new_tokens,
                 temperature=temperature,
-                seed=seed + start,
+                seed=seed,
                 first=start + 1,
             )
             for row, reply in zip(part, replies, strict=True):
@@ -125,9 +125,9 @@ def chat(
         _say(evolved, prompt, seed=seed, **given)
         return
     print(f"{evolved.name}: organelles {', '.join(map(str, evolved.organelles))}; Ctrl-D ends", file=sys.stderr)
-    for number, line in enumerate(_asked()):
+    for number, line in enumerate(_asked(), start=1):
         try:
-            _say(evolved, line, seed=seed + number, **given)
+            _say(evolved, line, seed=seed, first=number, **given)
         except EvoloraError as error:
             print(f"error: {error}", file=sys.stderr)
 

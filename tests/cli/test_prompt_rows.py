@@ -65,3 +65,34 @@ def test_prompts_are_counted_over_all_batches(
     assert code == 0 and [(row["gold"], row["who"]) for row in written] == [(2, "host")] * 2
     code, _, err = command(capsys, *asked, str(tmp_path / "long.jsonl"), "--out", str(tmp_path / "other.jsonl"))
     assert code != 0 and "prompt 3: its" in err
+
+
+def test_samples_are_the_same_in_other_batches_and_others_with_another_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = evolved.Evolved("bare", load_host("nano"), TrainedRun("bare", None, {}), DecodingConfig(), None).bare()
+    monkeypatch.setattr(evolved, "open_run", lambda *_, **__: bare)
+    (tmp_path / "in.jsonl").write_text('{"prompt": "Compute 1 + 1."}\n' * 4)
+    asked = ["ask", "bare", "--in", str(tmp_path / "in.jsonl"), "--max-new-tokens", "6", "--temperature", "4"]
+
+    def sampled(batch: int, seed: int) -> list[str]:
+        monkeypatch.setattr(flows.cli.ask, "BATCH", batch)
+        out = tmp_path / f"{batch}-{seed}.jsonl"
+        assert command(capsys, *asked, "--seed", str(seed), "--out", str(out))[0] == 0
+        return [json.loads(line)["answer"] for line in out.read_text().splitlines()]
+
+    together, apart, other = sampled(4, 0), sampled(2, 0), sampled(2, 2)
+    assert together == apart and len({*together, *other}) == 8
+
+
+def test_a_run_whose_routes_go_by_more_than_the_prompt_wants_an_organelle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = evolved.Evolved("deep", load_host("nano"), TrainedRun("deep", None, {}), DecodingConfig(), None)
+    monkeypatch.setattr(evolved, "open_run", lambda *_, **__: run)
+    (tmp_path / "in.jsonl").write_text('{"prompt": "Compute 1 + 1."}\n')
+    code, _, err = command(capsys, "ask", "deep", "--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out"))
+    assert code == 1 and err.strip() == (
+        "error: deep: its routes go by more than the prompt; name an organelle (--organelle)"
+    )
+    assert not (tmp_path / "out").exists()

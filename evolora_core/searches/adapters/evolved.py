@@ -94,8 +94,8 @@ class Evolved:
         """A reply to each prompt, in order. An answer also ends before the first of `stop_strings`.
 
         `families` are what the router `family` goes by. With a temperature, answers are samples of the stream (seed,
-        number of the prompt). `told` gets the text of a single prompt's answer piece by piece. ConfigError for a prompt
-        that is empty or does not fit the host; it counts them from `first`.
+        number of the prompt), which counts from `first`. `told` gets the text of a single prompt's answer piece by
+        piece. ConfigError for a prompt that is empty or does not fit the host; it names the number.
         """
         decoding, host = self.decoding, self.host
         if isinstance(prompts, str):
@@ -128,7 +128,7 @@ class Evolved:
             slots,
             max_new_tokens=most,
             temperatures=temperature,
-            keys=rng.row_keys(rng.key(seed, 0, 0, "ask"), len(asked)) if temperature else None,
+            keys=rng.row_keys(rng.key(seed, 0, 0, "ask"), first - 1 + len(asked))[first - 1 :] if temperature else None,
             batch_rows=decoding.batch_rows,
             stop=telling or stop,
         )

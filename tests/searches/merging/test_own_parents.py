@@ -54,6 +54,17 @@ def test_a_parent_whose_files_name_its_head_otherwise_is_the_base_s(tmp_path: Pa
     assert 0 < parent(words["base"], words["a"], tmp_path / "a") < 0.5
 
 
+def test_a_model_that_keeps_numbers_beside_its_weights_is_refused(tmp_path: Path) -> None:
+    """A merge of its tensors would leave them out: the biases of DeepSeek's router are a buffer, and saved."""
+    small = {"kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4, "v_head_dim": 8}
+    experts = {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
+    model = tiny("deepseek_v3", first_k_dense_replace=1, moe_intermediate_size=16, **small, **experts)
+    with pytest.raises(
+        HostError, match=r"gate\.e_score_correction_bias is kept beside its weights and cannot be merged"
+    ):
+        open_loaded(str(saved(model, tmp_path / "routed")))
+
+
 def test_a_recipe_of_several_tokenizers_names_the_one_to_take(
     words: dict[str, str], other: str, tmp_path: Path
 ) -> None:
