@@ -221,11 +221,26 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Document)
     fault = _first(error)
     path, _ = _followed(model, tuple(str(part) for part in fault["loc"]))
     path = path or _named(fault["msg"].removeprefix("Value error, "), document.values)
+    return _placed(path, explain_fault(error, model), document)
+
+
+def explain_rule(reason: str, document: Document) -> str:
+    """What a rule that is checked later says, behind the place of the key with which it begins, or the file's name."""
+    path = _named(reason, document.values)
+    return _placed(path, reason, document) if path else f"{document.path}: {reason}"
+
+
+def _placed(path: tuple[str, ...], reason: str, document: Document) -> str:
+    """A reason behind its place: the override that set the key, or the file and the line, with the overrides of keys
+    below it, as either may be at fault.
+    """
     name = ".".join(path)
     keys = [text.partition("=")[0].strip() for text in document.overrides]
-    setting = next((key for key in keys if f"{name}.".startswith(f"{key}.")), None)
-    place = f"--set {setting}" if setting else f"{document.path}:{_nearest_line(path, document.lines)}"
-    return f"{place}: {explain_fault(error, model)}"
+    if setting := next((key for key in keys if f"{name}.".startswith(f"{key}.")), None):
+        return f"--set {setting}: {reason.removeprefix(f'{setting}: ')}"
+    below = [f" --set {key}" for key in dict.fromkeys(keys) if not name or key.startswith(f"{name}.")]
+    with_them = f" with{','.join(below)}" if below else ""
+    return f"{document.path}:{_nearest_line(path, document.lines)}{with_them}: {reason}"
 
 
 def _named(reason: str, values: Any) -> tuple[str, ...]:

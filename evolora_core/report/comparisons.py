@@ -9,7 +9,7 @@ from evolora_core.report.plots import STYLE
 from evolora_core.report.sections import PackPlot, PackTable
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, difference, p_value
-from evolora_core.statistics.inference import UNDECIDED
+from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED
 
 _ROWS = """
     SELECT c.* EXCLUDE suite FROM comparison AS c JOIN suites USING (suite) WHERE suite = $suite
@@ -74,9 +74,11 @@ def draw_comparisons(declared: pd.DataFrame) -> Figure:
         panel.grid(axis="y", visible=False)
         for side, x, words in (("left", 0, "← the second is better"), ("right", 1, "the first is better →")):
             panel.text(x, 1.01, words, transform=panel.transAxes, ha=side, va="bottom", fontsize=8, color="#444444")
-        panel.set(xlabel="difference in accuracy, points, with 95 % intervals\n(filled: verdict; open: undecided)")
+        panel.set(xlabel="difference in accuracy, points, with 95 % intervals" + _LEGEND)
         return figure
 
+
+_LEGEND = f"\n(filled: verdict, with fewer than {MIN_SEEDS} seeds about these runs only; open: undecided)"
 
 COMPARISONS = PackTable(comparison_rows, (comparison_table,), texts=("note", "regime"))
 COMPARISON_PLOT = PackPlot(plotted_comparisons, draw_comparisons)

@@ -30,7 +30,7 @@ SHOWN = 3  # rows of a file that are named
 def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
     """Compute every number of a pack anew; returns the differences, one line each (none: it verifies).
 
-    From the rows that the pack carries, and if the store has these runs, they are compared with the store's. A pack
+    From the rows that the pack carries; if the store has these runs, the rows are compared with the store's. A pack
     without rows, of before packs had them, is computed from the store. Comparisons and intervals are computed from the
     graded items. Raises PackError where there is neither.
     """
@@ -42,26 +42,19 @@ def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
             f"{folder}: cannot be verified: it is an older pack, which carries no rows ({DATA}/), and the store in "
             f"{home} does not have {suite}; run its suite again"
         )
-    differences: list[str] = []
-    trusted = False
-    if carried:
-        try:
-            rows = read(folder / DATA)
-            stored = stored and not _unfinished(home, suite, rows)
-            with unpacked(rows) as own:
-                differences += _check(
-                    Contents(own, suite, "its data", sections=sections), folder, hashes(folder / DATA)
-                )
-            if stored:
-                strange = list(_other_rows(rows, home, suite))
-                trusted = not strange
-                differences += strange
-        except StoreError as error:
-            differences.append(str(error).removeprefix(f"{folder}/"))
-    if stored and not trusted:
-        contents = Contents(Path(home), suite, sections=sections)
-        differences += _check(contents, folder, hashes(folder / DATA) if carried else None)
-    return list(dict.fromkeys(differences))
+    if not carried:
+        return _check(Contents(Path(home), suite, sections=sections), folder, None)
+    try:
+        rows = read(folder / DATA)
+        with unpacked(rows) as own:
+            differences = _check(Contents(own, suite, "its data", sections=sections), folder, hashes(folder / DATA))
+        if stored and not _unfinished(home, suite, rows):
+            differences += _other_rows(rows, home, suite)
+        return differences
+    except StoreError as error:
+        damage = str(error).removeprefix(f"{folder}/")
+        told = _check(Contents(Path(home), suite, sections=sections), folder, hashes(folder / DATA)) if stored else []
+        return [damage, *told]
 
 
 def renamed(folder: Path) -> list[str]:

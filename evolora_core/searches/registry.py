@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from evolora_core.engine import run_index
 from evolora_core.engine.plugins import search_modules
 from evolora_core.engine.run_index import Entry, SuiteId
-from evolora_core.engine.strict import checked, config_hash, read_settings
+from evolora_core.engine.strict import Document, checked, config_hash, explain_rule, read_settings
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.searches.base import DEFAULT, AnySearch, Experiment
 
@@ -46,11 +46,11 @@ def sections_of(config: Experiment | Mapping[str, Any]) -> "Sections":
 
 def load_experiment(path: Path | str, overrides: Sequence[str] = ()) -> Experiment:
     """Read a YAML file, or what was resolved from one; `overrides` are dotted settings. Raises ConfigError."""
-    search, experiment = _read(path, overrides)
+    search, experiment, document = _read(path, overrides)
     try:
         search.check(experiment)
     except (ConfigError, DataError) as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise type(error)(explain_rule(str(error), document)) from error
     return experiment
 
 
@@ -59,7 +59,11 @@ def load_known(path: Path) -> Experiment:
     return _read(path, ())[1]
 
 
-def _read(path: Path | str, overrides: Sequence[str]) -> tuple[AnySearch, Experiment]:
+def _read(path: Path | str, overrides: Sequence[str]) -> tuple[AnySearch, Experiment, Document]:
+    if not Path(path).exists():
+        suites = _suites(Path(path))
+        if near := difflib.get_close_matches(Path(path).stem[:200], suites, n=1, cutoff=0.8):
+            raise ConfigError(f"{path}: there is no such file; did you mean {suites[near[0]]}?")
     document = read_settings(Path(path), overrides)
     word = document.values.get("search", DEFAULT)
     if not isinstance(word, str):
@@ -69,7 +73,12 @@ def _read(path: Path | str, overrides: Sequence[str]) -> tuple[AnySearch, Experi
     except ConfigError as error:
         raise ConfigError(f"{path}: key {error}") from None
     experiment: Experiment = checked(document, search.experiment)
-    return search, experiment
+    return search, experiment, document
+
+
+def _suites(path: Path) -> dict[str, str]:
+    """The suite files beside a path and among those that come along, by their names without ending."""
+    return {file.stem: str(file) for folder in (Path("configs/suites"), path.parent) for file in folder.glob("*.yaml")}
 
 
 def suite_id(experiment: Experiment) -> SuiteId:

@@ -229,6 +229,8 @@ def history(
     rows = history_rows(home_path(), bench, last)
     if bench and not rows:
         raise ConfigError(f"bench history: nothing is recorded of {bench[:60]!r}; `evolora bench` lists the benchmarks")
+    if not rows and not json:
+        print("nothing was measured yet; `evolora bench` lists the benchmarks", file=sys.stderr)
     _show(rows, json)
 
 

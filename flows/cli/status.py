@@ -22,8 +22,8 @@ def status(
     json: Json = False,
 ) -> None:
     """Show the stages of each run: done, cached (made before, perhaps by another suite), merged (from a shard),
-    running, failed (with the reason) or waiting; the seconds that each took when it was made, and its FLOPs. Those of
-    `evolve` count the whole run, `calibrate` being its beginning: do not add the two.
+    running, failed (with the reason) or waiting; the seconds that each took since its last start, and its FLOPs. Those
+    of `evolve` count the whole run, `calibrate` being its beginning: do not add the two.
     """
     from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import entries, suites, waiting

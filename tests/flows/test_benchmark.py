@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from commands import command
 
 from evolora_core.errors import StageError
 from evolora_core.store import query
@@ -23,6 +24,13 @@ def test_what_can_be_scheduled_are_the_benchmarks_of_the_command_line() -> None:
     assert {*BENCHES} == commands - {"history"}
     assert all(re.match(WORDS, words) for words in NIGHT)
     assert not re.match(WORDS, "engines") and not re.match(WORDS, "history")
+
+
+@pytest.mark.usefixtures("home")
+def test_a_history_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = command(capsys, "bench", "history")
+    assert code == 0
+    assert out == "" and err.strip() == "nothing was measured yet; `evolora bench` lists the benchmarks"
 
 
 def test_every_deployment_is_also_one_of_work_pools() -> None:

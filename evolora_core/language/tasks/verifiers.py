@@ -274,6 +274,6 @@ AnyVerifier = Annotated[
     Discriminator(
         _kind,
         custom_error_type="verifier",
-        custom_error_message="give it a `kind`: exact, number, choice, json, regex, contains-all, code",
+        custom_error_message="its `kind` is one of exact, number, choice, json, regex, contains-all, code; set it",
     ),
 ]

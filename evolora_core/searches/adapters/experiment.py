@@ -118,7 +118,7 @@ class SuiteConfig(Experiment):
                     raise ValueError(f"{key}: {value!r} stands twice; keep one")
         if reported := set(self.tuning.seeds) & set(self.seeds):
             raise ValueError(f"tuning.seeds: {min(reported)} is also a reported seed; choose another")
-        known = [*KINDS, *self.arms]
+        known = list(dict.fromkeys([*KINDS, *self.arms]))
         for condition in self.conditions:
             if condition not in known:
                 raise ValueError(f"conditions: {condition!r} is none of {', '.join(known)}; define it in `arms`")

@@ -188,8 +188,8 @@ def test_what_is_wrong_with_a_row(settings: dict[str, Any], target: Any, complai
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"kind": "similar"}, "give it a `kind`: exact, number, choice, json, regex, contains-all, code"),
-        ({}, "give it a `kind`: exact, number"),
+        ({"kind": "similar"}, "its `kind` is one of exact, number, choice, json, regex, contains-all, code; set it"),
+        ({}, "its `kind` is one of exact, number"),
         ({"kind": "choice", "options": ["a", "A "]}, "two options are the same"),
         ({"kind": "json", "schema": {"type": "thing"}}, "schema: 'thing' is not valid"),
         (

@@ -12,6 +12,7 @@ import pytest
 from evolora_core.engine.strict import config_hash, load_yaml
 from evolora_core.errors import ConfigError
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
+from evolora_core.searches.registry import load_experiment
 
 SUITES = Path(__file__).parents[3] / "configs" / "suites"
 SUITE = (SUITES / "tiny.yaml").read_text(encoding="utf-8")
@@ -133,7 +134,7 @@ def test_a_fault_is_named_with_its_place_and_its_mend(tmp_path: Path, old: str, 
 
 
 def test_a_rule_about_several_keys_names_the_setting_that_broke_it() -> None:
-    with pytest.raises(ConfigError, match="^--set seeds: seeds: 0 stands twice"):
+    with pytest.raises(ConfigError, match="^--set seeds: 0 stands twice"):
         load_suite(SUITES / "tiny.yaml", ["processes=1", "seeds=[0, 0]"])
 
 
@@ -280,13 +281,25 @@ def _rate(settings: Any) -> float:
     [
         ("ecology.population=1", "--set ecology.population: key 'ecology.population': "),
         ("ecology.plasticity={rule: none, steps: -1}", "--set ecology.plasticity: key 'ecology.plasticity.steps': "),
+        ("data.train_families=[string.srt]", "--set data.train_families: unknown family 'string.srt': did you mean"),
+        ("conditions=[frozen, ecolgy]", "--set conditions: 'ecolgy' is none of frozen, single, ecology, sft, "),
     ],
 )
 def test_an_overridden_key_is_a_fault_of_the_override(tmp_path: Path, override: str, place: str) -> None:
     path = tmp_path / "suite.yaml"
     path.write_text(SUITE, encoding="utf-8")
     with pytest.raises(ConfigError, match=f"^{re.escape(place)}"):
-        load_suite(path, [override])
+        load_experiment(path, [override])
+
+
+def test_a_rule_about_a_section_names_the_file_and_the_overrides_below_it(tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE, encoding="utf-8")
+    with pytest.raises(
+        ConfigError,
+        match=r"suite.yaml:\d+ with --set ecology.memory.shown, --set ecology.plasticity.rule: key 'ecology': memory.s",
+    ):
+        load_suite(path, ["ecology.memory.shown=2", "ecology.plasticity.rule=none", "host=nano"])
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_the_shipped_suite_loads_again_from_what_was_resolved(tmp_path: Path) ->
         ({"tasks": rounded(name="other")}, "tasks: no list of `data` names 'other'"),
         ({"tasks": [*rounded(), rounded()[0]]}, "tasks: 'rounded' stands twice"),
         ({"tasks": rounded(verifier=None)}, "how are answers graded"),
-        ({"tasks": rounded(verifier={"kind": "numbers"})}, "give it a `kind`: exact, number"),
+        ({"tasks": rounded(verifier={"kind": "numbers"})}, "its `kind` is one of exact, number"),
         ({"tasks": rounded(answer=None)}, "the verifier number needs answers; name their column"),
         ({"tasks": rounded(file="a.py")}, "give either `data` with a `verifier`, or a `file`"),
         ({"tasks": rounded(data="configs/tasks/none.csv")}, "none.csv: no such file"),

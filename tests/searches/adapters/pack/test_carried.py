@@ -125,9 +125,9 @@ def test_rows_that_are_not_the_stores_are_named(home: Path, pack: Path) -> None:
     found = verify(home, pack, SECTIONS)
     assert found and all("the store" not in line for line in found)
     _edit(pack / "data" / "frontier.parquet", "correct", 0, 1)
-    assert any(
-        line.startswith("data/frontier.parquet: row 1 (ecology 0 evaluate holdout_id) has correct 1, the store gives")
-        for line in verify(home, pack, SECTIONS)
+    (line,) = (line for line in verify(home, pack, SECTIONS) if "the store" in line)  # not every number made of it
+    assert line.startswith(
+        "data/frontier.parquet: row 1 (ecology 0 evaluate holdout_id) has correct 1, the store gives"
     )
 
 
