@@ -30,9 +30,9 @@ SHOWN = 3  # rows of a file that are named
 def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
     """Compute every number of a pack anew; returns the differences, one line each (none: it verifies).
 
-    From the rows that the pack carries; if the store has these runs, the rows are compared with the store's. A pack
-    without rows, of before packs had them, is computed from the store. Comparisons and intervals are computed from the
-    graded items. Raises PackError where there is neither.
+    From the rows that the pack carries; if the store has these runs, the rows are compared with the store's, and where
+    they differ the store with its own items. A pack without rows, of before packs had them, is computed from the store.
+    Comparisons and intervals are computed from the graded items. Raises PackError where there is neither.
     """
     folder = Path(folder)
     suite = str(read_stamp(folder)["suite"])
@@ -48,8 +48,8 @@ def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
         rows = read(folder / DATA)
         with unpacked(rows) as own:
             differences = _check(Contents(own, suite, "its data", sections=sections), folder, hashes(folder / DATA))
-        if stored and not _unfinished(home, suite, rows):
-            differences += _other_rows(rows, home, suite)
+        if stored and not _unfinished(home, suite, rows) and (other := list(_other_rows(rows, home, suite))):
+            differences += [*other, *Contents(Path(home), suite, sections=sections).recount()]
         return differences
     except StoreError as error:
         damage = str(error).removeprefix(f"{folder}/")

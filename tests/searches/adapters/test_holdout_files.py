@@ -188,6 +188,6 @@ def test_what_was_resolved_is_read_without_the_files_that_it_names(tmp_path: Pat
     path = tmp_path / "suite.json"
     path.write_text(json.dumps(stated(config)))
     file.unlink()
-    with pytest.raises(ConfigError, match=r"suite.json: .*mine.jsonl"):
+    with pytest.raises(ConfigError, match=r"suite.json:1: .*mine.jsonl"):
         load_experiment(path)
     assert load_known(path) == config
