@@ -1,6 +1,7 @@
 """Searches by name, and the experiments that YAML files start."""
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -60,7 +61,7 @@ def load_known(path: Path) -> Experiment:
 
 
 def _read(path: Path | str, overrides: Sequence[str]) -> tuple[AnySearch, Experiment, Document]:
-    if not Path(path).exists():
+    if not os.path.exists(path):  # a name too long for a path is none
         suites = _suites(Path(path))
         if near := difflib.get_close_matches(Path(path).stem[:200], suites, n=1, cutoff=0.8):
             raise ConfigError(f"{path}: there is no such file; did you mean {suites[near[0]]}?")

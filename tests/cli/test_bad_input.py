@@ -97,6 +97,7 @@ def test_a_wrong_setting_and_a_missing_file(capsys: pytest.CaptureFixture[str], 
     assert "--set ecology.nope" in refusal(capsys, "run", suite({}), "--set", "ecology.nope=1")
     assert "expected KEY=VALUE" in refusal(capsys, "run", suite({}), "--set", "seeds")
     assert "absent.yaml: cannot be read" in refusal(capsys, "run", "absent.yaml")
+    assert "File name too long" in refusal(capsys, "run", 300 * "a" + ".yaml")
     name = suite({})
     assert f"suit: there is no such file; did you mean {name}?" in refusal(capsys, "run", "suit")
     assert not home.exists()
