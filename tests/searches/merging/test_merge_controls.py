@@ -9,15 +9,16 @@ import pytest
 import torch
 from searches.merging.small_pool import DOMAINS, PARENTS
 from tiny_merges import character_host
+from transformers import AutoModelForCausalLM
 
 from evolora_core.engine.stage import NotRun, StageResult, Work
 from evolora_core.errors import StageError, Unaffordable
 from evolora_core.language.hosts.host import load_host
-from evolora_core.searches.merging.controls import adam, best_parent, fine_tuned_mean, grid, soup
-from evolora_core.searches.merging.controls.task import Task, shifted
+from evolora_core.searches.merging.controls import adam, best_parent, fine_tuned_mean, grid, multitask, soup
+from evolora_core.searches.merging.controls.task import Task, mean, shifted
 from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.experiment import MergeExperiment
-from evolora_core.searches.merging.judging.judge import Failed, Judge
+from evolora_core.searches.merging.judging.judge import Failed, Judge, fill, shell
 from evolora_core.searches.merging.settings import FineTuning, Gradients
 from evolora_core.searches.merging.stages import choosing
 from evolora_core.searches.merging.stages.evaluate import Evaluation
@@ -36,9 +37,9 @@ def task(judge: Judge, evaluations: float, folder: Path = Path(), **changes: Any
         finalists=2,
         budget=round(evaluations * judge.plain_cost()),
         seed=3,
-        gradients=Gradients(learning_rates=[1e-4], share=0.1, checkpoints=4),
-        specialists=FineTuning(),
-        train=[],
+        gradients=changes.get("gradients", Gradients(learning_rates=[1e-4], share=0.1, checkpoints=4)),
+        specialists=changes.get("specialists", FineTuning()),
+        train=changes.get("train", []),
         folder=folder,
         report=lambda *_: None,
     )
@@ -107,6 +108,43 @@ def test_a_training_is_looked_at_as_often_as_was_reserved(judge: Judge, tmp_path
     assert sorted(early_looks(160, 4)) == [4, 13, 45, 160] and max(early_looks(5, 4)) == 5
     fine_tuned_mean.choose(task(judge, 6.75, tmp_path))  # which pays for seven steps
     assert judge.meter.accounts["selection"].flops == 5 * judge.plain_cost("selection")  # before, and four states
+
+
+def test_the_mean_is_fine_tuned_by_the_rate_that_selection_prefers_or_not_at_all(judge: Judge, tmp_path: Path) -> None:
+    """A rate that spoils every weight leaves the mean itself; one that helps is taken, and its state is what is kept."""
+    uniform = judge.measure(mean(PARENTS), "selection").score
+    for rates, gains in (([1e4], False), ([1e4, 3e-4], True)):
+        gradients = Gradients(learning_rates=rates, share=0.5, checkpoints=4)
+        left = 400 + judge.meter.total() / judge.plain_cost()
+        choice = fine_tuned_mean.choose(task(judge, left, tmp_path, gradients=gradients))
+        kept: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
+        assert judge.measure_model(kept, "selection").score == pytest.approx(choice.selection_score, abs=1e-5)
+        if gains:
+            assert choice.selection_score > uniform and choice.note.endswith("learning rate 0.0003")
+        else:
+            assert choice.selection_score == pytest.approx(uniform) and choice.note == "step 0"
+
+
+def test_the_fine_tuning_on_all_domains_begins_at_the_base_and_takes_the_steps_of_all(
+    judge: Judge, tmp_path: Path
+) -> None:
+    items, own = judge.questions["search"].items, FineTuning(steps=4, rows=6, learning_rate=3e-4)
+    begun = judge.measure_model(base_of(judge), "search").score
+    choice = multitask.choose(task(judge, 600, tmp_path, specialists=own, train=items))
+    again = base_of(judge)
+    fine_tune(judge.pool.host, again, items, steps=12, rows=6, learning_rate=3e-4, seed=3, role="merge.multitask")
+    assert choice.search_score == judge.measure_model(again, "search").score > begun
+    kept: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    for name, value in kept.named_parameters():
+        assert torch.equal(value, again.get_parameter(name)), name
+
+
+def base_of(judge: Judge) -> Any:
+    """A copy of the model that all parents came from."""
+    base = judge.pool.models["base"]
+    model = shell(base.config, judge.pool.host.device)
+    fill(model, {name: base.get(name) for name in base.names})
+    return model
 
 
 def test_a_specialist_does_not_depend_on_what_was_drawn_before(tmp_path: Path, splits: Splits) -> None:
