@@ -41,8 +41,8 @@ def check_workers(workers: str) -> None:
 
 
 def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[Step]:
-    """The steps of the named runs and stages and all that they need, in the order of the plan; all if none is named, or
-    one of the stages that close the suite.
+    """The steps of the named runs, seeds and stages and all that they need, in the order of the plan; all if none is
+    named, or one of the stages that close the suite. A seed has also what is made of it for all conditions.
 
     Raises ConfigError for a name that is none.
     """
@@ -54,7 +54,10 @@ def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[S
         words = dict.fromkeys(word.removeprefix(prefix) for prefix in ("", f"{suite}.", f"{suite.name}."))
         if closing_names & set(words):
             return list(steps)
-        named = [[own for own in by_name if own == short or own.startswith(f"{short}.")] for short in words]
+        named = [
+            [own for own in by_name if own == short or own.startswith(f"{short}.") or own.split(".")[1] == short]
+            for short in words
+        ]
         if not any(named):
             runs = dict.fromkeys(own.rpartition(".")[0] for own in by_name)
             raise ConfigError(

@@ -6,6 +6,7 @@ Loads no Prefect, and torch only where `dtype: auto` asks what the machine is fa
 from collections.abc import Sequence
 from pathlib import Path
 
+from evolora_core.engine.artifacts import commit_seconds
 from evolora_core.engine.home import home_path
 from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.run_index import suites
@@ -40,8 +41,9 @@ def asked_suite(suite: str, overrides: Sequence[str] = (), host: str = "", seeds
 
 def check_suite(config: Experiment, out: Path) -> None:
     """Raise the error with which the suite would end: a host that is not one, a store that is newer, a place for the
-    pack that is taken.
+    pack that is taken, an environment variable that is no number.
     """
+    commit_seconds()
     check_place(out)
     check_store()
     use_host(config)

@@ -23,7 +23,8 @@ from evolora_core.report.stored import StoredSuite, same
 from evolora_core.store import carry, query, read, store_path, unpacked
 from evolora_core.store.fingerprints import MACHINE
 
-CLOCK = {"seconds", "manifest"}  # columns that differ from run to run; of a manifest, the identity says what counts
+CLOCK = "seconds"  # how columns, and keys of summaries, end that differ from run to run
+FOUND = "manifest"  # the column of what a stage found
 SHOWN = 3  # rows of a file that are named
 
 
@@ -127,19 +128,34 @@ def _other_rows(rows: Mapping[str, pa.Table], home: Path, suite: str) -> Iterato
         for place in where[where].index[:SHOWN]:
             column = unlike.columns[unlike.loc[place]][0]
             key = " ".join(str(old.loc[place, k]) for k in ("condition", "seed", "stage", "arm", "split") if k in old)
-            yield (
-                f"{file}: row {place + 1} ({key}) has {column} {_word(old.loc[place, column])}, the store gives "
-                f"{_word(new.loc[place, column])}" + (f" ({where.sum()} rows differ)" if where.sum() > 1 else "")
+            was, now_is = (data.loc[place, column] for data in (old, new))
+            if column == FOUND:
+                told = next(_json_differences("", json.loads(was), json.loads(now_is), "the store"))
+            else:
+                told = f"has {column} {_word(was)}, the store gives {_word(now_is)}"
+            yield f"{file}: row {place + 1} ({key}) {told}" + (
+                f" ({where.sum()} rows differ)" if where.sum() > 1 else ""
             )
 
 
 def _comparable(table: pa.Table) -> pd.DataFrame:
-    """A table without times and without rows that tell of the machine."""
-    data = table.drop_columns([column for column in table.column_names if column in CLOCK]).to_pandas()
+    """A table without times and without rows that tell of the machine; of a manifest what the stage found, since code
+    and libraries may be newer.
+    """
+    data = table.drop_columns([column for column in table.column_names if column == CLOCK]).to_pandas()
+    if "manifest" in data:
+        found = [_timeless(json.loads(text)) for text in data.pop("manifest")]
+        data[FOUND] = [json.dumps({key: own.get(key) for key in ("flops", "summary")}, sort_keys=True) for own in found]
     if "note" in data:
         data = data[~data["note"].fillna("").str.contains(MACHINE, regex=False)]
     result: pd.DataFrame = data.reset_index(drop=True)
     return result
+
+
+def _timeless(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _timeless(value) for key, value in part.items() if not key.endswith(CLOCK)}
+    return [_timeless(one) for one in part] if isinstance(part, list) else part
 
 
 def _word(value: Any) -> str:

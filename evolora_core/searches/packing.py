@@ -1,5 +1,6 @@
 """The stage `pack` of a suite of any search: its paper pack, made from the store."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,8 @@ def pack(work: Work[Packed]) -> Made[NoFacts]:
     """Leaves the pack in pack/, made from the store."""
     from evolora_core.report.pack import build
 
+    for left in work.folder.glob(".pack.*"):  # by a start of this stage that was killed
+        shutil.rmtree(left)
     sections = import_module(work.config.sections).SECTIONS
     build(home_path(), work.config.suite, work.folder / "pack", sections)
     return Made(0, NoFacts())

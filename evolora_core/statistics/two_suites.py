@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 
 from evolora_core.engine.artifacts import check, read_manifest
 from evolora_core.engine.run_index import SuiteId, entries, read_suite
-from evolora_core.engine.stage import JUDGED
+from evolora_core.engine.stage import JUDGED, SHARED
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.statistics.comparisons import compute_comparisons, facts_of, why_not_run
 from evolora_core.statistics.inference import MAX_COMPARISONS
 
 COLUMNS = ["split", "task_id", "prompt", "arm", "correct"]
+ITEM_STAGES = ("datasets", "holdouts")
 ITEMS = ("dataset", "holdouts")  # of what evaluations have to share: which items there were, and these are looked at
 
 
@@ -92,6 +93,12 @@ def compare_suites(
         _refuse_unlike(left, a, right, b, seeds)
         both = [_answers(side, own, split, routing, seeds) for side, own in ((left, a), (right, b))]
         _refuse_other_items(left.name(a), right.name(b), split, *both)
+        for seed in seeds:
+            if _hashes(left.folders[a, seed], seed, split) != _hashes(right.folders[b, seed], seed, split):
+                raise StageError(
+                    f"{left.name(a)} and {right.name(b)} cannot be compared: seed {seed}: the prompts of {split} "
+                    "are the same and the items are not, as where right answers were corrected; run the older one again"
+                )
         asked += both
         declared.append({"a": left.name(a), "b": right.name(b), "split": split})
         notes.append(f"without seeds of one suite alone: {', '.join(map(str, alone))}" if alone else "")
@@ -208,6 +215,20 @@ def _refuse_other_items(a: str, b: str, split: str, left: pd.DataFrame, right: p
             f"{a} and {b} cannot be compared: they answered different items of {split}: {len(ours & theirs)} are in "
             f"both, {len(alone)} in one alone, the first with seed {seed}; compare suites with the same `data`"
         )
+
+
+def _hashes(folder: Path, seed: int, split: str) -> set[tuple[str, str, str]]:
+    """Of each cell (family, depth) of a split, the hash of its items with their right answers, by the stages that an
+    evaluation had them from.
+    """
+    inputs = (read_manifest(folder) or {}).get("identity_document", {}).get("inputs", {})
+    found = set()
+    for stage in ITEM_STAGES:
+        file = folder.parents[2] / f"{SHARED}-s{seed}" / stage / inputs.get(stage, "") / "splits.parquet"
+        if stage in inputs and file.is_file():
+            rows = pq.read_table(file).to_pylist()
+            found |= {(row["family"], row["depth"], row["sha256"]) for row in rows if row["split"] == split}
+    return found
 
 
 def _short(value: Any, limit: int = 40) -> str:

@@ -24,7 +24,8 @@ from evolora_core.store.connection import opened, store_path
 from evolora_core.store.transaction import transaction
 
 # What evaluations of one run seed share; all else that they say must be alike in all seeds.
-OF_A_SEED = frozenset({"dataset", "corpus", "rates", "seeds", "parents"})
+OF_A_SEED = frozenset({"dataset", "holdouts", "corpus", "rates", "seeds", "parents", "base"})
+ITEMS = ("datasets", "holdouts", "corpus")  # stages that make what a seed is asked, from settings that all seeds share
 Key = tuple[str, int, str]  # condition, seed and stage
 
 
@@ -64,13 +65,18 @@ def merge(home: Path, folders: Sequence[Path]) -> Merged:
     Raises StoreError that names what differs where a shard was not made as what is there, or as another one.
     """
     found = [(Path(folder), read(Path(folder))) for folder in folders]
-    merged = Merged()
-    with opened(store_path(home)) as connection, transaction(connection):
-        for folder, tables in found:
-            came, known = insert_shard(connection, folder, tables)
-            merged.stages, merged.known = merged.stages + came, merged.known + known
-        for folder, tables in found:  # before the store has them, or a rebuild could lose what it has
-            _keep(home, folder, suite_in(tables)[0])
+    merged, copies = Merged(), list[Path]()
+    try:
+        with opened(store_path(home)) as connection, transaction(connection):
+            for folder, tables in found:
+                came, known = insert_shard(connection, folder, tables)
+                merged.stages, merged.known = merged.stages + came, merged.known + known
+            for folder, tables in found:  # before the store has them, or a rebuild could lose what it has
+                copies += _keep(home, folder, suite_in(tables)[0])
+    except BaseException:
+        for copy in copies:  # or a rebuild would load what was refused
+            shutil.rmtree(copy, ignore_errors=True)
+        raise
     for _, tables in found:
         suite, config = suite_in(tables)
         if read_suite(home, SuiteId.of(suite)) is None:
@@ -116,12 +122,14 @@ def _may_replace(out: Path) -> bool:
     return not names or "suite.parquet" in names <= {f"{name}.parquet" for name in files()}
 
 
-def _keep(home: Path, folder: Path, suite: str) -> None:
-    """Copy a shard to where `rebuild` finds it, whole or not at all. A copy that was damaged since is replaced."""
+def _keep(home: Path, folder: Path, suite: str) -> list[Path]:
+    """Copy a shard to where `rebuild` finds it, whole or not at all, and return the new copy; none if it is there. A
+    copy that was damaged since is replaced.
+    """
     name = _digest(folder)
     copy = home / "shards" / suite / name
     if copy.exists() and _digest(copy) == name:
-        return
+        return []
     copy.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=copy.parent, prefix=".") as work:
         new = Path(work) / name
@@ -129,6 +137,7 @@ def _keep(home: Path, folder: Path, suite: str) -> None:
         if copy.exists():
             shutil.rmtree(copy)
         os.replace(new, copy)
+    return [copy]
 
 
 def _digest(folder: Path) -> str:
@@ -158,18 +167,16 @@ def _refuse_unlike(folder: Path, there: Mapping[Key, dict[str, Any]], new: Mappi
             if unlike := _difference(*(_untimed(own.get(part)) for own in (known, manifest))):
                 what = "was made otherwise" if part.startswith("identity") else "has other results"
                 raise StoreError(f"{folder}: {_label(key)} {what} there: {part} {unlike} here")
-    made: dict[str, dict[str, Key]] = {}  # fact -> value -> a stage of which it holds
-    for key, manifest in there.items():
-        for fact, value in _facts(manifest):
-            made.setdefault(fact, {}).setdefault(value, key)
-    for key, manifest in new.items():
-        for fact, value in _facts(manifest):
-            if fact in made and value not in made[fact]:
-                other, stage = next(iter(made[fact].items()))
-                raise StoreError(
-                    f"{folder}: {_label(key)} differs in {fact}: {value} here, {other} in {_label(stage)} there; "
-                    "shards of one suite must be made alike"
-                )
+    made: dict[str, tuple[str, Key, str]] = {}  # of each fact its value, a stage of which it holds, and where that is
+    for where, stages in (("there", there), ("here", new)):
+        for key, manifest in stages.items():
+            for fact, value in _facts(manifest):
+                other, stage, place = made.setdefault(fact, (value, key, where))
+                if value != other and where == "here":
+                    raise StoreError(
+                        f"{folder}: {_label(key)} differs in {fact}: {value} here, {other} in {_label(stage)} {place}; "
+                        "shards of one suite must be made alike"
+                    )
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -183,6 +190,8 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"the library {name}", str(version)
     for name, value in (document.get("host") or {}).items():
         yield f"the host's {name}", json.dumps(value, sort_keys=True)
+    if (stage := manifest.get("stage")) in ITEMS:
+        yield f"the settings of {stage}", digest(document.get("config"))
     for name, value in manifest.get("summary", {}).get("comparable", {}).items():
         whose = f" with seed {manifest.get('seed')}" if name in OF_A_SEED else ""
         yield f"the {name} of evaluations{whose}", json.dumps(value, sort_keys=True)

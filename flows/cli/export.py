@@ -92,10 +92,13 @@ def best_slot(folder: Path, slots: list[int]) -> int:
 
     if not slots:
         raise ConfigError(f"{folder}: no organelle was alive at the end of this run, so there is nothing to export")
-    routes = json.loads(sorted(folder.glob("routes-*.json"))[-1].read_text(encoding="utf-8"))
     right = dict.fromkeys(slots, 0.0)
-    for bucket, accuracies in routes["accuracy"].items():
-        for slot, accuracy in accuracies.items():
-            if int(slot) in right:
-                right[int(slot)] += accuracy * routes["n"][bucket]
+    for path in sorted(folder.glob("routes-*.json"), reverse=True):
+        routes = json.loads(path.read_text(encoding="utf-8"))
+        for bucket, accuracies in routes["accuracy"].items():
+            for slot, accuracy in accuracies.items():
+                if int(slot) in right:
+                    right[int(slot)] += accuracy * routes["n"][bucket]
+        if any(right.values()):  # `single` asks nobody where no adapter leads the host; `family` does
+            break
     return max(slots, key=lambda slot: (right[slot], -slot))

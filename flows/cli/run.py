@@ -31,7 +31,9 @@ def run(
     packs: Annotated[Path, Parameter(help="The folder that gets the pack.")] = Path("packs"),
     only: Annotated[
         list[str] | None,
-        Parameter(help="A seed (s3), run (ecology.s3) or stage, with what it needs and no pack; may be repeated."),
+        Parameter(
+            help="A seed (s3), run (ecology.s3) or stage, with what it needs; no pack unless that is all; repeatable."
+        ),
     ] = None,
     estimate: Annotated[
         bool, Parameter(help="Say what the stages would take, after short measurements, and run nothing.")
@@ -48,7 +50,7 @@ def run(
         foretell(config, only or [], json)
         return
     if only:
-        only = runs_of(config, only)
+        runs_of(config, only)  # a seed that the suite has not is told before anything is made
     done = make(config, packs, only or [])
     if json:
         show(done.rows(), True)

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from example_suite import suite_id, write_suite
 
@@ -99,3 +101,23 @@ def test_the_difference_is_named(capsys: pytest.CaptureFixture[str], tmp_path: P
         manifest.write_text(json.dumps(document))
     code, _, err = run(capsys, tmp_path, FIRST, SECOND)
     assert code == 1 and f"seed 0 differs in {changed} (" in err and err.count("\n") == 1
+
+
+def test_right_answers_that_were_corrected_are_another_test(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The prompts are the same, and what is right is not."""
+    write_suite(tmp_path, FIRST, seeds=(0,), items=12)
+    write_suite(tmp_path, SECOND, seeds=(0,), items=12)
+    for name, right in (("example", "a"), ("another", "a"), ("another", "b")):
+        made = tmp_path / "runs" / name / "shared-s0" / "datasets" / right
+        made.mkdir(parents=True)
+        cells = [
+            {"split": own, "family": "math", "depth": "short", "n": 12, "sha256": right} for own in ("holdout_id",)
+        ]
+        pq.write_table(pa.Table.from_pylist(cells), made / "splits.parquet")
+        for manifest in tmp_path.glob(f"runs/{name}/*/evaluate/*/manifest.json"):
+            document = json.loads(manifest.read_text())
+            document["identity_document"]["inputs"] = {"datasets": right, "trained": "0"}
+            manifest.write_text(json.dumps(document))
+        if name == "another":
+            code, _, err = run(capsys, tmp_path, FIRST, SECOND)
+            assert (code, "as where right answers were corrected" in err) == ((0, False), (1, True))[right == "b"], err

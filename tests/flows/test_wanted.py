@@ -11,6 +11,7 @@ from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.plan import plan
+from evolora_core.searches.registry import get_search, load_experiment
 from flows._plan import wanted
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,15 @@ def test_the_suites_name_may_be_a_conditions_too(suite: Suite[SuiteConfig], pref
     assert wanted(steps, [f"{prefix}suite.s0.pack"], suite.id) == steps
     with pytest.raises(ConfigError, match=r"ecology\.s7: ecology-0a1b2c3d has no such run or stage"):
         wanted(steps, [f"{prefix}ecology.s7"], suite.id)
+
+
+def test_a_seed_has_all_that_is_made_of_it() -> None:
+    """Also what no condition needs, such as a table of every program."""
+    config = load_experiment(ROOT / "configs/suites/attention-table.yaml", ["seeds=[0, 1]"])
+    steps = get_search(config.search).plan(Suite(config, SuiteId("table", "0a1b2c3d"), None))
+    chosen = {step.name for step in wanted(steps, ["s0"], SuiteId("table", "0a1b2c3d"))}
+    assert {step.name for step in steps if ".s0." in step.name} <= chosen
+    assert not any(name.endswith(".s1.evaluate") for name in chosen)
 
 
 def test_all_if_nothing_is_named(suite: Suite[SuiteConfig]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from evolora_core.searches.adapters.pack import sections
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import fingerprints, merge, query, rebuild, record, store_path, write_shard
 from evolora_core.store.connection import opened
+from evolora_core.store.shards import _digest
 from flows.cli import main
 
 SUITE = "example-0a1b2c3d"
@@ -46,12 +48,13 @@ def shards(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return found
 
 
-def _copy(shard: Path, to: Path, change: str, by: str) -> Path:
-    """A shard in whose manifests a text is replaced."""
+def _copy(shard: Path, to: Path, change: str, by: str, seeds: Collection[int] = SEEDS) -> Path:
+    """A shard in whose manifests, of these seeds, a text is replaced."""
     shutil.copytree(shard, to)
     table = pq.read_table(to / "stages.parquet")
     assert any(change in text for text in table["manifest"].to_pylist())
-    manifests = pa.array([text.replace(change, by) for text in table["manifest"].to_pylist()])
+    both = zip(table["manifest"].to_pylist(), table["seed"].to_pylist(), strict=True)
+    manifests = pa.array([text.replace(change, by) if seed in seeds else text for text, seed in both])
     pq.write_table(
         table.set_column(table.schema.get_field_index("manifest"), "manifest", manifests), to / "stages.parquet"
     )
@@ -162,6 +165,28 @@ def test_what_was_made_otherwise_is_refused_in_a_line(
     assert not (tmp_path / "shards").exists()
 
 
+def test_a_shard_that_was_made_in_two_ways_is_refused(shards: list[Path], tmp_path: Path) -> None:
+    """As where the code changed between two seeds; and it is no excuse for those that come later."""
+    mixed = _copy(shards[0], tmp_path / "mixed", '"code": "cccccccccccccccc"', '"code": "d"', [1])
+    with pytest.raises(StoreError, match=r"differs in the code of evaluate: .* here, .* s\d here; shards of one suite"):
+        merge(tmp_path, [mixed])
+
+
+@pytest.mark.parametrize("stage", ["datasets", "holdouts", "corpus"])
+def test_what_seeds_are_asked_comes_from_the_same_settings(shards: list[Path], tmp_path: Path, stage: str) -> None:
+    """Its rows are of each seed, and the file that they are drawn from is not."""
+    named = [
+        _copy(own, tmp_path / f"n{i}", '"stage": "datasets"', f'"stage": "{stage}"') for i, own in enumerate(shards)
+    ]
+    before = f'"stage": "{stage}"'
+    for number, rows in enumerate("aab"):
+        document = f'"identity_document": {{"config": {{"digest": "{rows}"}}}}, {before}'
+        _copy(named[number], tmp_path / f"s{number}", before, document)
+    merge(tmp_path, [tmp_path / "s0", tmp_path / "s1"])
+    with pytest.raises(StoreError, match=f"differs in the settings of {stage}: .* here"):
+        merge(tmp_path, [tmp_path / "s2"])
+
+
 def test_runs_whose_stages_load_other_modules_are_joined(shards: list[Path], tmp_path: Path) -> None:
     """Two arms of one kind may learn by different rules: their code differs, and neither was made otherwise."""
     other = _copy(
@@ -175,7 +200,7 @@ def test_runs_whose_stages_load_other_modules_are_joined(shards: list[Path], tmp
 
 
 def test_what_belongs_to_a_seed_must_be_the_same_in_that_seed_alone(shards: list[Path], tmp_path: Path) -> None:
-    for name in ("dataset", "corpus", "rates"):  # each is another in every seed
+    for name in ("dataset", "holdouts", "corpus", "rates", "base"):  # each is another in every seed
         alike = [
             _copy(own, tmp_path / f"{name}{number}", '"dataset"', f'"{name}"') for number, own in enumerate(shards)
         ]
@@ -235,6 +260,13 @@ def test_what_the_store_has_of_a_shard_is_kept_whole(shards: list[Path], tmp_pat
         merge(home, [shards[0]])
     assert query(home, "SELECT count(*) FROM stages").rows == [(0,)]  # none that a rebuild would lose
     (home / "shards").unlink()
+    taken = home / "shards" / SUITE / _digest(shards[1])
+    taken.parent.mkdir(parents=True)
+    taken.write_text("in the way of the second")
+    with pytest.raises(OSError):
+        merge(home, shards[:2])
+    assert [*taken.parent.iterdir()] == [taken]  # a rebuild would load what was refused
+    taken.unlink()
     merge(home, [shards[0]])
     (copy,) = (home / "shards" / SUITE).iterdir()
     (copy / "stages.parquet").unlink()

@@ -14,7 +14,8 @@ from evolora_core.errors import ConfigError
 from evolora_core.language.families.base import Family, Grade, Item
 from evolora_core.language.families.names import ALIASES, MODULES
 
-TASKS = "evolora_core.language.tasks.verifiers"  # the module that grades tasks of a user
+# What grades tasks of a user: the module, and what starts a verifier's own process, which no import leads to.
+TASKS = ("evolora_core.language.tasks.verifiers", "evolora_core.sandbox.nursery")
 _entered: ContextVar[Mapping[str, Family]] = ContextVar("_entered", default=MappingProxyType({}))
 
 
@@ -38,7 +39,8 @@ def modules_of(names: Iterable[str], tasks: Collection[str] = ()) -> list[str]:
     """The modules of families, for the identity of a stage that uses them; `tasks` are names of tasks of a user.
     ConfigError as in `full_name`.
     """
-    return sorted({TASKS if name in tasks else MODULES[full_name(name)] for name in names})
+    own = {*names} & {*tasks}
+    return sorted({*(MODULES[full_name(name)] for name in {*names} - own), *(TASKS if own else ())})
 
 
 def get(name: str) -> Family:

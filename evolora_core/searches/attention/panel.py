@@ -45,6 +45,7 @@ from evolora_core.searches.attention.settings import Bounds, Training
 
 LADDER_STEPS = 60  # baseline steps at the smallest size that the ladder is charged as; its own training has 50
 FILE_BYTES = 1 << 28
+KERNEL_KILL = "it died of SIGKILL"  # in the words of evolora_core.sandbox.nursery
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -134,9 +135,12 @@ class Panel:
             if (kept := kept_verdict(place)) is not None:
                 return kept
             with self._sandbox(place) as sandbox:
-                found = _asked_twice(lambda: check(sandbox, source, framework or None, contract, place, self._limits))
+                found, lost = _asked_twice(
+                    lambda: check(sandbox, source, framework or None, contract, place, self._limits)
+                )
             verdict = Verdict(found.rejection, found.cpu_seconds)
-            keep_verdict(place, verdict)
+            if not lost:
+                keep_verdict(place, verdict)
             return verdict
 
     def measure(self, task: Task) -> Measured:
@@ -147,10 +151,11 @@ class Panel:
             if (kept := kept_measured(place)) is not None:
                 return kept
             with self._sandbox(place) as sandbox:
-                found = _asked_twice(
+                found, lost = _asked_twice(
                     lambda: measure(sandbox, task.source, size, spec, self.corpus, task.seed, place, self._limits)
                 )
-            keep_measured(place, found)
+            if not lost:
+                keep_measured(place, found)
             return found
 
     def flops(self, measured: Measured, size: str, plain: Mapping[str, int]) -> int:
@@ -205,14 +210,21 @@ class Panel:
 Ended = TypeVar("Ended", Checked, Measured)
 
 
-def _asked_twice(ask: Callable[[], Ended]) -> Ended:
-    """What came of a child process. Where the sandbox itself was lost, which may have nothing to do with the program,
-    it is asked again; a program that loses two of them is refused, and is charged the time that passed.
+def _asked_twice(ask: Callable[[], Ended]) -> tuple[Ended, bool]:
+    """What came of a child process, and whether it was lost. Where somebody else ended it or its sandbox, as a machine
+    that is out of memory does, the program may be all right, so it is asked again. One that is lost twice is refused,
+    is charged the time that passed, and a retry of the stage asks it anew.
     """
     found = ask()
-    if not math.isfinite(found.cpu_seconds):
+    if _lost(found):
         found = ask()
-    return found if math.isfinite(found.cpu_seconds) else replace(found, cpu_seconds=found.wall_seconds)
+    lost = _lost(found)
+    return found if math.isfinite(found.cpu_seconds) else replace(found, cpu_seconds=found.wall_seconds), lost
+
+
+def _lost(found: Checked | Measured) -> bool:
+    killed = found.rejection is not None and found.rejection.reason == KERNEL_KILL
+    return killed or not math.isfinite(found.cpu_seconds)
 
 
 def add(curve: Curve, size: str, seed: int, measured: Measured) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from evolora_core.searches.attention.curves import Curve, joined, load_curve, sa
 from evolora_core.searches.attention.host.training import SAVED
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.measuring import measure_all
-from evolora_core.searches.attention.panel import Panel, Task
+from evolora_core.searches.attention.panel import KERNEL_KILL, Panel, Task
 from evolora_core.searches.attention.settings import Bounds, Training
 
 SETTINGS = CorpusSettings(shares={"markov": 1.0}, train=64, held_out=40, context=16)
@@ -110,6 +111,27 @@ def test_a_sandbox_that_is_lost_is_asked_again(tmp_path: Path, monkeypatch: pyte
             found = made.measure(TASK)
         assert len(outcomes) == 2 and math.isnan(outcomes[0].cpu_seconds) and math.isfinite(found.cpu_seconds)
         assert (found.rejection and found.rejection.stage) == stage
+
+
+def test_a_child_that_the_machine_killed_is_asked_again_and_never_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel ends such a child first when memory is short: another one would have come to its end."""
+    run = Sandbox.run
+    killed = iter([True, True, True, True, False])
+
+    def short_of_memory(self: Sandbox, folder: Path, entry: str, limits: Limits) -> Outcome:
+        outcome = run(self, folder, entry, limits)
+        return replace(outcome, status="killed", reason=KERNEL_KILL) if next(killed) else outcome
+
+    monkeypatch.setattr(Sandbox, "run", short_of_memory)
+    with pytest.raises(KeyboardInterrupt), panel(tmp_path) as before:
+        refused, verdict = before.measure(TASK), before.check(TASK.source, "", ["xs"])
+        assert refused.rejection and verdict.rejection
+        assert refused.rejection.reason == verdict.rejection.reason == KERNEL_KILL
+        raise KeyboardInterrupt
+    with panel(tmp_path) as after:
+        assert after.measure(TASK).losses is not None
 
 
 # Whether it returns numbers is drawn with its weights.

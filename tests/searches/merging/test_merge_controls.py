@@ -111,7 +111,7 @@ def test_a_training_is_looked_at_as_often_as_was_reserved(judge: Judge, tmp_path
 
 
 def test_the_mean_is_fine_tuned_by_the_rate_that_selection_prefers_or_not_at_all(judge: Judge, tmp_path: Path) -> None:
-    """A rate that spoils every weight leaves the mean itself; one that helps is taken, and its state is what is kept."""
+    """A rate that spoils every weight leaves the mean itself; one that helps is taken, and its state is kept."""
     uniform = judge.measure(mean(PARENTS), "selection").score
     for rates, gains in (([1e4], False), ([1e4, 3e-4], True)):
         gradients = Gradients(learning_rates=rates, share=0.5, checkpoints=4)
@@ -119,6 +119,7 @@ def test_the_mean_is_fine_tuned_by_the_rate_that_selection_prefers_or_not_at_all
         choice = fine_tuned_mean.choose(task(judge, left, tmp_path, gradients=gradients))
         kept: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
         assert judge.measure_model(kept, "selection").score == pytest.approx(choice.selection_score, abs=1e-5)
+        assert choice.selection_score is not None
         if gains:
             assert choice.selection_score > uniform and choice.note.endswith("learning rate 0.0003")
         else:

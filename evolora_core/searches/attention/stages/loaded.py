@@ -4,6 +4,7 @@ they import.
 
 LOADED = (
     "evolora_core.searches.attention.judging.child",  # in sandboxes
+    "evolora_core.sandbox.nursery",  # which starts them
     "evolora_core.searches.attention.known.programs.mha",  # the baseline
     "evolora_core.searches.attention.frameworks.templates.coefficient_dynamics",
     "evolora_core.searches.attention.frameworks.templates.matrix_mixer",

@@ -131,6 +131,20 @@ def test_rows_that_are_not_the_stores_are_named(home: Path, pack: Path) -> None:
     )
 
 
+def test_what_a_stage_found_is_held_against_the_stores(home: Path, pack: Path) -> None:
+    """A pack's notes on items left out, on settings chosen and on what was not run come from there."""
+    file = pack / "data" / "stages.parquet"
+    rows = pq.read_table(file)
+    row = rows["stage"].to_pylist().index("evaluate")
+    manifest = json.loads(rows["manifest"][row].as_py())
+    _edit(file, "manifest", row, json.dumps(manifest | {"started": "earlier", "seconds": 9.0}))
+    assert not any("the store" in line for line in verify(home, pack, SECTIONS))
+    summary = {"comparable": manifest["summary"]["comparable"] | {"host": "forged"}}
+    _edit(file, "manifest", row, json.dumps(manifest | {"summary": summary}))
+    (line,) = (line for line in verify(home, pack, SECTIONS) if line.startswith("data/stages.parquet"))
+    assert 'summary.comparable.host is "forged", the store gives' in line
+
+
 def test_damaged_missing_and_strange_rows_are_named_in_a_line(home: Path, pack: Path, nowhere: Path) -> None:
     file = pack / "data" / "answers.parquet"
     whole = file.read_bytes()
