@@ -22,14 +22,15 @@ from evolora_core.searches.adapters.pack.robustness import (
 )
 from evolora_core.searches.adapters.pack.transfer import transfer_frame, transfer_table
 from evolora_core.searches.adapters.pack.tuning import tuning_frame, tuning_table
-from evolora_core.searches.adapters.pack.worst import worst_frame, worst_pairs_table, worst_table
+from evolora_core.searches.adapters.pack.worst import worst_frame, worst_pairs_frame, worst_pairs_table, worst_table
 
 SECTIONS = Sections(
     tables={
         "paper_table": PackTable(paper.paper_rows, (paper.paper_table, paper.economy_table), texts=("not_run",)),
         "not_run": NOT_RUN,
         "comparisons": PackTable(paper.comparison_rows, (paper.comparison_table,), texts=("note", "regime", "bare")),
-        "worst_runs": PackTable(worst_frame, (worst_table, worst_pairs_table), optional=True),
+        "worst_runs": PackTable(worst_frame, (worst_table,), optional=True),
+        "worst_runs_compared": PackTable(worst_pairs_frame, (worst_pairs_table,), optional=True),
         "by_family": PackTable(breakdowns.family_rows, (breakdowns.family_table,)),
         "holdouts": PackTable(holdout_frame, (holdout_table,), optional=True),
         "by_routing": PackTable(breakdowns.routing_rows, (breakdowns.routing_table,)),

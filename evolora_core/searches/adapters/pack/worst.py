@@ -1,5 +1,6 @@
 """The worst quarter of runs: what somebody gets who runs once and is unlucky."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,37 +13,60 @@ from evolora_core.statistics.inference import RESAMPLES
 from evolora_core.statistics.worst_runs import FEWEST, worst_quarter, worst_quarter_interval
 
 SPLIT = "holdout_id"
+HOST = "frozen"
 _RUNS = """
     SELECT condition, seed, avg(correct::INT) AS acc
     FROM evaluations JOIN complete_seeds USING (suite, seed) JOIN suites ON suites.suite = $suite
     WHERE suite = $suite AND split = $split AND arm = condition
     GROUP BY condition, seed, conditions ORDER BY list_position(conditions, condition), seed
 """
+_NOT_RUN = "SELECT condition, seed FROM not_run JOIN complete_seeds USING (suite, seed) WHERE suite = $suite"
 
 
 def worst_frame(stored: StoredSuite) -> pd.DataFrame:
-    """One row per condition, and one per comparison that is declared in distribution under the headline router and has
-    FEWEST runs in common; a condition with fewer has none.
+    """One row per condition with FEWEST runs.
 
-    Columns: a, b ("" for a condition alone), runs, mean, lowest and worst (mean of the worst quarter; of a comparison
-    the differences) with lo and hi.
+    Columns: a (the condition), runs, mean, lowest and worst (mean of the worst quarter) with lo and hi.
+    """
+    return _frame(stored, [(name, "") for name in _runs(stored)]).drop(columns="b", errors="ignore")
+
+
+def worst_pairs_frame(stored: StoredSuite) -> pd.DataFrame:
+    """One row per comparison that is declared in distribution under the headline router and has FEWEST runs in common.
+
+    Columns: a, b, runs, and of mean, lowest and worst the differences, the last with lo and hi.
+    """
+    compared = stored.config["evaluation"]["comparisons"]
+    return _frame(stored, [(c["a"], c["b"]) for c in compared if c["split"] == SPLIT and not c.get("routing")])
+
+
+def _runs(stored: StoredSuite) -> dict[str, pd.Series]:
+    """The accuracy of each run, by condition and seed. Who could not be run with a seed, as where the budget did not
+    pay for a generation, is left with the bare host: without such runs a quarter would be of the lucky seeds alone.
     """
     runs = stored.frame(_RUNS, split=SPLIT)
-    by_condition = {str(name): own.set_index("seed")["acc"] for name, own in runs.groupby("condition", sort=False)}
-    if runs.empty:
-        return pd.DataFrame()
-    resamples = stored.config["evaluation"].get("bootstrap", RESAMPLES)
-    compared = stored.config["evaluation"]["comparisons"]
-    declared = [(own["a"], own["b"]) for own in compared if own["split"] == SPLIT and not own.get("routing")]
-    pairs = [(name, "") for name in by_condition]
-    pairs += [pair for pair in declared if set(pair) <= set(by_condition)]
+    found: dict[str, pd.Series] = {
+        str(name): own.set_index("seed")["acc"] for name, own in runs.groupby("condition", sort=False)
+    }
+    if HOST in found:
+        for condition, absent in stored.frame(_NOT_RUN).groupby("condition"):
+            if condition in found:
+                bare = found[HOST].reindex(absent["seed"]).dropna()
+                found[str(condition)] = pd.concat([found[str(condition)], bare]).sort_index()
+    return found
+
+
+def _frame(stored: StoredSuite, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    runs, resamples = _runs(stored), stored.config["evaluation"].get("bootstrap", RESAMPLES)
     rows: list[dict[str, Any]] = []
     for a, b in pairs:
-        shared = by_condition[a].index.intersection(by_condition[b or a].index)  # a run may have been too dear for one
+        if not {a, b or a} <= runs.keys():
+            continue
+        shared = runs[a].index.intersection(runs[b or a].index)
         if len(shared) < FEWEST:
             continue
-        first = by_condition[a].loc[shared].to_numpy(dtype=np.float64)
-        second = by_condition[b].loc[shared].to_numpy(dtype=np.float64) if b else None
+        first = runs[a].loc[shared].to_numpy(dtype=np.float64)
+        second = runs[b].loc[shared].to_numpy(dtype=np.float64) if b else None
         lo, hi = worst_quarter_interval(first, second, stream(0, 0, 0, "bootstrap", "worst", a, b), resamples)
         own = [float(first.mean()), float(first.min()), float(worst_quarter(first))]
         if second is not None:
@@ -64,7 +88,7 @@ def worst_table(suite: str, data: pd.DataFrame) -> Table:
     caption = (
         f"{suite}: accuracy in distribution over runs, and of the worst quarter of them, 95 % intervals in brackets"
     )
-    return Table("worst_runs", caption, data[data["b"] == ""], columns)
+    return Table("worst_runs", caption, data, columns)
 
 
 def worst_pairs_table(suite: str, data: pd.DataFrame) -> Table:
@@ -72,8 +96,9 @@ def worst_pairs_table(suite: str, data: pd.DataFrame) -> Table:
     columns = [
         Column("a", lambda r: r["a"], left=True),
         Column("b", lambda r: r["b"], left=True),
+        Column("runs", number("runs", "{:d}")),
         Column("mean of a − b, points", lambda r: f"{100 * r['mean']:+.1f}"),
         Column("worst quarter of a − that of b, points", lambda r: difference(r["worst"], r["lo"], r["hi"])),
     ]
     caption = f"{suite}: worst quarters of runs compared, 95 % intervals in brackets"
-    return Table("worst_runs_compared", caption, data[data["b"] != ""], columns)
+    return Table("worst_runs_compared", caption, data, columns)
