@@ -28,17 +28,12 @@ from evolora_core.searches.adapters.settings.expert_iteration import ExpertItera
 from evolora_core.searches.adapters.settings.grpo import GrpoConfig
 from evolora_core.searches.adapters.settings.sft import SftConfig
 from evolora_core.searches.adapters.settings.tuning import CalibrationConfig, TuningConfig
+from evolora_core.searches.adapters.unread import OF_MANY, unread
 from evolora_core.searches.base import Experiment
 
 Tuned = EcologyConfig | SftConfig | EsConfig | GrpoConfig | ExpertIterationConfig
 Section = Tuned | ExamplesConfig
 TUNING = "tuning"  # what trials stand under
-# Rates that a rule does not read: trials that differ in nothing else are one run.
-UNREAD: dict[str, dict[str, Any]] = {
-    "hebbian": {"plasticity": {"learning_rate"}},
-    "none": {"plasticity": {"learning_rate", "hebbian_rate"}},
-    "best": {"learning_rate": True},
-}
 DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,3})?")
 
 
@@ -270,12 +265,16 @@ class SuiteConfig(Experiment):
         for number in range(len(section.trials)):
             tried = self.settings(name, number)
             rule = tried.plasticity.rule if isinstance(tried, EcologyConfig) else getattr(tried, "update", "")
-            read.append(tried.model_dump(exclude={"trials": True} | UNREAD.get(rule, {}) | _drawn(tried)))
+            read.append(tried.model_dump(exclude={"trials": True} | unread(tried, self.kind(name).peopled)))
             if read[number] in read[:number]:
                 raise ValueError(
                     f"{place}.trials: {read.index(read[number])} and {number} are the same run: "
-                    f"{rule or name!r} reads no setting in which they differ; change one, or take one out"
+                    f"{name!r}{f' by {rule!r}' if rule else ''} reads no setting in which they differ; change one, or "
+                    "take one out"
                 )
+        alone = isinstance(section, EcologyConfig) and not self.kind(name).peopled
+        if own and alone and (of_many := sorted(given.keys() & {*OF_MANY})):
+            raise ValueError(f"{place}.{of_many[0]}: one organelle alone does not read it; take it out")
         if own and name != self.budget_of and "generations" in given:
             raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")
 
@@ -368,13 +367,6 @@ class SuiteConfig(Experiment):
     def trials(self) -> int:
         """How many trials each arm is tuned by."""
         return len(self.lead.trials) if self.trained else 0
-
-
-def _drawn(section: Section) -> dict[str, Any]:
-    """Settings that a run draws, and so does not read."""
-    if not isinstance(section, EcologyConfig | SftConfig) or not section.prior.learning_rate:
-        return {}
-    return {"plasticity": {"learning_rate"}} if isinstance(section, EcologyConfig) else {"learning_rate": True}
 
 
 def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:

@@ -179,7 +179,7 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
         ),
         (
             "rewards",
-            "ecology.trials=[{}, {verifier_error: 0.1}, {population: 8}, {ranks: [4]}]",
+            "ecology.trials=[{}, {verifier_error: 0.1}, {samples: 3}, {ranks: [4]}]",
             "ecology.verifier_error: the verifier of 'grpo' would not err",
         ),
         (
@@ -308,11 +308,23 @@ def test_a_rule_about_a_section_names_the_file_and_the_overrides_below_it(tmp_pa
         ("sft.learning_rate=0.01", "sft.learning_rate: every trial replaces it"),
         (
             "ecology.plasticity.rule=hebbian",
-            "ecology.trials: 0 and 1 are the same run: 'hebbian' reads no setting in which they differ",
+            "ecology.trials: 0 and 1 are the same run: 'single' by 'hebbian' reads no setting in which they differ",
         ),
         (
             "es={update: best, trials: [{learning_rate: 0.1}, {learning_rate: 0.2}]}",
-            "es.trials: 0 and 1 are the same run: 'best' reads no setting in which they differ",
+            "es.trials: 0 and 1 are the same run: 'es' by 'best' reads no setting in which they differ",
+        ),
+        (
+            "ecology.trials=[{variation: {births: 1}}, {variation: {births: 2}}]",
+            "ecology.trials: 0 and 1 are the same run: 'single' by 'search' reads no setting in which they differ",
+        ),
+        (
+            "ecology.trials=[{plasticity: {clip_ratio: 0.1}}, {plasticity: {clip_ratio: 0.3}}]",
+            "ecology.trials: 0 and 1 are the same run: 'single' by 'search' reads no setting in which they differ",
+        ),
+        (
+            "arms={lone: {like: single, changes: {variation: {births: 0}}}}",
+            "arms.lone.changes.variation: one organelle alone does not read it",
         ),
         ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every trial replaces it"),
         ("ecology.trials=[{generations: 2}, {generations: 4}]", "ecology.trials: generations: no trial changes"),

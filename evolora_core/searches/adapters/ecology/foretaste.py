@@ -57,7 +57,7 @@ def measure(run: Run) -> Foretaste:
         items[key] = items.get(key, False) or row["correct"]
     solved = np.array(list(items.values()))
     if not run.horizon.arrivals:  # families that have not come yet may be easier, or harder
-        hopes = run.rule.sees_gold or run.config.unrewarded == "go_on"
+        hopes = run.rule.sees_gold or run.config.memory.labels > 0 or run.config.unrewarded == "go_on"
         _check_that_rewards_vary(solved, right, len(done), hopes)
     return Foretaste(
         generations=len(done),

@@ -31,8 +31,16 @@ def contest_flops(run: Run) -> float:
     if config.contenders == 1:
         return 0.0
     all_taught = run.contenders(most=len(run.state.organelles))
-    sizes = [len(all_taught[niche] if own[0].lessons else own) for niche, own in run.contenders().items()]
-    return LONGER * config.items * sum(size for size in sizes if size > 1) * run.task.prices.unit_flops
+    rivals = [all_taught[niche] if own[0].lessons else own for niche, own in run.contenders().items()]
+    bare_answers = sum(run.task.flops.dearness(one.rank) for own in rivals if len(own) > 1 for one in own)
+    return LONGER * config.items * bare_answers * run.task.prices.unit_flops
+
+
+def dearness(run: Run) -> float:
+    """FLOPs of the longest answers of the bare host to the items of the families that are there, on the mean."""
+    task = run.task
+    longest = task.flops.generate_flops([len(ids) for ids in task.prompts], task.decoding.max_new_tokens)
+    return float(longest[run.present_cells[task.cell_of]].mean())
 
 
 def learning_flops(run: Run) -> float:

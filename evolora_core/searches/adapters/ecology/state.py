@@ -252,6 +252,10 @@ class State:
         self.phase_start, self.phase_updates, self.steps = self.generation, self.meter.flops("update"), 0
         self.buffers = {number: Buffer() for number in self.buffers}
 
+    def foresee(self, dearer: float) -> None:
+        """Expect the next generation to cost so many times what the last one did."""
+        self.last_flops = round(self.last_flops * dearer)
+
     def count_step(self, crowd: int = 1) -> None:
         """Note that all learners have taken a step, each of the `crowd` of a niche."""
         self.steps += crowd

@@ -54,6 +54,7 @@ def choose_rate(terms: Terms, items: Sequence[Solved], config: SftSettings, budg
     part_flops = int(SHARE * budget_flops / rounds)
     questions = _questions(terms, items, config)
     _check_affordable(terms, questions, config, part_flops)
+    meter.add("update", questions.shown.flops, 0, 0.0)  # they are chosen once, for all rounds
     left = list(tried)
     for number in range(rounds):
         part, name = part_of(terms.progress, number, 1, 2 * rounds), f"round-{number + 1}"
@@ -122,7 +123,6 @@ def _round(
             progress=part_of(progress, place, 1, len(tried)),
         )
         meter.merge(results[number].meter)
-    meter.add("update", questions.shown.flops, 0, 0.0)
     asked = choose_checkpoint(
         terms.host,
         {number: result.adapter_folder for number, result in results.items()},

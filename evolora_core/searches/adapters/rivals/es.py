@@ -77,7 +77,7 @@ def train_es(
     saved, committed = time.monotonic(), len(steps)
     while meter.total() + _dearest(host, _asked(items, config, seed, len(steps)), config, decoding) <= budget_flops:
         step = len(steps)
-        started, before = time.perf_counter(), meter.total()
+        started, before, known = time.perf_counter(), meter.total(), _tokens(meter)
         left = 1 - before / budget_flops
         noise = _noise(base, config, seed, step)
         tried.weights[:] = base.weights + config.sigma * noise
@@ -87,8 +87,7 @@ def train_es(
         elif (ascent := slope(scores, noise[: config.pairs])) is not None:
             optimizer.step(torch.zeros(1, dtype=torch.long), -ascent[None], torch.tensor([config.learning_rate * left]))
         flops = meter.total() - before
-        tokens = sum(account.tokens for account in meter.accounts.values()) - sum(int(row["tokens"]) for row in steps)
-        seconds = time.perf_counter() - started
+        tokens, seconds = _tokens(meter) - known, time.perf_counter() - started
         steps.append({"step": step + 1, "reward": correct, "flops": flops, "tokens": tokens, "seconds": seconds})
         if progress:
             progress(min(meter.total(), budget_flops), budget_flops)
@@ -102,6 +101,10 @@ def train_es(
             saved, committed = time.monotonic(), len(steps)
     export_peft(base.get(0), host, folder / "adapter")
     return EsResult(folder / "adapter", meter, steps)
+
+
+def _tokens(meter: Meter) -> int:
+    return sum(account.tokens for account in meter.accounts.values())
 
 
 def _noise(base: Population, config: EsSettings, seed: int, step: int) -> Tensor:

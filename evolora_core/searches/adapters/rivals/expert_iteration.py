@@ -232,7 +232,8 @@ def _sample(
         charge(own, "rollout", outcomes, time.perf_counter() - started)
         for start in range(0, len(outcomes), config.samples):
             right = [one for one in outcomes[start : start + config.samples] if one.grade.correct]
-            found += [Solved(one.item.family, one.item.prompt, one.answer) for one in right[:1]]
+            # A plain template puts its own space before an answer that is learned.
+            found += [Solved(one.item.family, one.item.prompt, one.answer.strip()) for one in right[:1]]
         asked = until
     if not found:
         log.warning("expert iteration: none of %d items of round %d was answered rightly", asked, number)

@@ -25,11 +25,11 @@ class ContestConfig(Strict):
     )
     ends: int | None = Field(
         None,
-        ge=1,
+        ge=2,  # in the first generation nobody has learned yet
         le=1_000_000,
         json_schema_extra=LATER,
-        description="generations after which one contender of each niche goes on with all of its learning steps; none: "
-        "that is decided before the cooldown",
+        description="the generation whose contest, before its learning, leaves one contender of each niche, which goes "
+        "on with all of its learning steps; none: that is decided before the cooldown",
     )
     items: int = Field(
         256,

@@ -201,7 +201,10 @@ class VariationConfig(Strict):
         description="standard deviation of a child's log learning rate and log temperature around its parent's",
     )
     rank_change: float = Field(
-        0.2, ge=0, le=1, description="probability that a child's rank differs from its parent's: it doubles or halves"
+        0.2,
+        ge=0,
+        le=1,
+        description="probability that a child's rank doubles or halves; it stays between 1 and the largest of `ranks`",
     )
     rank_change_by: Literal["chance", "use"] = Field(
         "chance",

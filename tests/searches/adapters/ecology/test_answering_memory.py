@@ -46,6 +46,19 @@ def test_every_candidate_is_tried_with_its_own_memories(small: Any, tmp_path: Pa
         assert own[0].prompt == small.items[latest.item].prompt
 
 
+def test_memories_are_tried_where_nobody_learned(small: Any) -> None:
+    """The weights are the host's, and yet an answer is not, once memories stand before its item."""
+    run = founded(small, EcologyConfig.model_validate(small.config.model_dump() | {"memory": {"labels": 5}}))
+    assert set(shortlist(run)[small.task.families[0]]) == set()
+    run = founded(
+        small, EcologyConfig.model_validate(small.config.model_dump() | {"memory": {"labels": 5, "answering": [2]}})
+    )
+    listed = shortlist(run)
+    assert all(listed[family] for family in small.task.families)
+    shots = remembered(run, sorted({slot for own in listed.values() for slot in own}))
+    assert shots is not None and all(shots.solved.values())
+
+
 @pytest.mark.parametrize("mode", ["ecology", "single"])
 def test_founders_may_know_the_labels_that_other_arms_see(small: Any, mode: str) -> None:
     config = EcologyConfig.model_validate(small.config.model_dump() | {"memory": {"labels": 5}})

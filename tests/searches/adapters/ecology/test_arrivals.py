@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_ecologies import evolve, rows, without_clock
+from small_ecologies import evolve, rows, start, without_clock
 
 from evolora_core.engine.probes import probe
 from evolora_core.searches.adapters.ecology import evolve as loop
+from evolora_core.searches.adapters.ecology.pace import dearness
 
 ORDER = ["math", "json_repair"]  # not the alphabet's
 
@@ -77,6 +78,17 @@ def test_each_family_has_the_share_that_it_had_in_the_run_that_leads(small: Any,
     budget = round(3 * passing.meter.total())
     done = evolve(small, tmp_path, budget=budget, arrivals=ORDER, shares=(0.75, 0.25))
     assert done.stays[0] / sum(done.stays) == pytest.approx(0.75, abs=0.12) and done.meter.total() <= budget
+
+
+def test_a_cheap_family_is_not_priced_like_the_dear_one_before_it(small: Any, passing: Any, tmp_path: Path) -> None:
+    """It may have room for one generation of its own price, and for none at the other's."""
+    run = start(small, tmp_path, arrivals=["json_repair", "math"])
+    longer, spent = dearness(run), 10**9
+    run.state.pass_generation(spent)
+    run.state.arrive()
+    assert dearness(run) < 0.8 * longer
+    run.state.foresee(dearness(run) / longer)
+    assert run.state.last_flops == pytest.approx(spent * dearness(run) / longer, rel=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])

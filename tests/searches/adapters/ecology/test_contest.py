@@ -18,6 +18,7 @@ from evolora_core.searches.adapters.ecology.learning.learners import learners_of
 from evolora_core.searches.adapters.ecology.learning.rehearsal import rehearse
 from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.organelle import Organelle
 from evolora_core.searches.adapters.ecology.pace import LEFT, LONGER, contest_flops
 from evolora_core.searches.adapters.ecology.phases.contest import compete, contest, last_contest, losers_of, succeed
 from evolora_core.searches.adapters.ecology.phases.episodes import act, allocate
@@ -191,19 +192,28 @@ def test_the_last_contest_is_set_aside_for_all_that_learned(small: Any) -> None:
     """Three learned where two contend, so three are asked; where nobody learned, a regular contest would ask two."""
     config = contending(small, contenders=2, items=10)
     run = founded(small, config)
-    an_answer = 1.1 * config.contest.items * run.task.prices.unit_flops
-    assert contest_flops(run) == pytest.approx(4 * an_answer)
-    learned = [own for own in run.state.living if own.niche == run.task.families[0]]
+
+    def set_aside(asked: Sequence[Organelle]) -> float:
+        """By their ranks: an adapter's answers cost more than the bare host's."""
+        bare_answers = sum(run.task.flops.dearness(own.rank) for own in asked)
+        assert bare_answers > 1.03 * len(asked)
+        return 1.1 * config.contest.items * bare_answers * run.task.prices.unit_flops
+
+    contending_now = [own for niche in run.contenders().values() for own in niche]
+    assert contest_flops(run) == pytest.approx(set_aside(contending_now)) and len(contending_now) == 4
+    taught, idle = run.task.families
+    learned = [own for own in run.state.living if own.niche == taught]
     for own in learned:
         run.state.teach(own)
-    assert contest_flops(run) == pytest.approx((len(learned) + 2) * an_answer) and len(learned) == 3
+    assert contest_flops(run) == pytest.approx(set_aside([*learned, *run.contenders()[idle]])) and len(learned) == 3
     last_contest(run)
     assert sum(row["items"] for row in run.state.events["contests"]) == 3 * config.contest.items
 
 
 def test_a_niche_that_has_learned_nothing_holds_no_contest(small: Any) -> None:
     """Also after the end: the contest that leaves one is held when somebody has learned."""
-    run = founded(small, contending(small, ends=1, items=10))
+    run = founded(small, contending(small, ends=2, items=10))
+    run.state.pass_generation(0)
     learned, idle = run.task.families
     living = run.state.living
     contest(run, [], [])

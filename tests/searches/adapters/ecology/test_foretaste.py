@@ -72,8 +72,9 @@ def test_rewards_that_do_not_vary_are_refused(started: Any, correct: bool, words
 
 def test_where_discovery_is_luck_an_unlucky_run_goes_on(started: Any) -> None:
     run = struck(started, correct=False)
-    patient = dataclasses.replace(run, config=run.config.model_copy(update={"unrewarded": "go_on"}))
-    assert foretaste.measure(patient).practised == 0
+    for hope in ({"unrewarded": "go_on"}, {"memory": run.config.memory.model_copy(update={"labels": 4})}):
+        patient = dataclasses.replace(run, config=run.config.model_copy(update=hope))
+        assert foretaste.measure(patient).practised == 0
 
 
 def test_families_that_have_not_come_yet_may_be_harder(small: Any, started: Any) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
+from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.searches.adapters.labels import Given, labelled, solved
 from evolora_core.searches.adapters.rivals import expert_iteration
@@ -91,6 +93,20 @@ def test_it_learns_right_answers_of_its_own_alone_within_its_budget(nano: Any, s
     assert steps == list(range(1, len(steps) + 1))
     assert {row["adapter"] for row in result.steps} == {"round-1", "round-2", "round-3"}
     assert import_peft(result.adapter_folder, nano).norm() > 0
+
+
+def test_the_space_of_a_plain_template_is_not_learned(
+    nano: Any, sorting: Any, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that is asked in one begins its answers with a space, and the template puts one before what is learned."""
+
+    def spaced(*given: Any, **named: Any) -> list[Any]:
+        return [replace(outcome, answer=f" {outcome.answer}") for outcome in answer_items(*given, **named)]
+
+    monkeypatch.setattr(expert_iteration, "answer_items", spaced)
+    result = train(nano, sorting, tmp_path)
+    assert weights(result).keys() == weights(whole.result).keys()
+    assert all(torch.equal(value, weights(whole.result)[name]) for name, value in weights(result).items())
 
 
 def prompts(nano: Any, items: list[Item]) -> Any:

@@ -19,7 +19,7 @@ from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, wri
 
 def shortlist(run: Run) -> dict[str, list[int]]:
     """One candidate slot for each family, and under "" one for all families; no slot where every adapter still is the
-    host's.
+    host's, unless what it remembers may be shown.
 
     For a family it is the learner of its niche (`incumbents`). A niche without a learner offers its organelle with most
     skill. For all families it is `single`'s organelle, or the youngest child of a merge during the run. There is one
@@ -27,6 +27,8 @@ def shortlist(run: Run) -> dict[str, list[int]]:
     often the best by luck.
     """
     still = no_ops(run.state.population)
+    if run.config.memory.answering:
+        still = still - {own.slot for own in run.state.living if run.state.buffers[own.id].memories}
     able = [organelle for organelle in run.state.living if organelle.slot not in still]
     skill, taught = skill_of(run), incumbents(able)
     listed = {}

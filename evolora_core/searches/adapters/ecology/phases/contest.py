@@ -124,8 +124,8 @@ def losers_of(run: Run, standings: Sequence[Standing]) -> list[Standing]:
 
 
 def succeed(run: Run, winner: Organelle, loser: Organelle) -> Organelle:
-    """Let a successor of the winner take the loser's slot, with the winner's weights, memories and optimizer state;
-    where losers restart, with its traits alone.
+    """Let a successor of the winner take the loser's place, in a free slot, with the winner's weights, memories and
+    optimizer state; where losers restart, with its traits alone.
     """
     state, config = run.state, run.config.contest
     draw = run.stream(loser.id, "succeed")

@@ -1,0 +1,27 @@
+"""Settings that a run does not read: trials that differ in nothing else are one run."""
+
+from typing import Any
+
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.adapters.settings.sft import SftConfig
+
+OF_ONE_RULE = {
+    "search": {"partial_credit"},
+    "grpo": {"clip_ratio"},
+    "hebbian": {"hebbian_rate", "trace_decay"},
+    "es": {"pairs", "sigma"},
+}
+RATELESS = ("hebbian", "none")  # rules without the learning rate
+OF_MANY = ("population", "variation", "inheritance", "assimilation")  # what one organelle alone has no use for
+
+
+def unread(section: Any, peopled: bool) -> dict[str, Any]:
+    """What a run with these settings does not read, as `model_dump` leaves it out."""
+    if isinstance(section, EcologyConfig):
+        rule = section.plasticity.rule
+        own = set().union(*(keys for other, keys in OF_ONE_RULE.items() if other != rule))
+        if rule in RATELESS or section.prior.learning_rate:
+            own.add("learning_rate")
+        return {"plasticity": own} | ({} if peopled else dict.fromkeys(OF_MANY, True))
+    drawn = isinstance(section, SftConfig) and section.prior.learning_rate
+    return {"learning_rate": True} if drawn or getattr(section, "update", "") == "best" else {}
