@@ -36,6 +36,7 @@ from flows.cli import (
     scope,
     serve,
     serve_run,
+    settings,
     sql,
     status,
     store,
@@ -49,8 +50,8 @@ __all__ = ["app", "console", "main"]
 KEEPING = ("run", "calibrate", "retry")  # the commands that make stages
 
 for module in (
-    run, calibrate, serve, status, retry, sql, store, pack, compare, regime_map, task, evaluate, host, merge, attention,
-    export, export_data, ask, serve_run, track, scope, bench, doctor,
+    run, settings, calibrate, serve, status, retry, sql, store, pack, compare, regime_map, task, evaluate, host, merge,
+    attention, export, export_data, ask, serve_run, track, scope, bench, doctor,
 ):  # fmt: skip
     module.register(app)
 

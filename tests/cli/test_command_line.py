@@ -17,7 +17,7 @@ COMMANDS = [
     ["bench", "orchestration"], ["bench", "faults"], ["bench", "engine"], ["bench", "ecology"], ["bench", "merge"],
     ["merge", "check"], ["merge", "make"], ["track"], ["attention", "check"], ["attention", "measure"],
     ["attention", "validate"], ["attention", "list"], ["attention", "show"], ["task", "check"],
-    ["export-data"], ["ask"], ["chat"], ["serve-run"], ["compare"], ["scope"], ["calibrate"],
+    ["export-data"], ["ask"], ["chat"], ["serve-run"], ["compare"], ["scope"], ["calibrate"], ["settings"],
 ]  # fmt: skip
 HEAVY = {"torch", "prefect", "transformers", "duckdb", "pandas", "matplotlib", "datasets", "scipy"}
 

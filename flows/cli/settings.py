@@ -1,0 +1,46 @@
+"""`evolora settings`."""
+
+import textwrap
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from flows.cli._app import Json, show
+
+
+def register(app: App) -> None:
+    """Add the command."""
+    app.command(settings, help_epilogue="Example: `evolora settings ecology.contest`")
+
+
+def settings(
+    key: Annotated[str, Parameter(help="A key or section, such as ecology.contest; by default all.")] = "",
+    /,
+    *,
+    search: Annotated[str, Parameter(help="Whose suites: adapters, merging, attention.")] = "adapters",
+    json: Json = False,
+) -> None:
+    """Say what the keys of a suite file mean, what they take and their defaults. All are in docs/settings.md, too."""
+    from dataclasses import asdict
+    from difflib import get_close_matches
+
+    from evolora_core.engine.described import describe
+    from evolora_core.errors import ConfigError
+    from evolora_core.searches.registry import get_search
+
+    known = describe(get_search(search).experiment)
+    found = [own for own in known if not key or own.key == key or own.key.startswith((f"{key}.", f"{key}["))]
+    if not found:
+        last = {own.key.rpartition(".")[2]: own.key for own in reversed(known)}
+        near = get_close_matches(key, [own.key for own in known], n=1) or get_close_matches(
+            key.rpartition(".")[2], last
+        )
+        mend = f"did you mean '{last.get(near[0], near[0])}'?" if near else "`evolora settings` shows all"
+        raise ConfigError(f"{key[:60]}: suites of {search} have no such key; {mend}")
+    if json:
+        show([asdict(own) for own in found], True)
+        return
+    for own in found:
+        facts = f"  {own.values}; {'required' if own.default == 'required' else f'default {own.default}'}"
+        print(own.key + (facts if own.values else ""))
+        print(textwrap.indent(textwrap.fill(own.description, 110), "    "))
