@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from itertools import chain
 from queue import SimpleQueue
 from typing import Annotated, Any, Literal
 
@@ -88,7 +89,11 @@ class Asked(BaseModel):
     top_p: Literal[1] = 1
     frequency_penalty: Literal[0] = 0
     presence_penalty: Literal[0] = 0
+    best_of: Literal[1] = 1
+    suffix: Literal[""] = ""
+    logit_bias: dict[str, Any] = Field({}, max_length=0)
     tools: list[Any] = Field([], max_length=0)
+    functions: list[Any] = Field([], max_length=0)
     response_format: Form = Form(type="text")
     logprobs: Literal[False, 0] = False
     echo: Literal[False] = False
@@ -216,8 +221,10 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
         head = {"id": f"chatcmpl-{secrets.token_hex(8)}", "created": int(time.time())}
         head["model"] = asked.model or word
         if asked.stream:
-            asked_of(asked.model)  # before the stream has begun, so that the answer can be a refusal
-            return StreamingResponse(_events(asked, prompt, head, reply), media_type="text/event-stream")
+            asked_of(asked.model)
+            events = _events(asked, prompt, head, reply)
+            begun = next(events)  # raises what refuses the question, before the stream has begun
+            return StreamingResponse(chain([begun], events), media_type="text/event-stream")
         (own,) = reply(asked, [prompt])
         choice = {"index": 0, "message": {"role": "assistant", "content": own.answer}, "finish_reason": _why(own)}
         return head | {"object": "chat.completion", "choices": [choice], "usage": _usage([own]), "evolora": _facts(own)}
@@ -269,6 +276,8 @@ def _events(asked: Asked, prompt: str, head: dict[str, Any], reply: Any) -> Iter
             yield _event(head, first, _why(piece), evolora=_facts(piece))
             if asked.stream_options.include_usage:
                 yield _line(head | {"object": CHUNK, "choices": [], "usage": _usage([piece])})
+        elif first and isinstance(piece, HTTPException):
+            raise piece
         else:
             yield _line({"error": {"message": str(getattr(piece, "detail", piece))}})
         yield "data: [DONE]\n\n"

@@ -75,6 +75,7 @@ def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Ev
         refusals: list[dict[str, Any]] = [
             {"stop": ["x"] * 17}, {"stop": ["x" * 1001]}, {"stop": "x" * 1001},
             {"top_p": 0.5}, {"logprobs": True}, {"echo": True}, {"n": 2}, {"presence_penalty": 1},
+            {"best_of": 2}, {"suffix": "x"}, {"logit_bias": {"5": 1}}, {"functions": [{"name": "x"}]},
             {"tools": [{"type": "function"}]}, {"response_format": {"type": "json_object"}},
         ]  # fmt: skip
         for refused in refusals:
@@ -83,6 +84,14 @@ def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Ev
         assert said(tools=[], response_format={"type": "text"}, frequency_penalty=0.0) == whole
         silent = [*asked["messages"], {"role": "assistant", "content": None}]
         assert said(messages=silent) == whole
+
+
+def test_a_stream_that_has_to_be_refused_is_refused_before_it_begins(bare: Evolved) -> None:
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "1 + 1 = 2. " * 2000}], "max_tokens": 8}
+    with TestClient(make_app(bare, "mine", "", 8), "http://localhost") as client:
+        for stream in (False, True):
+            answer = client.post("/v1/chat/completions", json=asked | {"stream": stream})
+            assert answer.status_code == 400 and "tokens" in answer.json()["error"]["message"]
 
 
 def test_a_stream_tells_its_tokens_where_that_is_asked_and_a_model_is_found_by_name(bare: Evolved) -> None:

@@ -16,9 +16,11 @@ import re
 from decimal import Decimal
 from typing import Any
 
-_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_MARK = re.compile(r"\banswer\b\**\s*(?:is\b|[:=])[\s:*]*", re.IGNORECASE)
-_PATTERN_MARK = re.compile(r"\b(?:answer|pattern|regex)\b\**\s*(?:is\b|[:=])[ \t:*]*", re.IGNORECASE)
+# Behind the marks that open it stands the name of a language or nothing; so a span in such marks (```f```:) opens none.
+_FENCE = re.compile(r"```[ \t]*(?:\w[\w+#.-]*(?:[ \t][^\n`]*)?)?\n(.*?)(?:```|\Z)", re.DOTALL)
+# Stars right behind the mark close its own bold print; those before the answer are the answer's.
+_MARK = re.compile(r"\banswer\b\**\s*(?:is\b|[:=])\**[\s:]*", re.IGNORECASE)
+_PATTERN_MARK = re.compile(r"\b(?:answer|pattern|regex)\b\**\s*(?:is\b|[:=])\**[ \t:]*", re.IGNORECASE)
 
 # A number stands alone: no letter, digit or decimal mark touches it, and it is no part of a fraction (1/2). Commas
 # count only as thousands separators. A sign may stand before a currency mark.
@@ -36,13 +38,17 @@ _LARGER = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "
 _WORD = rf"(?:{'|'.join((*_NUMERALS, *_LARGER))})"
 _NUMERAL = re.compile(rf"\b{_WORD}(?:(?:[ -]|\s+and\s+){_WORD})*\b", re.IGNORECASE)
 
+# A sign before a number in other forms: in words, or as a dash that does not join two numbers (3–5).
+_MINUS = re.compile(r"(?:(?<![0-9)\]]\s)\b(?:minus|negative)\s+|(?<![\w)\]])(?<![\w)\]] )\u2013)$", re.IGNORECASE)
+
 _VERDICT = re.compile(r"\b(?:true|false|yes|no)\b", re.IGNORECASE)
 _OPENING_VERDICT = re.compile(r"(true|false|yes|no)\s*(?:[.,:;!\n]|$)", re.IGNORECASE)
 
 _ARRAY = re.compile(r"\[[^\[\]]*\]")
+_INLINE_FENCE = re.compile(r"```([^`\n]+)```")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 _WRAPPING = "`*\"'\u2018\u2019\u201c\u201d"
-_PUNCTUATION = _WRAPPING + ".,:;!?()[]{}$ "
+PUNCTUATION = _WRAPPING + ".,:;!?()[]{}$ "
 
 
 def final_lines(answer: str, mark: re.Pattern[str] = _MARK) -> list[str]:
@@ -60,17 +66,20 @@ def extract_number(answer: str) -> Decimal | None:
     lines = final_lines(answer)
     if not lines:
         return None
-    alone = _NUMBER.fullmatch(lines[0].rstrip(_PUNCTUATION).lstrip(_PUNCTUATION.replace(".", "")))
+    alone = _NUMBER.fullmatch(lines[0].rstrip(PUNCTUATION).lstrip(PUNCTUATION.replace(".", "")))
     text = "\n".join(lines)
     found = [alone] if alone else list(_NUMBER.finditer(text))
     if found:
         sign, digits = found[-1].groups()
         value = Decimal(digits.replace(",", ""))
-        return -value if sign in ("-", "\u2212") else value
-    spelled = _NUMERAL.findall(text)
-    *before, word = re.split(r"[ -]|\s+and\s+", spelled[-1].lower()) if spelled else [""]
-    larger = word not in _NUMERALS or any(other in ("twenty", *_LARGER) for other in before)
-    return None if larger else Decimal(_NUMERALS.index(word))
+        below = sign in ("-", "\u2212") or (not alone and _MINUS.search(text[: found[-1].start()]))
+        return -value if below else value
+    spelled = list(_NUMERAL.finditer(text))
+    *before, word = re.split(r"[ -]|\s+and\s+", spelled[-1][0].lower()) if spelled else [""]
+    if word not in _NUMERALS or any(other in ("twenty", *_LARGER) for other in before):
+        return None
+    value = Decimal(_NUMERALS.index(word))
+    return -value if _MINUS.search(text[: spelled[-1].start()]) else value
 
 
 def extract_boolean(answer: str) -> bool | None:
@@ -99,7 +108,7 @@ def extract_word(answer: str) -> str | None:
     else:
         spans = _INLINE_CODE.findall(lines[-1])
         word = spans[-1] if spans else lines[-1].split()[-1]
-    return word.strip(_PUNCTUATION) or None
+    return word.strip(PUNCTUATION) or None
 
 
 def extract_snippet(answer: str) -> list[str]:
@@ -108,7 +117,7 @@ def extract_snippet(answer: str) -> list[str]:
     a line of the code.
     """
     fences = _FENCE.findall(answer)
-    inline = _INLINE_CODE.fullmatch(answer.strip())
+    inline = _INLINE_FENCE.fullmatch(answer.strip()) or _INLINE_CODE.fullmatch(answer.strip())
     return snippet_lines(fences[-1] if fences else inline[1] if inline else re.sub(r"\A (?=\S)", "", answer))
 
 
@@ -180,7 +189,7 @@ def same_json(a: Any, b: Any) -> bool:
 
 
 def _parts(line: str) -> list[str]:
-    return [part.strip(_PUNCTUATION) for part in re.split(r"[\s,]+", line.strip(_PUNCTUATION))]
+    return [part.strip(PUNCTUATION) for part in re.split(r"[\s,]+", line.strip(PUNCTUATION))]
 
 
 def _lines(text: str) -> list[str]:

@@ -1,13 +1,15 @@
 """When two prompts are the same, and which prompts are kept for evaluation."""
 
+import unicodedata
 from hashlib import blake2b
 
 RESERVED_SHARE = 0.1
 
 
 def canonical(prompt: str) -> str:
-    """The prompt with case folded and every run of white space made one blank."""
-    return " ".join(prompt.casefold().split())
+    """The prompt with accents composed, case folded and every run of white space made one blank."""
+    text = prompt if prompt.isascii() else unicodedata.normalize("NFC", prompt)
+    return " ".join(text.casefold().split())
 
 
 def reserved(prompt: str) -> bool:

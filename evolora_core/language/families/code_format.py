@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evolora_core.language.families.answers import extract_snippet, extract_word, snippet_lines
+from evolora_core.language.families.answers import PUNCTUATION, extract_snippet, extract_word, snippet_lines
 from evolora_core.language.families.base import CORRECT, DEPTHS, NO_ANSWER, Family, Grade, Item, wrong
 from evolora_core.language.families.verdicts import verify_sequence
 
@@ -45,6 +45,7 @@ def verify(item: Item, answer: str) -> Grade:
         lines = extract_snippet(answer)
         return verify_sequence(lines, snippet_lines(item.target), eq) if lines else NO_ANSWER
     found, name = extract_word(answer), item.target.strip()
+    name = name.strip(PUNCTUATION) or name  # as of the answer
     if found is None:
         return NO_ANSWER
     if found == name:

@@ -43,9 +43,11 @@ def verify_number(item: Item, answer: str) -> Grade:
     if found is None or target is None:
         return NO_ANSWER
     tolerance = Decimal(0)
-    exponent = target.normalize().as_tuple().exponent
+    written = target if isinstance(item.target, str) else target.normalize()
+    exponent = written.as_tuple().exponent
     if isinstance(exponent, int) and exponent < 0:
-        tolerance = Decimal((0, (5,), max(exponent, -6) - 1))
+        # Six digits behind the first one: more are rounding of the arithmetic that made the target.
+        tolerance = Decimal((0, (5,), max(exponent, min(-6, target.adjusted() - 6)) - 1))
     return CORRECT if abs(found - target) <= tolerance else wrong()
 
 

@@ -173,7 +173,7 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
         eos_ids=eos_ids,
         pad_id=pad if pad is not None else end,
         max_context=check_context(name, _context(model.config.get_text_config())),
-        _special=frozenset(tokenizer.all_special_ids),
+        _special=frozenset({*tokenizer.all_special_ids, *eos_ids}),
     )
 
 

@@ -29,6 +29,9 @@ def check_layers(folder: Path, model: Any) -> None:
         raise HostError(f"host {folder}: config.json: {kind} has layers that are not plain attention{told}; {mend}")
 
 
+MISCOUNTED = ("diffllama", "modernbert-decoder")  # attention twice a layer; a layer before the head at the last token
+
+
 def check_counted(name: str, model: Any) -> None:
     """HostError for a model that reads more than text, for one that keeps keys and values compressed, for one whose
     layers have different shapes, as Gemma 4's, and for one with matrices that no linear layer holds, such as experts or
@@ -39,6 +42,8 @@ def check_counted(name: str, model: Any) -> None:
     kind = type(model).__name__
     if model.config.get_text_config() is not model.config:
         raise HostError(f"host {name!r}: {kind} reads more than text; save its language model alone")
+    if model.config.model_type in MISCOUNTED:
+        raise HostError(f"host {name!r}: {kind} computes more or less than is counted of it; name another")
     if getattr(model.config, "kv_lora_rank", None):
         raise HostError(f"host {name!r}: {kind} keeps keys and values compressed, which is not supported; name another")
     if getattr(model.config, "per_layer_attributes", None):

@@ -1,9 +1,10 @@
 """How prompts and answers become token ids: the model's own chat template where it has one (and its host file
 does not set that aside), else a plain one."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 from evolora_core.errors import HostError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 DAY = "26 Jul 2024"  # what Llama 3.1's template prints where it is told no date
 # The empty expression behind it keeps the line break that a template may begin with.
 _SAME_DAY = "{%- macro strftime_now(format) -%}" + DAY + "{%- endmacro %}{{- '' }}"
+
+_PLACE = re.compile("(\ue000[0-9]+\ue001)")  # where a text of the user goes, in characters that nobody writes
 
 Example = tuple[str, str]  # a prompt and an answer to it, shown before another prompt
 
@@ -60,7 +63,31 @@ class PromptTemplate:
             rows = self.tokenizer([self._plain(prompt, before) for prompt, before in asked])["input_ids"]
             # Some tokenizers close every text (`add_eos_token`): behind that, no answer would come.
             ids = [row[:-1] if row[-1:] == [self.tokenizer.eos_token_id] else row for row in rows]
+        marks = [str(token) for token in self.tokenizer.added_tokens_decoder.values() if token.special]
+        for place, (prompt, before) in enumerate(asked):
+            texts = [*chain.from_iterable(before), prompt]
+            if any(mark in text for text in texts for mark in marks):
+                ids[place] = self._as_text(texts)
         return cast(list[list[int]], ids)
+
+    def _as_text(self, texts: Sequence[str]) -> list[int]:
+        """Ids of a prompt, the last of `texts`, behind its examples, the others, in which what looks like a special
+        token stays text: nobody ends a turn from within one. What is asked is encoded apart from the form around it.
+        """
+        names = [f"\ue000{number}\ue001" for number in range(len(texts))]
+        before = list(zip(names[:-1:2], names[1:-1:2], strict=True))
+        ids: list[int] = []
+        if self.tokenizer.chat_template:
+            chat = [*_turns(before), {"role": "user", "content": names[-1]}]
+            form = _rendered(self.tokenizer, chat, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        else:
+            form = self._plain(names[-1], before)
+            ids = [token for token in self.tokenizer("")["input_ids"] if token != self.tokenizer.eos_token_id]
+        said = dict(zip(names, texts, strict=True))
+        for piece in filter(None, _PLACE.split(form)):
+            text, own = said.get(piece, piece), piece in said
+            ids += self.tokenizer(text, add_special_tokens=False, split_special_tokens=own)["input_ids"]
+        return ids
 
     def _plain(self, prompt: str, examples: Sequence[Example]) -> str:
         """The plain form of a prompt, with examples in the place of those that the form has for every prompt."""

@@ -11,6 +11,7 @@ import math
 import os
 import secrets
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
@@ -93,7 +94,7 @@ class Code(Verifier):
 
     def verify(self, target: Any, answer: str) -> Grade:
         """The last fenced block is the code, or all of the answer."""
-        code = "\n".join(extract_snippet(answer))
+        code = textwrap.dedent("\n".join(extract_snippet(answer)))  # a block in a list stands further in
         return _graded(code, target["tests"], self.seconds, self.megabytes) if code else NO_ANSWER
 
 

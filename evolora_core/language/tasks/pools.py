@@ -84,8 +84,9 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: 
     for key, names in columns.items():
         for name in names:
             if name not in rows.columns:
+                told = " (of `where`, or of `family` of the task that this is one of)" if key == "where" else ""
                 raise ConfigError(
-                    f"tasks.{task.name}.{key}: {task.data} has no column {name!r}; name one of "
+                    f"tasks.{task.name}.{key}: {task.data} has no column {name!r}{told}; name one of "
                     f"{', '.join(rows.columns)}"
                 )
     needed = {*columns["prompt"], *columns["depth"]} if "{" in task.prompt else {*columns["depth"]}

@@ -19,6 +19,8 @@ from evolora_core.language.tasks.code_verifier import Code
 from evolora_core.language.tasks.json_verifier import Json
 
 _WRAPPING = "`*\"' \u2018\u2019\u201c\u201d"
+_ENDS = tuple(".,:;!)")  # what ends an option that an answer opens with
+_PAIRS = dict(zip("`*\"'\u2018\u201c", "`*\"'\u2019\u201d", strict=True))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
 
@@ -51,11 +53,22 @@ class Exact(Worded):
         return CORRECT if wanted in said else wrong()
 
     def _plain(self, text: str) -> str:
-        whole = " ".join(composed(text).split())
-        plain = whole.strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
-        if not plain:  # nothing but marks, such as `*`, in quotes or without
-            plain = whole[1:-1] if len(whole) > 2 and whole[0] == whole[-1] and whole[0] in "`'\"" else whole
+        plain = _unwrapped(" ".join(composed(text).split()))
         return plain if self.case else plain.casefold()
+
+
+def _unwrapped(text: str) -> str:
+    """A text without the pairs of quotes, stars and back-ticks around it, and without the full stop that ends it, in or
+    behind them. A mark on one side alone belongs to the text, as in `*args`.
+    """
+    plain = text
+    while True:
+        if len(plain) > 2 and _PAIRS.get(plain[0]) == plain[-1]:
+            plain = plain[1:-1].strip()
+        elif len(plain) > 1 and plain.endswith(".") and plain[-2] != ".":
+            plain = plain[:-1].strip()
+        else:
+            return plain
 
 
 class Number(Verifier):
@@ -86,6 +99,10 @@ class Number(Verifier):
             return NO_ANSWER
         # A number of JSON does not say how it was written: 12.0 is 12.
         exponent = (wanted if isinstance(target, str) else wanted.normalize()).as_tuple().exponent
+        if isinstance(target, float) and isinstance(
+            exponent, int
+        ):  # of 0.30000000000000004, digits beyond are rounding
+            exponent = max(exponent, min(-6, wanted.adjusted() - 6))
         rounded = Decimal((0, (5,), exponent - 1)) if isinstance(exponent, int) and exponent < 0 else Decimal(0)
         within = rounded if self.tolerance is None else Decimal(str(self.tolerance))
         within = max(within, abs(wanted) * Decimal(str(self.relative)))
@@ -135,9 +152,8 @@ class Choice(Worded):
     def _opening(self, line: str) -> str | None:
         alone, begun = line.strip(_WRAPPING + ".()").casefold(), line.lstrip(_WRAPPING + "(").casefold()
         for option in sorted(self._folded(), key=len, reverse=True):
-            if alone == option or (
-                begun.startswith(option) and begun[len(option) :].lstrip(_WRAPPING).startswith(tuple(".,:;!)"))
-            ):
+            rest = begun[len(option) :].lstrip(_WRAPPING) if begun.startswith(option) else ""
+            if alone == option or (rest[:1] in _ENDS and not _within_number(option, begun, len(option))):
                 return option
         return None
 
@@ -146,6 +162,15 @@ class Choice(Worded):
         as_written = _last_of([option if len(option) == 1 else option.casefold() for option in options], text)
         in_any_case = [option for option in self._folded() if option not in ("a", "i")]
         return (as_written or _last_of(in_any_case, text.casefold()) or "").casefold() or None
+
+
+def _within_number(option: str, text: str, end: int) -> bool:
+    """Whether an option that ends at a place is a part of a longer number or ratio there, as 1 is of 1.5 and of 2:1."""
+    before = text[: end - len(option)]
+    return bool(
+        (option[-1].isdigit() and re.match(r"[.,:/][0-9]", text[end : end + 2]))
+        or (option[0].isdigit() and re.search(r"[0-9][.,:/]$", before[-2:]))
+    )
 
 
 def _folded(option: str) -> str:
@@ -163,7 +188,8 @@ def _last_of(options: Sequence[str], text: str) -> str | None:
         at = read.rfind(option)
         while at >= 0:
             end = at + len(option)
-            if not (read[at - 1 : at].isalnum() or read[end : end + 1].isalnum()):
+            within = read[at - 1 : at].isalnum() or read[end : end + 1].isalnum() or _within_number(option, read, end)
+            if not within:
                 found.append((end, len(option), option))
                 break
             at = read.rfind(option, 0, end - 1)

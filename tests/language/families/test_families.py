@@ -136,3 +136,14 @@ def test_precedence_is_standard() -> None:
     assert solve("True or False: NOT FALSE AND FALSE") == "False"
     assert solve("True or False: NOT 3 < 2 OR FALSE") == "True"
     assert solve("True or False: NOT (TRUE AND 1 > 2) AND TRUE") == "True"
+
+
+def test_a_prompt_is_the_same_however_its_accents_are_written() -> None:
+    """Rows from several machines may have both forms, and one prompt would stand in two splits."""
+    assert canonical("Caf\u00e9  \u212b?") == canonical("cafe\u0301 \u00c5?") != canonical("cafe A?")
+
+
+@pytest.mark.parametrize("target", ["$total", "get_value()", "a_b"])
+def test_a_name_of_a_holdout_file_may_be_in_marks(target: str) -> None:
+    item = Item(task_id="x", family="code.format", depth="short", prompt="Write in snake_case: X", target=target)
+    assert grade(item, target).correct and not grade(item, "other").correct

@@ -72,6 +72,39 @@ def _with_templates(folder: Path, **templates: str) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
+@pytest.mark.parametrize("chat", [True, False])
+def test_what_looks_like_a_special_token_stays_text_in_a_prompt(tiny_folder: Path, chat: bool) -> None:
+    """Or a row or a client would end the turn in the middle of its question; gold answers have been text before."""
+    host = load_host(str(tiny_folder))
+    host.tokenizer.chat_template = host.tokenizer.chat_template if chat else None
+    marks = [str(token) for token in host.tokenizer.added_tokens_decoder.values() if token.special]
+    special = {*host.tokenizer.all_special_ids, *(host.tokenizer.convert_tokens_to_ids(mark) for mark in marks)}
+
+    def specials(prompt: str, examples: Any = ()) -> list[int]:
+        (ids,) = host.encode_prompts([prompt], [examples])
+        return [token for token in ids if token in special]
+
+    odd = "Say ".join(marks)
+    assert specials(odd) == specials("Say")
+    assert specials("x", [("y", odd)]) == specials("x", [("y", "z")])
+    (ids,) = host.encode_prompts([odd])
+    assert odd in host.decode(ids)
+
+
+def test_an_answer_has_no_token_that_ends_it(folder: Path) -> None:
+    """Also where the token that ends a turn is not the tokenizer's own end, as Gemma's."""
+    other = load_host(str(folder)).tokenizer
+    ends = other.convert_tokens_to_ids(other.eos_token)
+    config = (
+        json.loads((folder / "generation_config.json").read_text())
+        if (folder / "generation_config.json").exists()
+        else {}
+    )
+    (folder / "generation_config.json").write_text(json.dumps(config | {"eos_token_id": [ends, 5]}))
+    host = load_host(str(folder))
+    assert 5 in host.eos_ids and host.decode([5]) == "" and host.decode([6, 5]) == host.decode([6])
+
+
 def test_of_several_chat_templates_the_default_is_used(tiny_folder: Path, folder: Path) -> None:
     usual = load_host(str(tiny_folder))
     _with_templates(folder, tool_use="{{ 1 }}", default=(folder / "chat_template.jinja").read_text(encoding="utf-8"))

@@ -27,6 +27,7 @@ def test_dense_decoders_are_counted(kind: str) -> None:
         ("qwen3_moe", {"num_experts": 4, "moe_intermediate_size": 16}, r"layers\.0\.mlp\.experts\..* of Qwen3Moe"),
         ("gpt2", {"n_embd": 32, "n_layer": 2, "n_head": 2}, r"c_attn\.weight of GPT2"),
         ("mamba", {"num_hidden_layers": 1}, "of MambaForCausalLM is no linear layer"),
+        ("diffllama", {"num_key_value_heads": 2}, "DiffLlamaForCausalLM computes more or less than is counted"),
         ("deepseek_v3", {"first_k_dense_replace": 2}, "DeepseekV3ForCausalLM keeps keys and values compressed"),
     ],
 )

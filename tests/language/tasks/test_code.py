@@ -43,6 +43,9 @@ def reason(answer: str, tests: str = TESTS, **settings: Any) -> str:
         f"First I thought of this:\n```\ndef add(a, b): return a\n```\nBut here it is:\n```py\n{ADD}\n```\nDone.",
         f"```python\n{ADD}",  # cut off by the cap on tokens
         "`add = lambda a, b: a + b`",
+        "```add = lambda a, b: a + b```",
+        "1. So:\n   ```python\n   def add(a, b):\n       return a + b\n   ```",
+        f"Use ```add```:\n```python\n{ADD}\n```",
         " def add(a, b):\n    return a + b",  # as a plain prompt form begins an answer
         f"{ADD}\nif __name__ == '__main__':\n    raise SystemExit",
         f"print('x' * 10_000_000)\n{ADD}",
