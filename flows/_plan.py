@@ -2,7 +2,7 @@
 Prefect, which has to be told of the server before it is imported.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
 from evolora_core.engine.run_index import SuiteId
@@ -51,19 +51,16 @@ def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[S
     waiting: list[Step] = []
     for word in only:
         # With or without the suite's name, which may be a condition's too.
-        words = dict.fromkeys(word.removeprefix(prefix) for prefix in ("", f"{suite}.", f"{suite.name}."))
-        if closing_names & set(words):
+        spellings = dict.fromkeys(word.removeprefix(prefix) for prefix in ("", f"{suite}.", f"{suite.name}."))
+        if closing_names & set(spellings):
             return list(steps)
-        named = [
-            [own for own in by_name if own == short or own.startswith(f"{short}.") or own.split(".")[1] == short]
-            for short in words
-        ]
-        if not any(named):
-            runs = dict.fromkeys(own.rpartition(".")[0] for own in by_name)
+        names = next((names for short in spellings if (names := _named(by_name, short))), [])
+        if not names:
+            runs = dict.fromkeys(name.rpartition(".")[0] for name in by_name)
             raise ConfigError(
                 f"{word}: {suite} has no such run or stage; its runs are {one_line(', '.join(runs), 200)}"
             )
-        waiting += [by_name[own] for own in next(filter(None, named))]
+        waiting += [by_name[name] for name in names]
     if not only:
         return list(steps)
     chosen: set[str] = set()
@@ -73,3 +70,8 @@ def wanted(steps: Sequence[Step], only: Sequence[str], suite: SuiteId) -> list[S
             chosen.add(step.name)
             waiting += step.needed
     return [step for step in steps if step.name in chosen]
+
+
+def _named(by_name: Mapping[str, Step], word: str) -> list[str]:
+    """The steps that a word names: a step, a run (`ecology.s0`), a condition (`ecology`) or a seed (`s0`)."""
+    return [name for name in by_name if name == word or name.startswith(f"{word}.") or name.split(".")[1] == word]

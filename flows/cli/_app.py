@@ -32,6 +32,10 @@ app.register_install_completion_command(help="Complete commands and options with
 AtLeastOne = Parameter(validator=validators.Number(gte=1, lte=1_000_000))  # of a number, or of each
 FromZero = Parameter(validator=validators.Number(gte=0, lte=1_000_000))
 AnyId = Parameter(validator=validators.Number(gte=0, lt=2**63))
+Settings = Annotated[
+    list[str] | None,
+    Parameter(name="--set", help="KEY=VALUE with a dotted key, such as ecology.generations=4; may be repeated."),
+]
 Json = Annotated[bool, Parameter(name="--json", help="Print a list of flat objects instead of a table.")]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter, validators
 
 from evolora_core.errors import ConfigError
-from flows.cli._app import AnyId, AtLeastOne, FromZero, Json, show
+from flows.cli._app import AnyId, AtLeastOne, FromZero, Json, Settings, show
 
 Measure = Literal["generate", "transformers", "mixed", "single", "train", "prefill", "merge", "memory"]
 AtLeastTwo = Parameter(validator=validators.Number(gte=2, lte=1000))
@@ -16,7 +16,6 @@ MergeOperator = Literal["linear", "task_arithmetic", "ties", "dare_ties", "model
 MergePlace = Literal["disk", "memory"]
 MergeDtype = Literal["float32", "bfloat16", "float16"]
 Suite = Annotated[Path, Parameter(help="The suite to run.")]
-Settings = Annotated[list[str] | None, Parameter(name="--set", help="KEY=VALUE of the suite; may be repeated.")]
 
 
 def register(app: App) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import Json, progress, show
+from flows.cli._app import Json, Settings, progress, show
 from flows.cli.run import make
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def calibrate(
     suite: Annotated[Path, Parameter(help="A suite file.")],
     /,
     *,
-    settings: Annotated[
-        list[str] | None,
-        Parameter(name="--set", help="KEY=VALUE with a dotted key, such as ecology.generations=4; may be repeated."),
-    ] = None,
+    settings: Settings = None,
     json: Json = False,
 ) -> None:
     """Make the stages that come before anything is searched or trained, and show what they found, as means over

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from flows.cli._app import Json, lasts, progress, show
+from flows.cli._app import Json, Settings, lasts, progress, show
 
 if TYPE_CHECKING:
     from evolora_core.report import Contents
@@ -24,10 +24,7 @@ def run(
     suite: Annotated[Path, Parameter(help="A suite file.")],
     /,
     *,
-    settings: Annotated[
-        list[str] | None,
-        Parameter(name="--set", help="KEY=VALUE with a dotted key, such as ecology.generations=4; may be repeated."),
-    ] = None,
+    settings: Settings = None,
     packs: Annotated[Path, Parameter(help="The folder that gets the pack.")] = Path("packs"),
     only: Annotated[
         list[str] | None,
@@ -50,7 +47,7 @@ def run(
         foretell(config, only or [], json)
         return
     if only:
-        runs_of(config, only)  # a seed that the suite has not is told before anything is made
+        expand_seeds(config, only)  # refuses a seed that the suite does not have
     done = make(config, packs, only or [])
     if json:
         show(done.rows(), True)
@@ -103,7 +100,7 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
         )
 
 
-def runs_of(config: "Experiment", words: Sequence[str]) -> list[str]:
+def expand_seeds(config: "Experiment", words: Sequence[str]) -> list[str]:
     """The runs and stages that words name, `s3` being every run of seed 3. Raises ConfigError for a seed that the suite
     does not have.
     """

@@ -46,14 +46,14 @@ def shard(
     from evolora_core.searches.registry import find_suite
     from evolora_core.store import write_shard
     from flows._preflight import asked_suite
-    from flows.cli.run import runs_of
+    from flows.cli.run import expand_seeds
 
     home = prepare_home()
     found = str(find_suite(home, suite))
     runs = None
     if only:
         config, runs = asked_suite(found), []
-        for word in runs_of(config, only):
+        for word in expand_seeds(config, only):
             condition, _, seed = word.rpartition(".s")
             if not condition or not seed.isdecimal():
                 raise ConfigError(f"{word}: not a seed or run; name one like s270 or ecology.s270")

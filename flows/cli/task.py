@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from evolora_core.foreign.text import one_line
-from flows.cli._app import Json, lasts, progress, say, show, shown
+from flows.cli._app import Json, Settings, lasts, progress, say, show, shown
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.arms.foresight import Foresight
@@ -25,7 +25,7 @@ def check(
     suite: Annotated[Path, Parameter(help="A suite file with `tasks`.")],
     /,
     *,
-    set: Annotated[list[str] | None, Parameter(help="KEY=VALUE with a dotted key; may be repeated.")] = None,
+    settings: Settings = None,
     json: Json = False,
 ) -> None:
     """Say what the suite's host does with its tasks, before a night is spent on them: accuracy, what a search finds,
@@ -37,7 +37,7 @@ def check(
     from evolora_core.searches.adapters.experiment import SuiteConfig
     from evolora_core.searches.registry import load_experiment
 
-    loaded = load_experiment(suite, set or [])
+    loaded = load_experiment(suite, settings or [])
     if not isinstance(loaded, SuiteConfig):
         raise ConfigError(
             f"{suite}: key 'search': a suite of {loaded.search}; this command looks at suites of adapters, where the "

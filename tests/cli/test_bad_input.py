@@ -12,7 +12,7 @@ from evolora_core.errors import ConfigError
 from evolora_core.searches.registry import load_experiment
 from flows._preflight import asked_suite, check_machine, check_suite
 from flows.cli import doctor, main
-from flows.cli.run import runs_of
+from flows.cli.run import expand_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD: dict[str, Any] = {
@@ -119,10 +119,10 @@ def test_a_wrong_holdout_file(capsys: pytest.CaptureFixture[str], home: Path, li
 
 def test_digits_that_are_no_seed() -> None:
     config = load_experiment(ROOT / "configs/suites/tiny.yaml")
-    assert runs_of(config, ["s²", "s٠"]) == ["s²", "s٠"]  # names of runs, which are then found to be none
-    assert runs_of(config, ["s0"])[0] == f"{config.conditions[0]}.s0"
+    assert expand_seeds(config, ["s²", "s٠"]) == ["s²", "s٠"]  # names of runs, which are then found to be none
+    assert expand_seeds(config, ["s0"])[0] == f"{config.conditions[0]}.s0"
     with pytest.raises(ConfigError, match="9: tiny has no such seed"):
-        runs_of(config, ["s" + "9" * 5000])  # more than Python makes a number of
+        expand_seeds(config, ["s" + "9" * 5000])  # more than Python makes a number of
 
 
 def test_a_host_is_not_trained_into_a_file(capsys: pytest.CaptureFixture[str]) -> None:
