@@ -23,7 +23,7 @@ from evolora_core.searches.merging.settings import FineTuning, Gradients
 from evolora_core.searches.merging.stages import choosing
 from evolora_core.searches.merging.stages.evaluate import Evaluation
 from evolora_core.searches.merging.stages.evaluate import make as evaluate
-from evolora_core.searches.merging.training import early_looks, fine_tune, looks
+from evolora_core.searches.merging.training import BACKWARD, early_looks, fine_tune, looks
 from evolora_core.searches.merging.weights import Loaded
 
 
@@ -36,7 +36,7 @@ def task(judge: Judge, evaluations: float, folder: Path = Path(), **changes: Any
         groups=changes.get("groups", 1),
         finalists=2,
         budget=round(evaluations * judge.plain_cost()),
-        seed=3,
+        seed=changes.get("seed", 3),
         gradients=changes.get("gradients", Gradients(learning_rates=[1e-4], share=0.1, checkpoints=4)),
         specialists=changes.get("specialists", FineTuning()),
         train=changes.get("train", []),
@@ -108,6 +108,18 @@ def test_a_training_is_looked_at_as_often_as_was_reserved(judge: Judge, tmp_path
     assert sorted(early_looks(160, 4)) == [4, 13, 45, 160] and max(early_looks(5, 4)) == 5
     fine_tuned_mean.choose(task(judge, 6.75, tmp_path))  # which pays for seven steps
     assert judge.meter.accounts["selection"].flops == 5 * judge.plain_cost("selection")  # before, and four states
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fine_tuned_mean_takes_as_many_steps_as_its_budget_pays_for(seed: int, judge: Judge, tmp_path: Path) -> None:
+    """Whatever rows its seed draws: some steps are of longer items than the mean. One step more would be too many."""
+    gradients = Gradients(learning_rates=[1e-4, 3e-4], share=0.1, checkpoints=2)
+    beside = judge.cost(mean(PARENTS)) + 5 * judge.plain_cost("selection")
+    six = 2 * 6 * BACKWARD * judge.item_costs().mean() * 4  # steps of four rows, two tries, as dear as the mean
+    own = task(judge, (beside + six + 1) / judge.plain_cost(), tmp_path, gradients=gradients, seed=seed)
+    fine_tuned_mean.choose(own)
+    dearest = 2 * BACKWARD * int(np.sort(judge.item_costs())[-4:].sum())
+    assert own.budget - dearest < judge.meter.total() <= own.budget
 
 
 def test_the_mean_is_fine_tuned_by_the_rate_that_selection_prefers_or_not_at_all(judge: Judge, tmp_path: Path) -> None:
