@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from evolora_core.engine.stage import NotRun, StageResult, Work
 from evolora_core.errors import StageError, Unaffordable
 from evolora_core.language.hosts.host import load_host
-from evolora_core.searches.merging.controls import adam, best_parent, fine_tuned_mean, grid, multitask, soup
+from evolora_core.searches.merging.controls import adam, best_parent, ensemble, fine_tuned_mean, grid, multitask, soup
 from evolora_core.searches.merging.controls.task import Task, mean, shifted
 from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.experiment import MergeExperiment
@@ -84,6 +84,17 @@ def test_the_grid_has_as_many_weights_as_the_budget_pays_for(judge: Judge, evalu
 def test_a_budget_that_does_not_pay_for_a_beginning_says_so(control: Any, judge: Judge) -> None:
     with pytest.raises(Unaffordable, match=r"^(lambda-grid|adam|fine-tuned-mean): .*; raise budget.evaluations$"):
         control.choose(task(judge, 1))
+
+
+@pytest.mark.parametrize("control", [best_parent, soup, ensemble])
+def test_a_budget_that_does_not_pay_for_every_parent_says_so(control: Any, judge: Judge) -> None:
+    beside = judge.plain_cost("selection") / judge.plain_cost() if control is best_parent else 0
+    with pytest.raises(Unaffordable, match=r": the budget does not pay for every parent; raise budget.evaluations$"):
+        control.choose(task(judge, 2.99 + beside))
+    assert judge.meter.total() == 0
+    own = task(judge, 3.001 + beside)
+    control.choose(own)
+    assert 0 < judge.meter.total() <= own.budget
 
 
 def test_adam_goes_where_the_score_of_the_search_items_rises(judge: Judge) -> None:
