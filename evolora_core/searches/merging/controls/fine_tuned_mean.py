@@ -14,7 +14,14 @@ from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, mean
 from evolora_core.searches.merging.judging.judge import Failed, fill, shell
 from evolora_core.searches.merging.roles import BASE, MODEL
-from evolora_core.searches.merging.training import BACKWARD, early_looks, fine_tune, picked_rows, save_model, steps_within
+from evolora_core.searches.merging.training import (
+    BACKWARD,
+    early_looks,
+    fine_tune,
+    picked_rows,
+    save_model,
+    steps_within,
+)
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -37,9 +44,7 @@ def choose(task: Task) -> Choice:
     left = task.budget - judge.meter.total() - judge.plain_cost() - (tries * settings.checkpoints + 1) * selection
     steps = steps_within(left, cost)
     if steps < settings.checkpoints:
-        raise Unaffordable(
-            f"fine-tuned-mean: {steps} steps are left for each learning rate; raise budget.evaluations"
-        )
+        raise Unaffordable(f"fine-tuned-mean: {steps} steps are left for each learning rate; raise budget.evaluations")
     looked_at = early_looks(steps, settings.checkpoints)
     share = questions.weights[questions.domain_of] / _tokens_of(questions)
     best: dict[str, Any] = {"score": judge.measure_model(_model(pool, start), "selection").score, "note": "step 0"}

@@ -26,6 +26,7 @@ class Replay(Known):
 
     strategy: str
     items: list[int]  # search items of each domain
+    weights: list[float]  # of each domain in the score
     runs: int
     evaluations: int
     read_at: int
@@ -51,19 +52,32 @@ def request(
         entry=__name__,
         also=[ROUTES, STRATEGIES[strategy].module],
         config=replay(
-            config.parents, layers_of(shards), [config.data.search] * len(config.domains), strategy, config.landscape
+            config.parents,
+            layers_of(shards),
+            [config.data.search] * len(config.domains),
+            [domain.weight for domain in config.domains.values()],
+            strategy,
+            config.landscape,
         ),
         inputs=inputs_of(shards),
         uses_host=False,
     )
 
 
-def replay(parents: Sequence[str], layers: int, items: Sequence[int], strategy: str, landscape: Landscape) -> Replay:
+def replay(
+    parents: Sequence[str],
+    layers: int,
+    items: Sequence[int],
+    weights: Sequence[float],
+    strategy: str,
+    landscape: Landscape,
+) -> Replay:
     """What of a landscape's settings decides the replay of one strategy."""
     return Replay(
         parents=list(parents),
         layers=layers,
         items=list(items),
+        weights=list(weights),
         strategy=strategy,
         runs=landscape.runs,
         evaluations=landscape.evaluations,
@@ -99,6 +113,7 @@ def make(work: Work[Replay]) -> Made[Replayed]:
             domains=domains,
             solved=solved,
             item_domains=np.repeat(np.arange(len(own.items)), own.items),
+            weights=np.array(own.weights),
         )
         walked.append(found)
         work.report(seeds.stop, own.runs, "runs")
