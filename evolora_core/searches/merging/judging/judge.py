@@ -98,6 +98,7 @@ class Judge:
     def cost(self, genome: Genome, split: str = "search") -> int:
         """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
         try:
+            merged_names(genome, self.pool.models, BASE)  # Misfit
             flops = merge_flops(genome, self.pool.models)
             model = self._shell(genome)
         except (ValueError, KeyError, RuntimeError) as error:
