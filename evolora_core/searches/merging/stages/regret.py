@@ -86,9 +86,10 @@ def replay(
 
 
 def make(work: Work[Replay]) -> Made[Replayed]:
-    """Leaves the table `regrets`."""
+    """Leaves the table `regrets`. Each run has a seed of its own, which no arm of the suite has."""
     import numpy as np
 
+    from evolora_core.engine.rng import key
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.merging.landscape import simulate
     from evolora_core.statistics.inference import wilson
@@ -103,12 +104,12 @@ def make(work: Work[Replay]) -> Made[Replayed]:
     gain = float(np.nanmax(score) - np.nanmax(score[parents_in(space)]))
     walked = []
     for first in range(0, own.runs, TOGETHER):
-        seeds = range(first, min(first + TOGETHER, own.runs))
+        numbers = range(first, min(first + TOGETHER, own.runs))
         (found,) = simulate(
             [own.strategy],
             score,
             space,
-            seeds=seeds,
+            seeds=[key(work.seed, 0, number, "merge.replay") for number in numbers],
             evaluations=own.evaluations,
             domains=domains,
             solved=solved,
@@ -116,7 +117,7 @@ def make(work: Work[Replay]) -> Made[Replayed]:
             weights=np.array(own.weights),
         )
         walked.append(found)
-        work.report(seeds.stop, own.runs, "runs")
+        work.report(numbers.stop, own.runs, "runs")
     regret = np.concatenate(walked)
     reached = (regret <= LEFT * gain).sum(axis=0)
     table: list[dict[str, Any]] = []
