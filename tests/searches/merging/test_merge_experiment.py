@@ -54,6 +54,14 @@ def arm(**settings: object) -> dict[str, object]:
         ({"law": {"widths": [48, 64, 48]}}, "'law.widths': 48 stands twice; keep one"),
         ({"law": {"methods": ["ties", "ties"]}}, "'law.methods': ties stands twice; keep one"),
         ({"landscape": {"strategies": ["evomrge"]}}, "'evomrge' is none of random, hill-climbing"),
+        (
+            {"landscape": {"evaluations": 200}},
+            "'landscape': read_at: 250 is more than the 200 evaluations of a run",
+        ),
+        (
+            {"models": {"one": "x", "two": "y"}, "specialists": {"steps": 3}},
+            "specialists: your own `models` are not trained; leave it out, or compare `multitask` too",
+        ),
         ({"landscape": {"strategies": ["cma", "cma"]}}, "name each strategy once"),
         (arm(like="evomerge", space="routes", groups=3), "arms.far.groups: evomerge has no use for it in 'routes'"),
         (arm(like="cma", space="flow", groups=3), "arms.far.groups: cma has no use for it in 'flow'; leave it out"),

@@ -138,7 +138,7 @@ def make(work: Work[Replay]) -> Made[Replayed]:
             }
         )
     write_table(work.folder, "regrets", table)
-    return Made(0, Replayed(within=float(reached[min(own.read_at, own.evaluations) - 1] / own.runs)))
+    return Made(0, Replayed(within=float(reached[own.read_at - 1] / own.runs)))
 
 
 REGRET = Stage("regret", request, make)

@@ -86,7 +86,7 @@ def test_replays_of_two_seeds_of_a_suite_are_other_runs(tmp_path: Path) -> None:
         for number, own in enumerate(scores)
     ]
     write_table(tmp_path / "shard", "landscape", rows)
-    settings, found = Landscape(runs=3, evaluations=10), []
+    settings, found = Landscape(runs=3, evaluations=10, read_at=10), []
     for seed in (0, 1):
         asked, folder = regret.replay(["a", "b"], 2, [4], [1.0], "random", settings), tmp_path / str(seed)
         folder.mkdir()
