@@ -108,6 +108,18 @@ def test_a_landscape_of_too_many_routes_is_refused_before_anything_is_computed(t
                 plan(dataclasses.replace(suite, config=crumbs))
 
 
+def test_a_search_among_scales_is_refused_where_weights_cannot_have_them(tmp_path: Path) -> None:
+    """Gemma's branches end in a norm, so none of its recipes in `flow` could be measured."""
+    for architecture, refused in (("gemma3_text", True), ("qwen3", False)):
+        host = str(saved(tiny(architecture), tmp_path / architecture))
+        for space in ("flow", "routes"):
+            config = MergeExperiment.model_validate(PLAIN | {"host": host} | arm(like="evomerge", space=space))
+            suite = Suite(config, suite_id("m-0a1b2c3d"), HostUse(host, "cpu", "float32", 1, "", {}))
+            said = r"^far: scales of gemma3_text layers cannot be .*; take the space `routes`, or a base of llama, "
+            with pytest.raises(ConfigError, match=said) if refused and space == "flow" else nullcontext():
+                assert plan(suite)
+
+
 def test_bases_whose_heads_cannot_be_are_refused() -> None:
     """`nano-merge` has four heads, whose rotary positions turn pairs."""
     families = {f"d{number}": {"families": [name]} for number, name in enumerate(FAMILIES)}
