@@ -60,8 +60,8 @@ def choose(task: Task) -> Choice:
     tried: list[finalists.Ranked] = []
     measured = 0
     for number, rate in enumerate(settings.learning_rates):
-        kept = _descend(task, rate, steps, rows, number)
-        measured += len(kept)
+        kept, taken = _descend(task, rate, steps, rows, number)
+        measured += taken + len(kept)
         for weights in kept:
             genome = shifted(task.parents, weights)
             try:
@@ -83,10 +83,10 @@ def _merging(task: Task) -> int:
     return merge_flops(_uniform(task), task.judge.pool.models)
 
 
-def _descend(task: Task, rate: float, steps: int, rows: int, number: int) -> list[np.ndarray]:
+def _descend(task: Task, rate: float, steps: int, rows: int, number: int) -> tuple[list[np.ndarray], int]:
     """Weights `[parents, groups]` at equal distances on the way down, the last included, from steps of so many rows of
-    each domain. Starts at the uniform mean, and ends early where a gradient is not finite, of a parent that diverged,
-    say. Its steps are charged.
+    each domain, and how many steps were taken: fewer where a gradient is not finite, of a parent that diverged, say.
+    Starts at the uniform mean. Its steps are charged.
     """
     judge = task.judge
     pool, questions = judge.pool, judge.questions["search"]
@@ -129,7 +129,7 @@ def _descend(task: Task, rate: float, steps: int, rows: int, number: int) -> lis
     judge.meter.add("assimilation", len(taken) * _merging(task), 0, 0.0)  # their seconds are not told apart
     flops, tokens = BACKWARD * judge.item_costs()[rows_taken].sum(), questions.total[rows_taken].sum()
     judge.meter.add("update", int(flops), int(tokens), time.monotonic() - started)
-    return kept
+    return kept, len(taken)
 
 
 def _loss(
