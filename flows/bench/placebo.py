@@ -97,7 +97,10 @@ def _searched(strategy: str, pool: "Pool", splits: Any, seed: int, streams: int)
     budget = EVALUATIONS * judge.plain_cost()
     with TemporaryDirectory(prefix="evolora-placebo-") as folder:
         past = evolve(
-            make_strategy(strategy, Problem(space, streams, judge.questions["search"].domain_of)),
+            make_strategy(
+                strategy,
+                Problem.of(space, streams, judge.questions["search"].domain_of, judge.questions["search"].weights),
+            ),
             judge,
             list(weights),
             budget=budget - 4 * judge.plain_cost("selection"),

@@ -17,7 +17,7 @@ class Choice:
 
     kind             `recipe`: it is made of `genome`; `weights`: it lies in the folder `model`; `ensemble`: all parents
                      answer together
-    evaluations      models that were measured on the search items
+    evaluations      models that were measured on the search items; of `adam`, its steps too, as packs say
     search_score     what the search items say of it; None: they were not asked
     selection_score  what the selection items say of it
     """

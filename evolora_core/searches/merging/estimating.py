@@ -300,6 +300,7 @@ class Bench:
             domains=rng.standard_normal((space.models, len(sizes))),
             solved=rng.random((space.models, sum(sizes))) < 0.5,
             item_domains=np.repeat(np.arange(len(sizes)), sizes),
+            weights=np.array([domain.weight for domain in self.config.domains.values()]),
         )
         walk(seeds=[0])
         started = time.perf_counter()

@@ -159,6 +159,8 @@ class MergeExperiment(Experiment):
             raise ValueError("models: one model alone cannot be merged; name two or more")
         if self.pretrain and self.models:
             raise ValueError("pretrain: your own `models` have a base already; leave out one of the two")
+        if not self.trains and self.specialists != FineTuning():
+            raise ValueError("specialists: your own `models` are not trained; leave it out, or compare `multitask` too")
         if self.pretrain_steps and not (self.pretrain or self.law):
             raise ValueError("pretrain_steps: no base is trained; say `pretrain: true` too, or leave it out")
         if self.law and self.models:

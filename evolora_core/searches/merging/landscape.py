@@ -25,6 +25,7 @@ def simulate(
     domains: np.ndarray | None = None,
     solved: np.ndarray | None = None,
     item_domains: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Regret `[strategies, seeds, evaluations]` after each evaluation; before anything lives, infinite.
 
@@ -34,17 +35,19 @@ def simulate(
     domains       `[models, domains]` the same by domain; None: one domain
     solved        `[models, items]` bool, what each solves; None: nothing is known of items
     item_domains  `[items]` the domain of each item; None: the first
+    weights       `[domains]` of each domain in the score; None: all alike
     """
     if len(table) != space.models or not np.isfinite(table).any():
         raise ValueError(f"the table has {len(table)} scores; the space has {space.models} distinct models")
     by_domain = table[:, None] if domains is None else domains
     by_item = np.zeros((len(table), 0), dtype=bool) if solved is None else solved.astype(bool)
     of = np.zeros(by_item.shape[1], dtype=int) if item_domains is None else item_domains
+    own = np.ones(by_domain.shape[1]) if weights is None else weights
     optimum = float(np.nanmax(table))
     regret = np.empty((len(strategies), len(seeds), evaluations))
     for row, name in enumerate(strategies):
         for column, seed in enumerate(seeds):
-            best = _walk(name, Problem(space, seed, of), space, table, by_domain, by_item, evaluations)
+            best = _walk(name, Problem.of(space, seed, of, own), space, table, by_domain, by_item, evaluations)
             regret[row, column] = optimum - best
     return regret
 

@@ -11,6 +11,8 @@ OTHER_LISTS = ("architectures", "eos_token_id", "bos_token_id", "pad_token_id", 
 INDEX_LISTS = ("mlp_only_layers", "full_attn_idxs", "attn_layer_indices", "cross_attention_layers")  # numbers of layers
 # Layers that know their neighbours or their number: a layer elsewhere is another layer.
 BOUND = ("num_kv_shared_layers", "scale_attn_by_inverse_layer_idx", "attn_layer_period", "expert_layer_period")
+# Model types whose layers compute with their own number, whatever their configuration says.
+NUMBERED = ("beam", "diffllama", "inkling2_text")
 
 Source = tuple[Mapping[str, Any], int]  # the configuration that a layer comes from, and the layer
 
@@ -35,6 +37,11 @@ def routed_config(rest: Mapping[str, Any], sources: Sequence[Source]) -> dict[st
     for key in BOUND:
         if rest.get(key):
             raise Misfit(f"config.json: {key}: layers of {rest.get('model_type')} cannot change places; keep them all")
+    kind = rest.get("model_type")
+    if kind in NUMBERED and [layer for _, layer in sources] != list(range(len(sources))):
+        raise Misfit(
+            f"route: layers of {kind} compute with their own number and cannot change places; keep their order"
+        )
     depth, result = depth_of(rest), dict(rest)
     for key, value in rest.items():
         if is_per_layer(key, value, depth):

@@ -4,8 +4,10 @@ A landscape or a law, where a suite asks for one, hangs on the same datasets.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from evolora_core.engine.stage import JUDGED, SHARED, Stage, Step, Suite, step_name
+from evolora_core.errors import ConfigError
 from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.names import STRATEGIES
@@ -24,7 +26,10 @@ Needs = dict[str, Step | Sequence[Step] | None]
 
 
 def plan(suite: Suite[MergeExperiment]) -> list[Step]:
-    """All stages: what the others wait for first, then the strategies, which take longest."""
+    """All stages: what the others wait for first, then the strategies, which take longest. ConfigError for a base that
+    a landscape or a space cannot have.
+    """
+    _check_flow(suite)
     shared: list[Step] = []
     chosen: list[Step] = []
     judged: list[Step] = []
@@ -82,16 +87,44 @@ def _check_landscape(suite: Suite[MergeExperiment]) -> None:
     """
     from evolora_core.language.hosts.folder import weight_files
     from evolora_core.searches.merging.headers import read_headers
-    from evolora_core.searches.merging.weights import layers_in, model_path
+    from evolora_core.searches.merging.weights import layers_in
 
     if suite.config.pretrain:
         layers = pretrain_config(suite.config.host).architecture.layers
-    elif suite.host is None or (path := model_path(suite.host.word)).is_file():
-        return
+    elif folder := _base_folder(suite):
+        layers = layers_in(tuple(read_headers(folder, weight_files(folder))))
     else:
-        layers = layers_in(tuple(read_headers(path, weight_files(path))))
+        return
     assert suite.config.landscape is not None
     check_size(space_of(suite.config.parents, layers), suite.config.landscape.shards)
+
+
+def _check_flow(suite: Suite[MergeExperiment]) -> None:
+    """ConfigError for a condition in the space `flow` on a base that cannot have scales: none of its recipes could be
+    measured. As for a landscape, the stage itself says it of other bases; those that a suite trains can have them.
+    """
+    from evolora_core.language.hosts.folder import load_config
+    from evolora_core.searches.merging.folding import FOLDABLE
+
+    config = suite.config
+    scaled = [condition for condition in config.conditions if config.space(condition) == "flow"]
+    if not scaled or config.pretrain or (folder := _base_folder(suite)) is None:
+        return
+    kind = load_config(folder).model_type
+    if kind not in FOLDABLE:
+        raise ConfigError(
+            f"{scaled[0]}: scales of {kind} layers cannot be written into weights; take the space `routes`, or a base "
+            f"of {', '.join(FOLDABLE)}"
+        )
+
+
+def _base_folder(suite: Suite[MergeExperiment]) -> Path | None:
+    """The base's folder. None: it is a GGUF file, or not on this machine."""
+    from evolora_core.searches.merging.weights import model_path
+
+    if suite.host is None or (path := model_path(suite.host.word)).is_file():
+        return None
+    return path
 
 
 def law(suite: Suite[MergeExperiment], seed: int, data: Step) -> list[Step]:

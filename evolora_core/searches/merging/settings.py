@@ -98,6 +98,12 @@ class Landscape(Strict):
             raise ValueError("name each strategy once")
         return names
 
+    @model_validator(mode="after")
+    def _is_reached(self) -> "Landscape":
+        if self.read_at > self.evaluations:
+            raise ValueError(f"read_at: {self.read_at} is more than the {self.evaluations} evaluations of a run")
+        return self
+
 
 class Law(Strict):
     """Every subset of the parents is merged by every method, for bases of several widths: how loss falls with both."""

@@ -57,7 +57,7 @@ def fine_tune(
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * pace(step, steps)
-        picked = stream(seed, step, 0, role).choice(len(items), size=min(rows, len(items)), replace=False).tolist()
+        picked = picked_rows(len(items), rows, seed, step, role)
         own = [prompts[row] for row in picked], [answers[row] for row in picked]
         whole = sum(shares[row] * len(answers[row]) for row in picked) or 1.0  # none has weight: no gradient
         loss = 0.0
@@ -79,6 +79,21 @@ def fine_tune(
             after(step + 1)
     model.requires_grad_(False)
     return Spent(flops, tokens, last)
+
+
+def picked_rows(items: int, rows: int, seed: int, step: int, role: str) -> list[int]:
+    """Which of so many items are in a step, counted from 0: `rows` different ones, or all."""
+    found: list[int] = stream(seed, step, 0, role).choice(items, size=min(rows, items), replace=False).tolist()
+    return found
+
+
+def steps_within(left: float, cost: Callable[[int], int]) -> int:
+    """How many steps are paid for by `left` (FLOPs), `cost` being that of a step, counted from 0, and more than 0."""
+    steps, spent = 0, cost(0)
+    while spent <= left:
+        steps += 1
+        spent += cost(steps)
+    return steps
 
 
 def save_model(model: Any, host: Host, folder: Path) -> None:

@@ -94,6 +94,19 @@ def test_lists_of_layer_numbers_follow_the_route() -> None:
         routed_config(config | {"num_kv_shared_layers": 2}, taken)
 
 
+def test_layers_that_compute_with_their_number_keep_it() -> None:
+    """DiffLlama's weigh their two attentions by it."""
+    models = family("diffllama", num_key_value_heads=2)
+    fitting = genome(route((0, 0), (1, 1)))  # of two models, and without the last layer
+    model = shell(merged_config(fitting, models, "base"), "cpu")
+    fill(model, build(fitting, models, "base"))
+    numbers = [layer.self_attn.lambda_init for layer in model.model.layers]
+    assert len(set(numbers)) == len(numbers) == 2
+    for taken in (((0, 1), (0, 0)), ((0, 0), (0, 0)), ((0, 0), (1, 2))):
+        with pytest.raises(ConfigError, match="diffllama compute with their own number and cannot change places"):
+            merged_config(genome(route(*taken)), models, "base")
+
+
 def test_lists_that_are_as_long_by_chance_stay() -> None:
     config = {"num_hidden_layers": 3, "eos_token_id": [2, 5, 7], "max_window_layers": 28}
     found = routed_config(config, [(config, 0), (config, 1)])

@@ -27,7 +27,9 @@ class Killed(BaseException):
 def run(judge: Judge, folder: Path, kind: str, evaluations: int = 20) -> Evolution:
     """A short evolution."""
     space = make_space(STRATEGIES[kind].space, PARENTS, "base", judge.pool.layers, 2)
-    strategy = make_strategy(kind, Problem(space, 5, judge.questions["search"].domain_of))
+    strategy = make_strategy(
+        kind, Problem.of(space, 5, judge.questions["search"].domain_of, judge.questions["search"].weights)
+    )
     return evolve(
         strategy,
         judge,

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from searches.merging.small_pool import DOMAINS, PARENTS
+from searches.merging.small_pool import DATA, DOMAINS, PARENTS
 from tiny_merges import character_host
 from transformers import AutoModelForCausalLM
 
 from evolora_core.engine.stage import NotRun, StageResult, Work
 from evolora_core.errors import StageError, Unaffordable
 from evolora_core.language.hosts.host import load_host
-from evolora_core.searches.merging.controls import adam, best_parent, fine_tuned_mean, grid, multitask, soup
+from evolora_core.searches.merging.controls import adam, best_parent, ensemble, fine_tuned_mean, grid, multitask, soup
 from evolora_core.searches.merging.controls.task import Task, mean, shifted
 from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.experiment import MergeExperiment
@@ -23,7 +23,7 @@ from evolora_core.searches.merging.settings import FineTuning, Gradients
 from evolora_core.searches.merging.stages import choosing
 from evolora_core.searches.merging.stages.evaluate import Evaluation
 from evolora_core.searches.merging.stages.evaluate import make as evaluate
-from evolora_core.searches.merging.training import early_looks, fine_tune, looks
+from evolora_core.searches.merging.training import BACKWARD, early_looks, fine_tune, looks
 from evolora_core.searches.merging.weights import Loaded
 
 
@@ -36,7 +36,7 @@ def task(judge: Judge, evaluations: float, folder: Path = Path(), **changes: Any
         groups=changes.get("groups", 1),
         finalists=2,
         budget=round(evaluations * judge.plain_cost()),
-        seed=3,
+        seed=changes.get("seed", 3),
         gradients=changes.get("gradients", Gradients(learning_rates=[1e-4], share=0.1, checkpoints=4)),
         specialists=changes.get("specialists", FineTuning()),
         train=changes.get("train", []),
@@ -86,12 +86,22 @@ def test_a_budget_that_does_not_pay_for_a_beginning_says_so(control: Any, judge:
         control.choose(task(judge, 1))
 
 
+@pytest.mark.parametrize("control", [best_parent, soup, ensemble])
+def test_a_budget_that_does_not_pay_for_every_parent_says_so(control: Any, judge: Judge) -> None:
+    beside = judge.plain_cost("selection") / judge.plain_cost() if control is best_parent else 0
+    with pytest.raises(Unaffordable, match=r": the budget does not pay for every parent; raise budget.evaluations$"):
+        control.choose(task(judge, 2.99 + beside))
+    assert judge.meter.total() == 0
+    own = task(judge, 3.001 + beside)
+    control.choose(own)
+    assert 0 < judge.meter.total() <= own.budget
+
+
 def test_adam_goes_where_the_score_of_the_search_items_rises(judge: Judge) -> None:
     """Its first step moves every weight by the learning rate, against the sign of its gradient: that of the score, by
     finite differences, for each parent and group of layers.
     """
-    items = judge.questions["search"].items
-    (after,), taken = adam._descend(task(judge, 600, groups=2), 1e-3, 1, len(items), 0, 0.0)
+    (after,), taken = adam._descend(task(judge, 600, groups=2), 1e-3, 1, DATA.search, 0)
     moved = after - np.full((3, 2), 1 / 3)
     assert taken == 1 and np.allclose(np.abs(moved), 1e-3, atol=1e-5)
     rises = np.zeros((3, 2))
@@ -103,11 +113,39 @@ def test_adam_goes_where_the_score_of_the_search_items_rises(judge: Judge) -> No
     assert (np.sign(moved) == np.sign(rises)).all(), rises
 
 
+@pytest.mark.parametrize("share", [0.01, 0.15, 1.0])
+def test_adam_pays_for_its_merges_and_the_rows_that_it_takes(share: float, judge: Judge) -> None:
+    """As many steps as the budget pays for, none for rows that were not taken."""
+    own = task(judge, 30, gradients=Gradients(learning_rates=[0.03, 0.1], share=share, checkpoints=2))
+    each = {0.01: 1, 0.15: 1, 1.0: 12}[share]  # of 36 items; 15 % are five, of which each of three domains gives one
+    choice = adam.choose(own)
+    dearest = 2 * (3 * BACKWARD * each * int(judge.item_costs().max()) + judge.cost(mean(PARENTS)))
+    assert own.budget - dearest < judge.meter.total() <= own.budget
+    merge = judge.cost(mean(PARENTS)) - judge.plain_cost()
+    merges, rest = divmod(judge.meter.accounts["assimilation"].flops, merge)
+    steps = merges - 4 - 2  # its states and finalists
+    assert rest == 0 and choice.evaluations == steps + 4
+    tokens = judge.meter.accounts["update"].tokens / steps / judge.questions["search"].tokens
+    assert tokens == pytest.approx(3 * each / 36, rel=0.1)
+
+
 def test_a_training_is_looked_at_as_often_as_was_reserved(judge: Judge, tmp_path: Path) -> None:
     assert sorted(looks(7, 4)) == [2, 4, 5, 7] and looks(4, 4) == {1, 2, 3, 4}
     assert sorted(early_looks(160, 4)) == [4, 13, 45, 160] and max(early_looks(5, 4)) == 5
     fine_tuned_mean.choose(task(judge, 6.75, tmp_path))  # which pays for seven steps
     assert judge.meter.accounts["selection"].flops == 5 * judge.plain_cost("selection")  # before, and four states
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fine_tuned_mean_takes_as_many_steps_as_its_budget_pays_for(seed: int, judge: Judge, tmp_path: Path) -> None:
+    """Whatever rows its seed draws: some steps are of longer items than the mean. One step more would be too many."""
+    gradients = Gradients(learning_rates=[1e-4, 3e-4], share=0.1, checkpoints=2)
+    beside = judge.cost(mean(PARENTS)) + 5 * judge.plain_cost("selection")
+    six = 2 * 6 * BACKWARD * judge.item_costs().mean() * 4  # steps of four rows, two tries, as dear as the mean
+    own = task(judge, (beside + six + 1) / judge.plain_cost(), tmp_path, gradients=gradients, seed=seed)
+    fine_tuned_mean.choose(own)
+    dearest = 2 * BACKWARD * int(np.sort(judge.item_costs())[-4:].sum())
+    assert own.budget - dearest < judge.meter.total() <= own.budget
 
 
 def test_the_mean_is_fine_tuned_by_the_rate_that_selection_prefers_or_not_at_all(judge: Judge, tmp_path: Path) -> None:

@@ -54,6 +54,14 @@ def arm(**settings: object) -> dict[str, object]:
         ({"law": {"widths": [48, 64, 48]}}, "'law.widths': 48 stands twice; keep one"),
         ({"law": {"methods": ["ties", "ties"]}}, "'law.methods': ties stands twice; keep one"),
         ({"landscape": {"strategies": ["evomrge"]}}, "'evomrge' is none of random, hill-climbing"),
+        (
+            {"landscape": {"evaluations": 200}},
+            "'landscape': read_at: 250 is more than the 200 evaluations of a run",
+        ),
+        (
+            {"models": {"one": "x", "two": "y"}, "specialists": {"steps": 3}},
+            "specialists: your own `models` are not trained; leave it out, or compare `multitask` too",
+        ),
         ({"landscape": {"strategies": ["cma", "cma"]}}, "name each strategy once"),
         (arm(like="evomerge", space="routes", groups=3), "arms.far.groups: evomerge has no use for it in 'routes'"),
         (arm(like="cma", space="flow", groups=3), "arms.far.groups: cma has no use for it in 'flow'; leave it out"),
@@ -98,6 +106,18 @@ def test_a_landscape_of_too_many_routes_is_refused_before_anything_is_computed(t
             crumbs = MergeExperiment.model_validate(PLAIN | {"host": host, "landscape": {"shards": 700}})
             with pytest.raises(ConfigError, match=r"landscape\.shards: 700 shards for 624 models"):
                 plan(dataclasses.replace(suite, config=crumbs))
+
+
+def test_a_search_among_scales_is_refused_where_weights_cannot_have_them(tmp_path: Path) -> None:
+    """Gemma's branches end in a norm, so none of its recipes in `flow` could be measured."""
+    for architecture, refused in (("gemma3_text", True), ("qwen3", False)):
+        host = str(saved(tiny(architecture), tmp_path / architecture))
+        for space in ("flow", "routes"):
+            config = MergeExperiment.model_validate(PLAIN | {"host": host} | arm(like="evomerge", space=space))
+            suite = Suite(config, suite_id("m-0a1b2c3d"), HostUse(host, "cpu", "float32", 1, "", {}))
+            said = r"^far: scales of gemma3_text layers cannot be .*; take the space `routes`, or a base of llama, "
+            with pytest.raises(ConfigError, match=said) if refused and space == "flow" else nullcontext():
+                assert plan(suite)
 
 
 def test_bases_whose_heads_cannot_be_are_refused() -> None:

@@ -78,6 +78,16 @@ def test_everything_is_charged(judge: Judge) -> None:
     assert judge.cost(deeper) > 1.3 * judge.plain_cost()
 
 
+def test_what_does_not_fit_the_base_costs_nothing(judge: Judge) -> None:
+    """Six layers have no difference from the base's four: such a recipe fails, and must not look like one too dear."""
+    deep = {"op": "layers", "inputs": ["code"], "route": [{"input": 0, "layer": number % 4} for number in range(6)]}
+    far = Genome.model_validate({"recipe": {"op": "task_arithmetic", "inputs": [deep], "params": {"weight": 1.0}}})
+    assert judge.cost(far) == 0
+    with pytest.raises(Failed, match="Misfit"):
+        judge.measure(far)
+    assert judge.meter.total() == 0
+
+
 def test_splits_are_disjoint_and_train_holds_nothing_reserved(splits: Splits) -> None:
     from evolora_core.language.datasets import leak_counts
     from evolora_core.language.families.canonical import reserved

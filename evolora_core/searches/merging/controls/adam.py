@@ -3,8 +3,8 @@
 Their gradients are known (AdaMerging, Yang et al. 2024, arXiv 2310.02575; here on gold answers), so this is what
 evolution has to beat where a recipe is smooth.
 
-A step takes a share of the search items, each domain's in turn, and costs three forward passes over them. Each learning
-rate gets an equal share of the budget; of every try a few states are measured on the search items.
+A step takes a share of the search items, equally many of each domain, and costs a merge and three forward passes over
+them. Each learning rate gets equally many steps; of every try a few states are measured on the search items.
 """
 
 import time
@@ -16,14 +16,15 @@ import torch
 from evolora_core.engine.rng import stream
 from evolora_core.errors import Unaffordable
 from evolora_core.searches.merging import finalists
+from evolora_core.searches.merging.build import merge_flops
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, shifted
 from evolora_core.searches.merging.judging.judge import Failed, shell
 from evolora_core.searches.merging.judging.scoring import Batch, Questions, batches, encoded, logits
-from evolora_core.searches.merging.recipe import group_at
+from evolora_core.searches.merging.recipe import Genome, group_at
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.spaces.smooth import HIGH, LOW
-from evolora_core.searches.merging.training import BACKWARD, looks, pace
+from evolora_core.searches.merging.training import BACKWARD, looks, pace, steps_within
 from evolora_core.searches.merging.weights import place_of
 
 
@@ -44,18 +45,23 @@ def choose(task: Task) -> Choice:
     judge, settings = task.judge, task.gradients
     assert settings is not None
     questions, tries = judge.questions["search"], len(settings.learning_rates)
-    states = tries * settings.checkpoints
-    rows = max(len(questions.weights), round(settings.share * len(questions.items)))
-    step_cost = BACKWARD * judge.plain_cost() * rows / len(questions.items)
-    reserve = states * judge.plain_cost() + min(task.finalists, states) * judge.plain_cost("selection")
-    steps = int((task.budget - judge.meter.total() - reserve) / tries / step_cost)
+    states, domains = tries * settings.checkpoints, len(questions.weights)
+    rows = max(1, round(settings.share * len(questions.items)) // domains)
+    costs, merging, any_state = BACKWARD * judge.item_costs(), _merging(task), _uniform(task)
+
+    def cost(step: int) -> int:
+        drawn = (_picked(questions, rows, task.seed, step, number) for number in range(tries))
+        return sum(merging + int(costs[picked].sum()) for picked in drawn)
+
+    reserve = states * judge.cost(any_state) + min(task.finalists, states) * judge.cost(any_state, "selection")
+    steps = steps_within(task.budget - judge.meter.total() - reserve, cost)
     if steps < settings.checkpoints:
-        raise Unaffordable(f"adam: {max(0, steps)} steps are left for each learning rate; raise budget.evaluations")
+        raise Unaffordable(f"adam: {steps} steps are left for each learning rate; raise budget.evaluations")
     tried: list[finalists.Ranked] = []
-    done = 0
+    measured = 0
     for number, rate in enumerate(settings.learning_rates):
-        kept, taken = _descend(task, rate, steps, rows, number, step_cost)
-        done += taken
+        kept, taken = _descend(task, rate, steps, rows, number)
+        measured += taken + len(kept)
         for weights in kept:
             genome = shifted(task.parents, weights)
             try:
@@ -64,14 +70,24 @@ def choose(task: Task) -> Choice:
                 continue
             task.report(number + 1, tries, f"learning rate {rate:g}: {tried[-1][1]:.4f}")
     ranked = sorted(tried, key=lambda one: -one[1])
-    return finalists.choose(ranked, judge, finalists=task.finalists, budget=task.budget, evaluations=len(tried) + done)
+    return finalists.choose(ranked, judge, finalists=task.finalists, budget=task.budget, evaluations=measured)
 
 
-def _descend(
-    task: Task, rate: float, steps: int, rows: int, number: int, step_cost: float
-) -> tuple[list[np.ndarray], int]:
-    """Weights `[parents, groups]` at equal distances on the way down, the last included, and how many steps were taken:
-    fewer where a gradient is not finite, of a parent that diverged, say. Starts at the uniform mean."""
+def _uniform(task: Task) -> Genome:
+    """The uniform mean, as a recipe of this search."""
+    return shifted(task.parents, np.full((len(task.parents), task.groups), 1 / len(task.parents)))
+
+
+def _merging(task: Task) -> int:
+    """FLOPs of the merge that a step begins with, as strategies pay them."""
+    return merge_flops(_uniform(task), task.judge.pool.models)
+
+
+def _descend(task: Task, rate: float, steps: int, rows: int, number: int) -> tuple[list[np.ndarray], int]:
+    """Weights `[parents, groups]` at equal distances on the way down, the last included, from steps of so many rows of
+    each domain, and how many steps were taken: fewer where a gradient is not finite, of a parent that diverged, say.
+    Starts at the uniform mean. Its steps are charged.
+    """
     judge = task.judge
     pool, questions = judge.pool, judge.questions["search"]
     model = shell(pool.models[BASE].config, pool.host.device)
@@ -86,7 +102,7 @@ def _descend(
     weights = torch.full((len(task.parents), task.groups), 1 / len(task.parents), device=device, requires_grad=True)
     optimizer = torch.optim.Adam([weights], lr=rate)
     prompts, answers = encoded(pool.host, questions.items)
-    kept, taken, started = [], 0, time.monotonic()
+    kept, taken, started = [], [], time.monotonic()
     assert task.gradients is not None
     looked_at = looks(steps, task.gradients.checkpoints)
     for step in range(steps):
@@ -100,7 +116,7 @@ def _descend(
         for batch in batches([prompts[row] for row in picked], [answers[row] for row in picked], pool.host.pad_id):
             total = total + _loss(model, merged, batch.to(device), questions, picked)
         (gradient,) = torch.autograd.grad(total, [weights])
-        taken = step + 1
+        taken.append(picked)
         if not bool(torch.isfinite(gradient).all()):
             break
         weights.grad = gradient
@@ -109,11 +125,11 @@ def _descend(
             weights.clamp_(LOW, HIGH)
         if step + 1 in looked_at:
             kept.append(weights.detach().cpu().double().numpy().round(6))
-    spent = round(taken * step_cost)
-    judge.meter.add(
-        "update", spent, taken * round(questions.tokens * rows / len(questions.items)), time.monotonic() - started
-    )
-    return kept, taken
+    rows_taken = np.array(taken)
+    judge.meter.add("assimilation", len(taken) * _merging(task), 0, 0.0)  # their seconds are not told apart
+    flops, tokens = BACKWARD * judge.item_costs()[rows_taken].sum(), questions.total[rows_taken].sum()
+    judge.meter.add("update", int(flops), int(tokens), time.monotonic() - started)
+    return kept, len(taken)
 
 
 def _loss(
@@ -132,11 +148,10 @@ def _loss(
 
 
 def _picked(questions: Questions, rows: int, seed: int, step: int, number: int) -> list[int]:
-    """Rows of a step, equally many of each domain."""
+    """The rows of a step: so many of each domain, or all that it has."""
     rng = stream(seed, step, number, "merge.adam")
-    each = max(1, rows // len(questions.weights))
     found: list[int] = []
     for domain in range(len(questions.weights)):
         own = np.flatnonzero(questions.domain_of == domain)
-        found += rng.choice(own, size=min(each, len(own)), replace=False).tolist()
+        found += rng.choice(own, size=min(rows, len(own)), replace=False).tolist()
     return found

@@ -3,7 +3,7 @@
 import torch
 
 from evolora_core.searches.merging.choice import Choice
-from evolora_core.searches.merging.controls.task import Task
+from evolora_core.searches.merging.controls.task import Task, afford_parents
 from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.judging.scoring import Batch, logits
 from evolora_core.searches.merging.pool import Pool
@@ -26,7 +26,8 @@ def mean_log_probabilities(scores: list[torch.Tensor]) -> torch.Tensor:
 
 
 def choose(task: Task) -> Choice:
-    """Measured once on the search items."""
+    """Measured once on the search items. Unaffordable: the budget does not pay for that."""
+    afford_parents(task, "ensemble")
     models = members(task.judge.pool)
 
     def together(batch: Batch) -> torch.Tensor:

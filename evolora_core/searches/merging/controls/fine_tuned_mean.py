@@ -1,6 +1,6 @@
 """The uniform mean, fine-tuned on the search items with what a strategy may spend: equal information, equal FLOPs.
 
-Each learning rate gets an equal share; of every try a few states are measured on the selection items, which choose.
+Each learning rate gets equally many steps; of every try a few states are measured on the selection items, which choose.
 """
 
 import logging
@@ -14,7 +14,14 @@ from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, mean
 from evolora_core.searches.merging.judging.judge import Failed, fill, shell
 from evolora_core.searches.merging.roles import BASE, MODEL
-from evolora_core.searches.merging.training import BACKWARD, early_looks, fine_tune, save_model
+from evolora_core.searches.merging.training import (
+    BACKWARD,
+    early_looks,
+    fine_tune,
+    picked_rows,
+    save_model,
+    steps_within,
+)
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -27,13 +34,17 @@ def choose(task: Task) -> Choice:
     start = {name: value.clone() for name, value in judge.merged(mean(task.parents)).named_parameters()}
     tries, selection = len(settings.learning_rates), judge.plain_cost("selection")
     rows = max(1, round(settings.share * len(questions.items)))
-    step_cost = BACKWARD * judge.plain_cost() * rows / len(questions.items)
+    costs = BACKWARD * judge.item_costs()
+
+    def cost(step: int) -> int:
+        """Of a step of every try: rows are long and short, and which ones are drawn is known beforehand."""
+        drawn = (picked_rows(len(costs), rows, task.seed, step, _role(number)) for number in range(tries))
+        return sum(int(costs[picked].sum()) for picked in drawn)
+
     left = task.budget - judge.meter.total() - judge.plain_cost() - (tries * settings.checkpoints + 1) * selection
-    steps = int(left / tries / step_cost)
+    steps = steps_within(left, cost)
     if steps < settings.checkpoints:
-        raise Unaffordable(
-            f"fine-tuned-mean: {max(0, steps)} steps are left for each learning rate; raise budget.evaluations"
-        )
+        raise Unaffordable(f"fine-tuned-mean: {steps} steps are left for each learning rate; raise budget.evaluations")
     looked_at = early_looks(steps, settings.checkpoints)
     share = questions.weights[questions.domain_of] / _tokens_of(questions)
     best: dict[str, Any] = {"score": judge.measure_model(_model(pool, start), "selection").score, "note": "step 0"}
@@ -66,7 +77,7 @@ def choose(task: Task) -> Choice:
             rows=rows,
             learning_rate=rate,
             seed=task.seed,
-            role=f"merge.fine-tuned-mean.{number}",
+            role=_role(number),
             weights=share.tolist(),
             after=look,
         )
@@ -77,6 +88,11 @@ def choose(task: Task) -> Choice:
     score = judge.measure_model(model, "search").score
     save_model(model, pool.host, task.folder / MODEL)
     return Choice("weights", None, None, 1, score, best["score"], best["note"])
+
+
+def _role(number: int) -> str:
+    """Of the stream that draws the rows of a try."""
+    return f"merge.fine-tuned-mean.{number}"
 
 
 def _model(pool: Any, weights: dict[str, torch.Tensor]) -> Any:

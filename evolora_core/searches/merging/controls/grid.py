@@ -16,8 +16,8 @@ def choose(task: Task) -> Choice:
     Unaffordable: it does not pay for one.
     """
     judge, parents = task.judge, len(task.parents)
-    left, cost = task.budget - judge.meter.total(), judge.cost(shifted(task.parents, np.ones((parents, 1))))
-    again = judge.plain_cost("selection")
+    some = shifted(task.parents, np.ones((parents, 1)))
+    left, cost, again = task.budget - judge.meter.total(), judge.cost(some), judge.cost(some, "selection")
     count = next((n for n in range(MOST, 0, -1) if n * cost + min(n, task.finalists) * again <= left), 0)
     if not count:
         raise Unaffordable("lambda-grid: the budget does not pay for one λ and its selection; raise budget.evaluations")

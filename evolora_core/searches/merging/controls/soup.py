@@ -3,13 +3,14 @@ if the mean gets better by it.
 """
 
 from evolora_core.searches.merging.choice import Choice
-from evolora_core.searches.merging.controls.task import Task, mean, scored
+from evolora_core.searches.merging.controls.task import Task, afford_parents, mean, scored
 from evolora_core.searches.merging.judging.judge import Failed
 from evolora_core.searches.merging.recipe import Genome
 
 
 def choose(task: Task) -> Choice:
-    """Measures each parent, and as many means less one as the budget pays for."""
+    """Measures each parent, and as many means less one as the budget pays for. Unaffordable: not for the parents."""
+    afford_parents(task, "greedy-soup")
     ranked = scored(task.judge, [Genome(recipe=name) for name in task.parents])
     if not ranked:
         raise Failed("judge", "none of the parents could be measured")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core.engine.progress import Progress
+from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.searches.merging.finalists import Ranked
 from evolora_core.searches.merging.judging.judge import Failed, Judge
@@ -37,6 +38,12 @@ class Task:
     train: list[Item]
     folder: Path
     report: Progress
+
+
+def afford_parents(task: Task, name: str, beside: int = 0) -> None:
+    """Unaffordable unless the budget pays for measuring every parent on the search items, and `beside` (FLOPs)."""
+    if len(task.parents) * task.judge.plain_cost() + beside > task.budget - task.judge.meter.total():
+        raise Unaffordable(f"{name}: the budget does not pay for every parent; raise budget.evaluations")
 
 
 def scored(judge: Judge, genomes: Iterable[Genome]) -> list[Ranked]:

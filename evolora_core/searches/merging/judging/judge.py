@@ -91,9 +91,14 @@ class Judge:
         """FLOPs of measuring a model as deep as the base."""
         return self.cost_of(self.pool.host.model, split)
 
+    def item_costs(self, split: str = "search") -> np.ndarray:
+        """`[items]` FLOPs of asking a model as deep as the base each item; together they are `plain_cost`."""
+        return self.questions[split].item_flops(self._flop_model(self.pool.host.model))
+
     def cost(self, genome: Genome, split: str = "search") -> int:
         """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
         try:
+            merged_names(genome, self.pool.models, BASE)  # Misfit
             flops = merge_flops(genome, self.pool.models)
             model = self._shell(genome)
         except (ValueError, KeyError, RuntimeError) as error:
@@ -104,9 +109,12 @@ class Judge:
 
     def cost_of(self, model: Any, split: str) -> int:
         """FLOPs of measuring a model."""
+        return self.questions[split].flops(self._flop_model(model))
+
+    def _flop_model(self, model: Any) -> FlopModel:
         if model not in self._flops:
             self._flops[model] = FlopModel.from_model(model)
-        return self.questions[split].flops(self._flops[model])
+        return self._flops[model]
 
     def _shell(self, genome: Genome) -> Any:
         """A model of the recipe's configuration, to be filled. Routes differ in depth, and in what is said of single

@@ -79,7 +79,12 @@ class Questions:
 
     def flops(self, model: FlopModel) -> int:
         """Budget FLOPs of measuring a model on all items."""
-        return int(model.score_flops(self.total, self.answered).sum())
+        return int(self.item_flops(model).sum())
+
+    def item_flops(self, model: FlopModel) -> np.ndarray:
+        """`[items]` budget FLOPs of asking a model each item."""
+        found: np.ndarray = model.score_flops(self.total, self.answered)
+        return found
 
     @property
     def tokens(self) -> int:

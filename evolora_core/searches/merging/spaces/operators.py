@@ -5,8 +5,8 @@ of two is a route that takes the layers up to a split point from one and the oth
 arXiv 2508.16204, by layer), or one of them with a subtree of the other.
 
 As a vector `[2 * parents * groups]` a genome is TIES with a weight and a density for each parent and group: first all
-weights, then all densities. Its signs are elected, but sums are not divided by the weights, which else would have one
-degree of freedom less than numbers.
+weights, in the bounds of `smooth`, then all densities. Its signs are elected, but sums are not divided by the weights,
+which else would have one degree of freedom less than numbers.
 """
 
 import numpy as np
@@ -14,10 +14,10 @@ import numpy as np
 from evolora_core.searches.merging.recipe import DEEPEST, Genome, Node, depth
 from evolora_core.searches.merging.spaces import stages
 from evolora_core.searches.merging.spaces.changes import CHANGES, STRETCH, Shape, draw_node
+from evolora_core.searches.merging.spaces.smooth import HIGH, LOW
 from evolora_core.searches.merging.spaces.trees import as_route, lowered, merged, places, replaced, route_over
 from evolora_core.searches.merging.spaces.values import tidy
 
-LOW, HIGH = -0.5, 1.5  # weights of a vector
 SPARSEST = 0.05  # density of a vector
 TRIES = 30  # changes that are tried before a recipe is drawn instead
 LARGEST = 40  # nodes of a recipe

@@ -152,7 +152,7 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
 
     own, judge = work.config, judge_of(work)
     space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups, work.seed)
-    problem = Problem(space, work.seed, judge.questions["search"].domain_of)
+    problem = Problem.of(space, work.seed, judge.questions["search"].domain_of, judge.questions["search"].weights)
     budget = own.budget.evaluations * judge.plain_cost()
     checkpoints = work.folder / "checkpoints"
     run = evolve(

@@ -26,6 +26,7 @@ class Replay(Known):
 
     strategy: str
     items: list[int]  # search items of each domain
+    weights: list[float]  # of each domain in the score
     runs: int
     evaluations: int
     read_at: int
@@ -51,19 +52,32 @@ def request(
         entry=__name__,
         also=[ROUTES, STRATEGIES[strategy].module],
         config=replay(
-            config.parents, layers_of(shards), [config.data.search] * len(config.domains), strategy, config.landscape
+            config.parents,
+            layers_of(shards),
+            [config.data.search] * len(config.domains),
+            [domain.weight for domain in config.domains.values()],
+            strategy,
+            config.landscape,
         ),
         inputs=inputs_of(shards),
         uses_host=False,
     )
 
 
-def replay(parents: Sequence[str], layers: int, items: Sequence[int], strategy: str, landscape: Landscape) -> Replay:
+def replay(
+    parents: Sequence[str],
+    layers: int,
+    items: Sequence[int],
+    weights: Sequence[float],
+    strategy: str,
+    landscape: Landscape,
+) -> Replay:
     """What of a landscape's settings decides the replay of one strategy."""
     return Replay(
         parents=list(parents),
         layers=layers,
         items=list(items),
+        weights=list(weights),
         strategy=strategy,
         runs=landscape.runs,
         evaluations=landscape.evaluations,
@@ -72,9 +86,10 @@ def replay(parents: Sequence[str], layers: int, items: Sequence[int], strategy: 
 
 
 def make(work: Work[Replay]) -> Made[Replayed]:
-    """Leaves the table `regrets`."""
+    """Leaves the table `regrets`. Each run has a seed of its own, which no arm of the suite has."""
     import numpy as np
 
+    from evolora_core.engine.rng import key
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.merging.landscape import simulate
     from evolora_core.statistics.inference import wilson
@@ -89,19 +104,20 @@ def make(work: Work[Replay]) -> Made[Replayed]:
     gain = float(np.nanmax(score) - np.nanmax(score[parents_in(space)]))
     walked = []
     for first in range(0, own.runs, TOGETHER):
-        seeds = range(first, min(first + TOGETHER, own.runs))
+        numbers = range(first, min(first + TOGETHER, own.runs))
         (found,) = simulate(
             [own.strategy],
             score,
             space,
-            seeds=seeds,
+            seeds=[key(work.seed, 0, number, "merge.replay") for number in numbers],
             evaluations=own.evaluations,
             domains=domains,
             solved=solved,
             item_domains=np.repeat(np.arange(len(own.items)), own.items),
+            weights=np.array(own.weights),
         )
         walked.append(found)
-        work.report(seeds.stop, own.runs, "runs")
+        work.report(numbers.stop, own.runs, "runs")
     regret = np.concatenate(walked)
     reached = (regret <= LEFT * gain).sum(axis=0)
     table: list[dict[str, Any]] = []
@@ -122,7 +138,7 @@ def make(work: Work[Replay]) -> Made[Replayed]:
             }
         )
     write_table(work.folder, "regrets", table)
-    return Made(0, Replayed(within=float(reached[min(own.read_at, own.evaluations) - 1] / own.runs)))
+    return Made(0, Replayed(within=float(reached[own.read_at - 1] / own.runs)))
 
 
 REGRET = Stage("regret", request, make)

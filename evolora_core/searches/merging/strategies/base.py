@@ -50,11 +50,26 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched: the space, the seed of all streams, and the domain of each search item (`[items]`, numbers)."""
+    """What is searched: the space, the seed of all streams, and what counts how much in the score.
+
+    item_weights    `[items]` of each search item, 1 on average; an item of a domain without weight has 0
+    domain_weights  `[domains]` of each domain, 1 on average
+    """
 
     space: Space
     seed: int
-    item_domains: np.ndarray
+    item_weights: np.ndarray
+    domain_weights: np.ndarray
+
+    @classmethod
+    def of(cls, space: Space, seed: int, item_domains: np.ndarray, weights: np.ndarray) -> "Problem":
+        """The problem of items of these domains (`[items]`, numbers), weighted as in the score (`[domains]`, of any
+        sum). The items of a domain share its weight.
+        """
+        domain_weights = (weights / weights.mean()).round(9)  # equal ones are 1 exactly
+        items = np.bincount(item_domains, minlength=len(weights))
+        share = len(item_domains) / (len(weights) * items[item_domains])
+        return cls(space, seed, domain_weights[item_domains] * share, domain_weights)
 
 
 class Strategy(Protocol):

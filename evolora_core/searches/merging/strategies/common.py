@@ -121,10 +121,11 @@ def pick(weights: np.ndarray, rng: np.random.Generator) -> int:
     return min(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")), len(weights) - 1)
 
 
-def attraction(first: np.ndarray, others: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """How much each of the others `[n, items]` solves that the first `[items]` does not: Σⱼ max(0, sᵢⱼ/zⱼ − sⱼ/zⱼ) over
-    items that someone solves, zⱼ `[items]` being by how many they are shared (M2N2, arXiv 2508.16204).
+def attraction(first: np.ndarray, others: np.ndarray, sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """How much each of the others `[n, items]` solves that the first `[items]` does not: Σⱼ wⱼ max(0, sᵢⱼ/zⱼ − sⱼ/zⱼ)
+    over items that someone solves, zⱼ `[items]` being by how many they are shared (M2N2, arXiv 2508.16204) and wⱼ
+    `[items]` what they weigh.
     """
-    shares = np.divide(1.0, sums, out=np.zeros(len(sums)), where=sums > 0)
+    shares = np.divide(weights, sums, out=np.zeros(len(sums)), where=sums > 0)
     found: np.ndarray = (others & ~first) @ shares  # solved is 0 or 1, so max(0, a - b) is a and not b
     return found

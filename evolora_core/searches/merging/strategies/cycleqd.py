@@ -6,8 +6,9 @@ is; every child is measured on all domains and enters all archives. Parents are 
 n(quality) · Π n(descriptor), n scaling the elites' values to 0.5 to 1.3. A child is a crossing of two, mutated.
 
 Choices: crossing and mutation are the space's, where the paper mixes task vectors by weights around 1 and mutates along
-their singular vectors; the bounds of the bins move with what was seen, and archives are rebuilt with them; a generation
-has eight children; only the archive whose turn it is has to be built.
+their singular vectors; the bounds of the bins move with what was seen, and archives are rebuilt with them; a domain
+that has no weight in the score has no archive and no bins; a generation has eight children; only the archive whose turn
+it is has to be built.
 """
 
 from collections.abc import Sequence
@@ -57,7 +58,7 @@ class CycleQD:
 
     def _elites(self, generation: int) -> tuple[list[Candidate], np.ndarray]:
         """The elites of the archive whose turn it is, and how probable each is as a parent."""
-        scores = np.array(self._rows)
+        scores = np.array(self._rows)[:, self.problem.domain_weights > 0]
         places = archive(scores, generation % scores.shape[1])
         return [self._alive[place] for place in places], sampling_weights(scores[places])
 

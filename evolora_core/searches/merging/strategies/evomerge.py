@@ -68,7 +68,7 @@ class EvoMerge:
         parent = pool[number]
         others = [candidate for candidate in pool if candidate is not parent]
         solved = np.array([candidate.solved for candidate in others], dtype=bool)
-        pull = attraction(parent.solved, solved, solved.sum(axis=0) + parent.solved)
+        pull = attraction(parent.solved, solved, solved.sum(axis=0) + parent.solved, self.problem.item_weights)
         return crossed(self.problem, parent, others[pick(pull, rng)], self._known, 0.0, rng)
 
 

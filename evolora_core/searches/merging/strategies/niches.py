@@ -8,7 +8,8 @@ and the worst under sharing, the child counted, leaves.
 Choices: the archive begins with the space's seeds and grows to 20; of models that are worth the same the lower score
 leaves, of those the later; an equal genome enters once. The paper mutates only where it begins from scratch, and mixes
 the two sides of a split by a share; recipes often have nothing to be mixed, so half of the children are mutated, and
-those that are known already. Eight children are made of one archive and enter it one by one.
+those that are known already. An item counts as in the score, by its domain's weight. Eight children are made of one
+archive and enter it one by one.
 """
 
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ class Niches:
         self._known.begin(past)
         archive = self.archive(past)
         solved = np.array([candidate.solved for candidate in archive], dtype=bool)
-        shared = shared_fitness(solved) if archive else np.zeros(0)
+        shared = shared_fitness(solved, self.problem.item_weights) if archive else np.zeros(0)
         make = partial(self._child, archive, solved, shared)
         return [self._known.take(make, stream_of(self.problem, generation, slot)) for slot in range(MANY)]
 
@@ -66,7 +67,8 @@ class Niches:
                 continue
             self._archive.append(candidate)
             if len(self._archive) > SIZE:
-                shared = shared_fitness(np.array([member.solved for member in self._archive], dtype=bool))
+                solved = np.array([member.solved for member in self._archive], dtype=bool)
+                shared = shared_fitness(solved, self.problem.item_weights)
                 worst = min(
                     zip(shared.tolist(), self._archive, strict=True),
                     key=lambda own: (own[0], own[1].score or 0.0, -own[1].number),
@@ -82,18 +84,18 @@ class Niches:
         first = pick(shared, rng)
         if len(archive) == 1:
             return mutated(self.problem, archive[0], self._known, rng)
-        pull = attraction(solved[first], solved, solved.sum(axis=0) ** ALPHA)
+        pull = attraction(solved[first], solved, solved.sum(axis=0) ** ALPHA, self.problem.item_weights)
         if not pull.any():  # nobody else solves anything that it does not
             pull = np.ones(len(archive))
         pull[first] = 0.0
         return crossed(self.problem, archive[first], archive[pick(pull, rng)], self._known, MUTATED, rng)
 
 
-def shared_fitness(solved: np.ndarray, alpha: float = ALPHA) -> np.ndarray:
-    """fᵢ `[members]` of which member solves which item, bool `[members, items]`."""
+def shared_fitness(solved: np.ndarray, weights: np.ndarray, alpha: float = ALPHA) -> np.ndarray:
+    """fᵢ `[members]` of which member solves which item, bool `[members, items]`, each of its weight `[items]`."""
     sums = solved.sum(axis=0).astype(float) ** alpha
     some = solved.any(axis=0)
-    found: np.ndarray = solved[:, some] @ (1 / sums[some])
+    found: np.ndarray = solved[:, some] @ (weights[some] / sums[some])
     return found
 
 

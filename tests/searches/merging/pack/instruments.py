@@ -70,7 +70,7 @@ def _landscape(seed: int, parents: tuple[str, ...]) -> dict[str, Tables]:
         LANDMARKS, Known(parents=list(parents), layers=LAYERS), seed, shards, ("landscape_marks",)
     )
     for name in LANDSCAPE.strategies:
-        asked = replay(parents, LAYERS, items, name, LANDSCAPE)
+        asked = replay(parents, LAYERS, items, [0.25] * len(items), name, LANDSCAPE)
         made[f"regret-{name}"] = _made(REGRET, asked, seed, shards, ("regrets",))
     return made
 

@@ -176,13 +176,13 @@ def test_the_mean_of_three_stage_recipes_is_a_recipe_without_their_routes() -> N
 
 
 def test_a_vector_is_ties_by_parent_and_group() -> None:
-    vector = np.concatenate([np.linspace(-1, 2, 8), np.linspace(-1, 2, 8)])
+    vector = np.concatenate([np.linspace(-1, 4, 8), np.linspace(-1, 2, 8)])
     recipe = OPERATORS.decode(vector).recipe
     assert isinstance(recipe, Merge) and recipe.op == "ties"
     weights, densities = recipe.params["weight"], recipe.params["density"]
     assert isinstance(weights, list) and isinstance(densities, list)
-    assert at_group(weights[0], 0.0) == -0.5 and at_group(weights[3], 0.9) == 1.5
-    assert at_group(weights[1], 0.9) == pytest.approx(-1 + 3 * 3 / 7, abs=1e-6)
+    assert at_group(weights[0], 0.0) == LOW == -0.5 and at_group(weights[3], 0.9) == HIGH == 3.0  # as in `smooth`
+    assert at_group(weights[1], 0.9) == pytest.approx(-1 + 5 * 3 / 7, abs=1e-6)
     assert at_group(densities[0], 0.0) == 0.05 and at_group(densities[3], 0.9) == 1.0
 
 

@@ -1,10 +1,11 @@
 """Each strategy does what its paper says, and finds what can be found."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from searches.merging.strategies.toys import ITEMS, by_text, play, problem_of
+from searches.merging.strategies.toys import ITEMS, by_text, measured, play, problem_of
 
 from evolora_core.engine.rng import stream
 from evolora_core.searches.merging.recipe import Genome
@@ -12,7 +13,7 @@ from evolora_core.searches.merging.spaces.operators import Operators
 from evolora_core.searches.merging.spaces.routes import Routes
 from evolora_core.searches.merging.spaces.smooth import Smooth
 from evolora_core.searches.merging.strategies import cycleqd, evomerge_published, niches
-from evolora_core.searches.merging.strategies.base import Candidate, Proposal, ranked
+from evolora_core.searches.merging.strategies.base import Candidate, Problem, Proposal, ranked
 from evolora_core.searches.merging.strategies.common import attraction, pick
 from evolora_core.searches.merging.strategies.names import make_strategy
 
@@ -109,23 +110,55 @@ def test_cma_begins_anew_where_it_stands_still() -> None:
 
 
 SOLVED = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0]], dtype=bool)
+ALIKE = np.ones(4)
 
 
 def test_shared_fitness_is_what_a_hand_computes() -> None:
     # Item 0 is solved by three, items 1 and 2 by one each, item 3 by nobody.
-    assert niches.shared_fitness(SOLVED) == pytest.approx([1 / 3 + 1, 1 / 3 + 1, 1 / 3])
-    assert niches.shared_fitness(SOLVED, alpha=0.0) == pytest.approx([2, 2, 1])  # nothing is shared
-    assert niches.shared_fitness(SOLVED, alpha=2.0) == pytest.approx([1 / 9 + 1, 1 / 9 + 1, 1 / 9])
+    assert niches.shared_fitness(SOLVED, ALIKE) == pytest.approx([1 / 3 + 1, 1 / 3 + 1, 1 / 3])
+    assert niches.shared_fitness(SOLVED, ALIKE, alpha=0.0) == pytest.approx([2, 2, 1])  # nothing is shared
+    assert niches.shared_fitness(SOLVED, ALIKE, alpha=2.0) == pytest.approx([1 / 9 + 1, 1 / 9 + 1, 1 / 9])
 
 
 def test_attraction_is_to_those_who_solve_what_one_does_not() -> None:
     sums = SOLVED.sum(axis=0)
-    assert attraction(SOLVED[0], SOLVED, sums) == pytest.approx([0, 1, 0])
-    assert attraction(SOLVED[2], SOLVED, sums) == pytest.approx([1, 1, 0])
+    assert attraction(SOLVED[0], SOLVED, sums, ALIKE) == pytest.approx([0, 1, 0])
+    assert attraction(SOLVED[2], SOLVED, sums, ALIKE) == pytest.approx([1, 1, 0])
     shares = SOLVED / np.maximum(sums, 1)
     for one in range(3):
         wanted = np.maximum(0, shares - shares[one]).sum(axis=1)
-        assert attraction(SOLVED[one], SOLVED, sums) == pytest.approx(wanted)
+        assert attraction(SOLVED[one], SOLVED, sums, ALIKE) == pytest.approx(wanted)
+
+
+def test_what_is_solved_counts_by_the_weight_of_its_domain() -> None:
+    """Items 0 and 1 are of a domain with three times the weight of the one that has item 2; item 3 counts nothing."""
+    problem = Problem.of(SMOOTH, 0, np.array([0, 0, 1, 2]), np.array([0.75, 0.25, 0.0]))
+    assert problem.domain_weights == pytest.approx([2.25, 0.75, 0]) and problem.item_weights.mean() == pytest.approx(1)
+    own = problem.item_weights
+    assert own == pytest.approx(4 / 6 * np.array([2.25, 2.25, 1.5, 0]))
+    assert niches.shared_fitness(SOLVED, own) == pytest.approx([1 / 3 * own[0] + own[n] for n in (1, 2)] + [own[0] / 3])
+    assert attraction(SOLVED[2], SOLVED, SOLVED.sum(axis=0), own) == pytest.approx([own[1], own[2], 0])
+    for domains in range(1, 17):  # where all weigh alike, nothing is as it would be without weights, to the last bit
+        for weights in (np.full(domains, 0.25), np.full(domains, 0.3) / np.full(domains, 0.3).sum()):
+            alike = Problem.of(SMOOTH, 0, np.repeat(np.arange(domains), 48), weights)
+            assert (alike.item_weights == 1).all() and (alike.domain_weights == 1).all()
+
+
+@pytest.mark.parametrize("name", ["evomerge", "niches", "cycleqd"])
+def test_a_domain_without_weight_says_nothing_to_a_strategy(name: str) -> None:
+    """Whatever is solved there and scored there, the same is proposed."""
+    space, of = Operators(("a", "b", "c"), 4, 2), np.arange(ITEMS) % 3
+    runs = []
+    for noise in (0, 1):
+        strategy = make_strategy(name, Problem.of(space, 3, of, np.array([1.0, 1.0, 0.0])))
+        past: list[Candidate] = []
+        for generation in range(5):
+            for one in measured(strategy.propose(generation, past), generation, len(past), by_text):
+                rng = stream(noise, 0, 0, "nothing", one.genome.id)
+                domains = np.where(np.arange(3) == 2, rng.standard_normal(), one.domains)
+                past.append(replace(one, domains=domains, solved=np.where(of == 2, rng.random() < 0.5, one.solved)))
+        runs.append([one.genome.id for one in past])
+    assert runs[0] == runs[1]
 
 
 def _candidate(number: int, solved: np.ndarray, score: float = -1.0) -> Candidate:
@@ -134,7 +167,7 @@ def _candidate(number: int, solved: np.ndarray, score: float = -1.0) -> Candidat
 
 
 def test_the_archive_lets_the_worst_under_sharing_go() -> None:
-    strategy = niches.Niches(problem_of(SMOOTH))
+    strategy = niches.Niches(problem_of(SMOOTH, items=21))
     common = np.eye(21, dtype=bool)
     common[:, 0] = True  # all solve the first item, each but one another of its own
     past = [_candidate(number, common[number]) for number in range(20)]
@@ -154,7 +187,7 @@ def test_the_archive_lets_the_worst_under_sharing_go() -> None:
     ):
         past = [*past, own]
         assert [one.number for one in strategy.archive(past)] == list(range(1, 21))
-    assert niches.Niches(problem_of(SMOOTH)).archive(past) == strategy.archive(past)
+    assert niches.Niches(problem_of(SMOOTH, items=21)).archive(past) == strategy.archive(past)
 
 
 def test_of_those_who_solve_nothing_the_lowest_score_leaves() -> None:

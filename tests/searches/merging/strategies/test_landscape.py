@@ -1,14 +1,21 @@
 """Replays of strategies on a landscape that is known."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 from searches.merging.strategies.toys import Toy, toy_of
 
+from evolora_core.engine.rng import stream
+from evolora_core.engine.stage import Work
+from evolora_core.engine.tables import read_table, write_table
 from evolora_core.searches.merging.landscape import simulate
 from evolora_core.searches.merging.names import STRATEGIES
+from evolora_core.searches.merging.settings import Landscape
 from evolora_core.searches.merging.spaces.routes import Routes
+from evolora_core.searches.merging.stages import regret
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +74,26 @@ def test_evolution_beats_random_search_on_rugged_sums() -> None:
     for rival, at in ((1, 99), (1, 249), (2, 249)):
         gain = both[:, 0, at] - both[:, rival, at]
         assert gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(len(gain)), (rival, at)
+
+
+def test_replays_of_two_seeds_of_a_suite_are_other_runs(tmp_path: Path) -> None:
+    """And none is the search of an arm: those have the seeds 0, 1, … themselves."""
+    space, rng = Routes(("a", "b"), 2, "base"), stream(0, 0, 0, "scores")
+    scores, nothing = rng.standard_normal((space.models, 1)), np.packbits(np.zeros(4, bool)).tobytes().hex()
+    (tmp_path / "shard").mkdir()
+    rows = [
+        {"model": number, "search_score": float(own[0]), "domains": json.dumps(own.tolist()), "solved": nothing}
+        for number, own in enumerate(scores)
+    ]
+    write_table(tmp_path / "shard", "landscape", rows)
+    settings, found = Landscape(runs=3, evaluations=10, read_at=10), []
+    for seed in (0, 1):
+        asked, folder = regret.replay(["a", "b"], 2, [4], [1.0], "random", settings), tmp_path / str(seed)
+        folder.mkdir()
+        regret.make(Work(asked, {}, None, seed, {"shard-0": tmp_path / "shard"}, {}, folder, (), lambda *_: None))
+        found.append([row["regret"] for row in read_table(folder, "regrets")])
+    arms = simulate(["random"], scores[:, 0], space, seeds=range(3), evaluations=10)[0].mean(axis=0)
+    assert found[0] != found[1] and arms.tolist() not in found
 
 
 def test_models_that_fail_never_win_and_the_last_model_can_be_found() -> None:

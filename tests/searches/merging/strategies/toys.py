@@ -65,6 +65,6 @@ def play(strategy: Strategy, score: Score, generations: int) -> list[Candidate]:
     return past
 
 
-def problem_of(space: Space, seed: int = 3) -> Problem:
-    """The problem with toy items."""
-    return Problem(space, seed, np.arange(ITEMS) % DOMAINS)
+def problem_of(space: Space, seed: int = 3, items: int = ITEMS) -> Problem:
+    """The problem with toy items, all alike."""
+    return Problem.of(space, seed, np.arange(items) % DOMAINS, np.ones(DOMAINS))
