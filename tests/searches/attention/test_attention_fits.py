@@ -52,6 +52,15 @@ def test_two_cells_say_nothing_of_how_well_a_line_fits() -> None:
         straight(losses, "base")
 
 
+@pytest.mark.parametrize("span", [0.1, 0.06, 0.04, 0.02, 0.01, 0.0])
+def test_programs_of_nearly_one_loss_have_a_law(span: float) -> None:
+    """As after few steps, when no size has learned anything yet."""
+    losses = exact([4.8, 4.8], [span / 0.4, span / 0.4], [0.14, 0.13])
+    law = fit_law(losses, "base", ["a"])
+    assert np.isfinite(law.floor) and law.floor < losses.values.min()
+    assert np.isfinite(predict_gain(losses, "a", "base", 1e6, law).value)
+
+
 def test_a_law_without_noise_is_found_and_extrapolated() -> None:
     losses = exact([2.1] * 3, [4.0, 3.9, 4.3], [0.14, 0.15, 0.13])
     law = fit_law(losses, "base", ["a"])
