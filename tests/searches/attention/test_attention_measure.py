@@ -221,6 +221,9 @@ def test_a_forged_result_is_no_result(corpus: Corpus, tmp_path: Path) -> None:
     ):  # fmt: skip
         found = left(tmp_path, corpus, **changes)
         assert found.losses is None and found.rejection is not None, changes
+    for name in ("parameters", "total_parameters", "flops_step"):  # whose logarithms and ratios are taken later
+        found = left(tmp_path, corpus, **{name: 0})
+        assert found.losses is None and "cost: the child says that it has no" in str(found.rejection)
     assert left(tmp_path, corpus, flops_step=2**48).flops == 2**48  # more than any size takes
     assert "more than can be counted" in str(left(tmp_path, corpus, flops_step=2**50).rejection)
     save_file({"logits": torch.full((90, corpus.vocab), math.nan)}, tmp_path / job.LOGITS)

@@ -175,6 +175,8 @@ def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -
         counts = [_count(result.get(name)) for name in ("parameters", "total_parameters", "flops_step", "steps")]
         if counts[3] != spec.steps:
             raise Rejected("train", f"it was trained for {counts[3]} steps instead of {spec.steps}")
+        if min(counts) < 1:
+            raise Rejected("cost", "the child says that it has no parameters, or takes no operations")
         if counts[2] * (spec.steps + len(corpus.texts)) > _MOST_FLOPS:
             raise Rejected("cost", f"{counts[2]:.2g} operations a training step are more than can be counted")
     except Unreadable as error:
