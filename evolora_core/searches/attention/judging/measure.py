@@ -49,6 +49,7 @@ class Measured:
     curve             means of equal stretches of the training losses
     cpu_seconds       of the whole child process, by the kernel; NaN where the sandbox itself was lost. With
                       what a training that goes on had taken before, as that child said
+    lost              somebody else ended the child or its sandbox, each time that it was asked
     """
 
     losses: np.ndarray | None
@@ -61,16 +62,18 @@ class Measured:
     wall_seconds: float
     peak_bytes: int
     rejection: Rejection | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True)
 class Checked:
-    """How far up the ladder a program came; `rejection` says why no further."""
+    """How far up the ladder a program came; `rejection` says why no further, `lost` as in `Measured`."""
 
     steps: tuple[Step, ...]
     cpu_seconds: float
     wall_seconds: float
     rejection: Rejection | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True)
