@@ -18,15 +18,15 @@ from evolora_core.searches.attention.chosen import leave
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.curves import Curve
-from evolora_core.searches.attention.evolution import Run, evolve, rows_of
+from evolora_core.searches.attention.evolution import Run, _candidate, evolve, rows_of
 from evolora_core.searches.attention.finalists import choose, complete
 from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.grammar.registry import get_grammar
 from evolora_core.searches.attention.measuring import loss_rows, measure_all
 from evolora_core.searches.attention.names import STRATEGIES
 from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, select
-from evolora_core.searches.attention.programs.rejection import Rejected
-from evolora_core.searches.attention.proposers.base import Proposal, Proposer, Request
+from evolora_core.searches.attention.programs.rejection import Rejected, Rejection
+from evolora_core.searches.attention.proposers.base import Call, Proposal, Proposer, Request, Scored, Unusable
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
 from evolora_core.searches.attention.settings import Budget, Training
 
@@ -75,6 +75,19 @@ def go(
     limit = int(programs * panel.plain(run.baseline, SIZES[-1:]))
     evolve(strategy, own, panel, run, limit=limit, checkpoints=folder, report=lambda *_: None)
     return run
+
+
+def test_an_answer_of_which_no_program_can_be_made_is_a_child_of_whom_the_model_was_shown() -> None:
+    """So it counts among the children that a parent has had, and stands in the lineage."""
+    givers = tuple(Scored(name, "", None, 0.1) for name in ("first", "second"))
+    call = Call("m", 1, 1, 0.1, 0.0, "unusable", "0", "no program")
+
+    class Answers:
+        def propose(self, request: Request) -> Proposal:
+            raise Unusable(Rejection("syntax", "it has no program", ""), call, (request.parents[0].program_id,))
+
+    own, asked = _candidate(Answers(), Request(FRAMEWORK, givers, (), (0, 1, 0)), 9, 1, 0, (4, 5))
+    assert own.parents == (4,) and own.status == "rejected" and asked is call
 
 
 def left(run: Run, panel: Panel, folder: Path) -> dict[str, Any]:
