@@ -166,10 +166,10 @@ class Panel:
         answers = step * len(self.corpus.texts) // (3 * self.training.batch)  # a forward is a third of a step
         return step * self.training.steps + answers
 
-    def plain(self, baseline: Curve, sizes: Sequence[str]) -> int:
-        """What measuring the baseline once at these sizes is charged."""
+    def plain(self, curve: Curve, sizes: Sequence[str]) -> int:
+        """What measuring a program once at these sizes is charged, such as the baseline. curve: of that program."""
         steps, texts, batch = self.training.steps, len(self.corpus.texts), self.training.batch
-        return sum(own * steps + own * texts // (3 * batch) for own in (baseline.flops[size] for size in sizes))
+        return sum(own * steps + own * texts // (3 * batch) for own in (curve.flops[size] for size in sizes))
 
     def map(self, function: Callable[[Asked], Answer], asked: Sequence[Asked]) -> Iterator[Answer]:
         """`function` of each, at the same time as far as there are sandboxes, in order."""
