@@ -138,8 +138,8 @@ def _predict(work: Work[Evaluation], chosen: "Chosen", vocab: int) -> list[dict[
     rows = []
     for size in own.predicted:
         at = float(non_embedding(build(attention, SIZES[size], vocab, 0)))
-        loss = predict_loss(losses, "own", at, law, None).estimate
-        gain = predict_gain(losses, "own", BASELINE, at, law, None).estimate
+        loss = predict_loss(losses, "own", at, law, fresh=len(own.fresh_seeds)).estimate
+        gain = predict_gain(losses, "own", BASELINE, at, law, fresh=len(own.fresh_seeds)).estimate
         rows.append(
             {
                 "size": size,
