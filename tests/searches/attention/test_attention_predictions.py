@@ -31,7 +31,7 @@ def asked(fresh: int) -> Evaluation:
 
 def loss_at(n: float) -> float:
     """The loss of every program with so many parameters."""
-    return FLOOR + SCALE * n**-EXPONENT
+    return float(FLOOR + SCALE * n**-EXPONENT)
 
 
 def curve(more: float, noise: float = 0.0) -> Curve:
