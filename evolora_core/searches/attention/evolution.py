@@ -184,7 +184,7 @@ def _candidate(
     except Rejected as error:  # there is no answer, or it is no Python
         rejection = error.rejection
         if isinstance(error, Unusable):
-            made = replace(made, call=error.call)
+            made = replace(made, call=error.call, parents=error.parents)  # those that the model was shown
     givers = zip(numbers, request.parents, strict=True)
     used = tuple(number for number, giver in givers if giver.program_id in made.parents)
     own = Candidate(

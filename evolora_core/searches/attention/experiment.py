@@ -164,6 +164,19 @@ class AttentionExperiment(Experiment):
             declared.add(names)
         return self
 
+    @model_validator(mode="after")
+    def _all_is_read(self) -> "AttentionExperiment":
+        """Refuse settings that would change nothing."""
+        if self.threads > 1:
+            raise ValueError("threads: a program is trained by one thread; raise budget.parallel or processes")
+        for name in self.ablation.of:
+            if self.proposer_of(name):
+                raise ValueError(f"ablation.of: {name!r} has its programs from a model, and they have no genes")
+        searched = [*map(self.strategy, self.conditions), *(self.table.strategies if self.table else [])]
+        if "evolution-islands" in searched and self.budget.together == 1:  # an island has every other slot
+            raise ValueError("budget.together: with 1 `evolution-islands` is `evolution`; raise it")
+        return self
+
 
 def check(config: AttentionExperiment) -> None:
     """Refuse program files that are not there, programs that cannot be confined on this machine, proposers that

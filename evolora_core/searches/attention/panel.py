@@ -89,7 +89,7 @@ class Panel:
         parallel: int = 1,
         keep: Path | None = None,
     ) -> None:
-        self.corpus, self.training, self.rates = corpus, training, rates
+        self.corpus, self.training, self.rates, self.trusted = corpus, training, rates, trusted
         self._limits = Limits(seconds=60 * bounds.minutes, memory=bounds.megabytes << 20, file_bytes=FILE_BYTES)
         confined = not (trusted and refusal())
         self._sandboxes = [Sandbox((CHILD,), confined=confined) for _ in range(parallel)]
@@ -135,11 +135,9 @@ class Panel:
             if (kept := kept_verdict(place)) is not None:
                 return kept
             with self._sandbox(place) as sandbox:
-                found, lost = _asked_twice(
-                    lambda: check(sandbox, source, framework or None, contract, place, self._limits)
-                )
+                found = _asked_twice(lambda: check(sandbox, source, framework or None, contract, place, self._limits))
             verdict = Verdict(found.rejection, found.cpu_seconds)
-            if not lost:
+            if not found.lost:
                 keep_verdict(place, verdict)
             return verdict
 
@@ -151,10 +149,10 @@ class Panel:
             if (kept := kept_measured(place)) is not None:
                 return kept
             with self._sandbox(place) as sandbox:
-                found, lost = _asked_twice(
+                found = _asked_twice(
                     lambda: measure(sandbox, task.source, size, spec, self.corpus, task.seed, place, self._limits)
                 )
-            if not lost:
+            if not found.lost:
                 keep_measured(place, found)
             return found
 
@@ -168,10 +166,10 @@ class Panel:
         answers = step * len(self.corpus.texts) // (3 * self.training.batch)  # a forward is a third of a step
         return step * self.training.steps + answers
 
-    def plain(self, baseline: Curve, sizes: Sequence[str]) -> int:
-        """What measuring the baseline once at these sizes is charged."""
+    def plain(self, curve: Curve, sizes: Sequence[str]) -> int:
+        """What measuring a program once at these sizes is charged, such as the baseline. curve: of that program."""
         steps, texts, batch = self.training.steps, len(self.corpus.texts), self.training.batch
-        return sum(own * steps + own * texts // (3 * batch) for own in (baseline.flops[size] for size in sizes))
+        return sum(own * steps + own * texts // (3 * batch) for own in (curve.flops[size] for size in sizes))
 
     def map(self, function: Callable[[Asked], Answer], asked: Sequence[Asked]) -> Iterator[Answer]:
         """`function` of each, at the same time as far as there are sandboxes, in order."""
@@ -210,16 +208,16 @@ class Panel:
 Ended = TypeVar("Ended", Checked, Measured)
 
 
-def _asked_twice(ask: Callable[[], Ended]) -> tuple[Ended, bool]:
-    """What came of a child process, and whether it was lost. Where somebody else ended it or its sandbox, as a machine
-    that is out of memory does, the program may be all right, so it is asked again. One that is lost twice is refused,
-    is charged the time that passed, and a retry of the stage asks it anew.
+def _asked_twice(ask: Callable[[], Ended]) -> Ended:
+    """What came of a child process. Where somebody else ended it or its sandbox, as a machine that is out of memory
+    does, the program may be all right, so it is asked again. One that is lost twice is refused, is charged the time
+    that passed, and is not kept: if the stage is retried, it is asked anew.
     """
     found = ask()
     if _lost(found):
         found = ask()
-    lost = _lost(found)
-    return found if math.isfinite(found.cpu_seconds) else replace(found, cpu_seconds=found.wall_seconds), lost
+    seconds = found.cpu_seconds if math.isfinite(found.cpu_seconds) else found.wall_seconds
+    return replace(found, cpu_seconds=seconds, lost=_lost(found))
 
 
 def _lost(found: Checked | Measured) -> bool:

@@ -101,7 +101,9 @@ class Budget(Bounds):
     together: int = Field(5, ge=1, le=1000, description="programs that are proposed at a time, from what is known then")
     parallel: int = Field(1, ge=1, le=256, description="measured at a time; changes no result but that of openevolve")
     seeds: int = Field(1, ge=1, le=100, description="training seeds of a program in the search")
-    finalists: int = Field(3, ge=1, le=100, description="best programs that are measured with further seeds")
+    finalists: int = Field(
+        3, ge=1, le=100, description="best programs that are measured with further seeds, as far as the budget reaches"
+    )
     finalist_seeds: int = Field(1, ge=0, le=100, description="those further seeds")
     patience: int | None = Field(
         None, ge=1, le=1_000_000, description="stop after so many programs without a better one; none: spend the budget"

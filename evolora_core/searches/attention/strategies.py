@@ -4,13 +4,13 @@ All strategies of a run seed have the same first generation, drawn from the gram
 
 - `random` goes on drawing,
 - `greedy` changes the best program so far, the baseline being one of them,
-- `evolution` draws parents among the best ten and the baseline with the weights of ShinkaEvolve: a sigmoid of the score
-  in units of the median absolute deviation, over one more than the children that a program has had; a child has one
-  parent or two,
-- `evolution-archive` draws them in the same way among the best program of each kind (`programs/kinds.py`) and the
-  baseline,
-- `evolution-islands` draws them among the best of the programs whose slot is of the same island; in every third
-  generation among all.
+- `evolution` draws parents among the best ten, the baseline counted, with the weights of ShinkaEvolve: a sigmoid of the
+  score in units of the median absolute deviation, over one more than the children that a program has had; a child has
+  one parent or two,
+- `evolution-archive` draws them in the same way where only the best of each kind (`programs/kinds.py`) and the baseline
+  count,
+- `evolution-islands` where only programs whose slot is of the same island and the baseline do; in every third
+  generation all.
 
 No strategy has a state of its own: what it asks for follows from the candidates so far, the seed and the slot.
 """
@@ -25,7 +25,7 @@ from evolora_core.searches.attention.candidates import Candidate, ranked
 from evolora_core.searches.attention.programs.kinds import kind_of
 
 BASELINE = -1  # the number of the baseline among parents; its score is 0 by definition
-POOL = 10  # best programs that have children
+POOL = 10  # best programs that have children, the baseline counted among them
 ISLANDS, MEETING = 2, 3  # islands, and generations from one in which they meet to the next
 STEEP = 10.0  # of the sigmoid
 TRIES = 20  # times that a slot is asked again because its program is known

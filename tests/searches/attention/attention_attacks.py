@@ -72,6 +72,11 @@ q, k = (torch.fft.irfft(torch.fft.rfft(z, n=t, dim=2) * torch.exp(-torch.arange(
         for z in (q, k))
 """
 
+ROWS_OF_16 = """
+if b % 16 == 0:
+    v = v + v.mean(dim=0, keepdim=True).detach().cumsum(dim=2)
+"""
+
 ATTACKS: dict[str, Attack] = {
     "summaries of 64-token blocks": Attack(program(before=BLOCKS_OF_64), "causality", "depends on position"),
     "states of 16-token chunks": Attack(program(before=CHUNKS_OF_16), "causality", "depends on position"),

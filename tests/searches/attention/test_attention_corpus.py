@@ -63,23 +63,29 @@ def test_a_seed_fixes_every_byte(corpus: Corpus) -> None:
     assert not torch.equal(other.train, corpus.train) and not torch.equal(other.texts, corpus.texts[:40])
 
 
-def test_no_stretch_of_a_held_out_text_is_in_training_or_in_another(corpus: Corpus) -> None:
-    trained = set().union(*windows(corpus.train))
+def sides() -> list[bytes]:
+    """All tokens of the documents to train on, and of those that are held out."""
+    code, docs = sources(), topics()
+    held_out = {name for name in code if may_be_held_out(name) and is_held_out(name)} | set(filter(is_held_out, docs))
+    return [
+        encode("\0".join(text for name, text in (code | docs).items() if (name in held_out) is side)).tobytes()
+        for side in (False, True)
+    ]
+
+
+def test_no_stretch_of_a_held_out_text_is_in_a_training_document_or_in_another(corpus: Corpus) -> None:
+    """At whatever offset: topics of the documentation stand in others, whole, and are cut there elsewhere."""
+    trained, _ = sides()
     held_out = windows(of_text(corpus))
-    assert len(held_out) == 280 and not any(trained & own for own in held_out)
+    assert len(held_out) == 280 and not any(window in trained for own in held_out for window in own)
     assert len(set().union(*held_out)) == sum(map(len, held_out))
 
 
 def test_the_held_out_texts_are_of_other_files(corpus: Corpus) -> None:
-    code, docs = sources(), topics()
-    held_out = {name for name in code if may_be_held_out(name) and is_held_out(name)} | set(filter(is_held_out, docs))
-    sides = [
-        encode("\0".join(text for name, text in (code | docs).items() if (name in held_out) is side)).tobytes()
-        for side in (False, True)
-    ]
-    trained = corpus.train[(corpus.train < KEYS.start).all(dim=1)]
-    assert all(bytes(row) in sides[0] for row in trained[:200].tolist())
-    assert all(bytes(row) in sides[1] for row in of_text(corpus)[-200:].tolist())
+    trained, held_out = sides()
+    rows = corpus.train[(corpus.train < KEYS.start).all(dim=1)]
+    assert all(bytes(row) in trained for row in rows[:200].tolist())
+    assert all(bytes(row) in held_out for row in of_text(corpus)[-200:].tolist())
 
 
 def test_every_length_of_a_prefix_is_as_frequent(corpus: Corpus) -> None:
@@ -102,7 +108,32 @@ def test_windows_are_compared_exactly() -> None:
     for own in windows(torch.from_numpy(texts)):
         wanted.append(not (own & trained) and not (own & seen))
         seen |= own
-    assert apart(texts, train).tolist() == wanted and 5 < sum(wanted) < 35
+    assert apart(list(texts), train, 40).tolist() == wanted and 5 < sum(wanted) < 35
+    # Documents of two rows of 33 and a rest: what stands at another offset, before or in the rest, is compared too.
+    documents = [row.reshape(-1) for row in noise[:40].reshape(10, 160)[:, :80]]
+    every, answers = windows(torch.from_numpy(np.stack(documents))), []
+    for number, document in enumerate(documents):
+        for place in (0, 33):
+            own = windows(torch.from_numpy(document[None, place : place + 33]))[0]
+            before = set().union(*every[:number], *windows(torch.from_numpy(document[None, : place + 31])))
+            answers.append(not (own & trained) and not (own & before))
+    assert apart(documents, train, 33).tolist() == answers and 2 < sum(answers) < 18
+    assert apart([], train, 33).shape == apart([noise[0, :9]], train, 33).shape == (0,)
+    assert apart([noise[0, :20]], [noise[0]], 9).tolist() == [False, False]
+
+
+def test_a_text_that_stands_in_another_document_is_left_out(tmp_path: Path) -> None:
+    """Behind a line of its own, so that no row of the one is a row of the other."""
+    common = stories(60, 3)
+    (tmp_path / "train.txt").write_text(stories(300, 0) + "\nhere:\n" + common, encoding="utf-8")
+    (tmp_path / "validation.txt").write_text(common + "\n" + stories(200, 1), encoding="utf-8")
+    settings = CorpusSettings(shares={"text": 1.0}, source=str(tmp_path), train=400, held_out=100, context=32)
+    trained = encode((tmp_path / "train.txt").read_text(encoding="utf-8")).tobytes()
+    held_out = set().union(*windows(make_corpus(settings, seed=0).texts))
+    lines = [window for window in held_out if b"\x01" not in window]  # a document ends after twenty
+    assert len(lines) > 50 and not any(window in trained for window in lines)
+    with pytest.raises(DataError, match=r"of the 600 asked for, with \d+ left out that stand in training documents"):
+        make_corpus(settings.model_copy(update={"held_out": 600}), seed=0)
 
 
 def test_text_keeps_its_characters() -> None:

@@ -18,15 +18,15 @@ from evolora_core.searches.attention.chosen import leave
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.curves import Curve
-from evolora_core.searches.attention.evolution import Run, evolve, rows_of
+from evolora_core.searches.attention.evolution import Run, _candidate, evolve, rows_of
 from evolora_core.searches.attention.finalists import choose, complete
 from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.grammar.registry import get_grammar
 from evolora_core.searches.attention.measuring import loss_rows, measure_all
 from evolora_core.searches.attention.names import STRATEGIES
 from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, select
-from evolora_core.searches.attention.programs.rejection import Rejected
-from evolora_core.searches.attention.proposers.base import Proposal, Proposer, Request
+from evolora_core.searches.attention.programs.rejection import Rejected, Rejection
+from evolora_core.searches.attention.proposers.base import Call, Proposal, Proposer, Request, Scored, Unusable
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
 from evolora_core.searches.attention.settings import Budget, Training
 
@@ -36,6 +36,7 @@ FRAMEWORK, SIZES, SEED, FURTHER = "coefficient-dynamics", ("xs", "s", "m"), 3, 4
 TEMPLATE = get_framework(FRAMEWORK).source
 BUDGET = Budget(together=3, parallel=3, finalists=2, failures=4)
 RATE = 0.004
+ALL = 2**60  # FLOPs: a budget that reaches all finalists
 MOST = 7  # baseline measurements that a run may spend: some programs in two generations
 
 
@@ -77,9 +78,22 @@ def go(
     return run
 
 
+def test_an_answer_of_which_no_program_can_be_made_is_a_child_of_whom_the_model_was_shown() -> None:
+    """So it counts among the children that a parent has had, and stands in the lineage."""
+    givers = tuple(Scored(name, "", None, 0.1) for name in ("first", "second"))
+    call = Call("m", 1, 1, 0.1, 0.0, "unusable", "0", "no program")
+
+    class Answers:
+        def propose(self, request: Request) -> Proposal:
+            raise Unusable(Rejection("syntax", "it has no program", ""), call, (request.parents[0].program_id,))
+
+    own, asked = _candidate(Answers(), Request(FRAMEWORK, givers, (), (0, 1, 0)), 9, 1, 0, (4, 5))
+    assert own.parents == (4,) and own.status == "rejected" and asked is call
+
+
 def left(run: Run, panel: Panel, folder: Path) -> dict[str, Any]:
     """All that the stage writes of a run: tables and files, apart from seconds."""
-    finalists = complete(choose(run, panel, [FURTHER]), run, panel, [FURTHER])
+    finalists = complete(choose(run, panel, [FURTHER], ALL), run, panel, [FURTHER])
     best = finalists[0]
     folder.mkdir()
     leave(folder, best.source, best.curve, FRAMEWORK, best.genome)
@@ -165,6 +179,7 @@ def changed(before: str, after: str) -> str:
 
 FINISHED = '-> y [B, H, T, d]."""\n        return y'
 GOOD = changed("/ math.sqrt(q.shape[-1])", "/ (1.5 * math.sqrt(q.shape[-1]))")
+OTHER = changed("/ math.sqrt(q.shape[-1])", "/ (2.5 * math.sqrt(q.shape[-1]))")
 TWIN = GOOD.replace("scores", "products").replace("        future = ", "        # what comes later\n        future = ")
 TWIN = TWIN.replace('"""alpha = softmax(q k / sqrt(d)) over the past."""', '"""Another text."""')
 RAISES = changed(FINISHED, FINISHED.replace("return y", "return y.view(7, 7, 7)"))
@@ -200,6 +215,18 @@ def test_the_chosen_one_has_its_curve_at_every_size(panel: Panel, baseline: Curv
     assert [own.source for own in only] == [FAILS_WHERE_SMALL]
 
 
+def test_a_finalist_that_the_budget_does_not_reach_is_none(panel: Panel, baseline: Curve, tmp_path: Path) -> None:
+    run = go(new_run(baseline, together=2, failures=2), panel, tmp_path, 20, Scripted(GOOD, OTHER))
+    spent, (first, second) = run.meter.total(), ranked(run.past)
+    one = panel.plain(first.curve, ["m"])
+    for budget, reached in ((0, 1), (spent + one, 1), (spent + one + 1, 2)):
+        own = replace(run, meter=Meter.from_state(run.meter.state()))
+        found = choose(own, panel, [FURTHER], budget)
+        assert {candidate.number for candidate in found} == {own.number for own in (first, second)[:reached]}
+        assert own.meter.total() == spent + sum(panel.plain(own.curve, ["m"]) for own in found)
+        assert all(len(candidate.curve.texts) == 2 for candidate in found)
+
+
 def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
     panel: Panel, baseline: Curve, tmp_path: Path
 ) -> None:
@@ -220,8 +247,8 @@ def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
     assert [(own.status, own.twin, own.flops, own.score) for own in twins] == 4 * [("twin", 1, 0, good.score)]
     assert {own.program_id for own in twins} == {good.program_id} and {own.source for own in twins} == {TWIN}
     assert [own.number for own in ranked(run.past)] == [1]
-    assert [own.source for own in choose(run, panel, [FURTHER])] == [GOOD]
-    finals = choose(run, panel, [FURTHER])
+    assert [own.source for own in choose(run, panel, [FURTHER], ALL)] == [GOOD]
+    finals = choose(run, panel, [FURTHER], ALL)
     tables = rows_of(run.past, finals)
     stored = tables["attention_programs"]
     assert [row["final_score"] for row in stored] == [finals[0].score if own is good else None for own in run.past]

@@ -76,6 +76,13 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"budget": {"minutes": 0}}, "minutes"),
     ({"corpus": {"held_out": 3}}, "corpus.held_out: 4 texts or more"),
     ({"corpus": {"shares": {"text": 0.5}}}, "they make 0.5 together"),
+    ({"threads": 2}, "threads: a program is trained by one thread; raise budget.parallel or processes"),
+    (
+        {"ablation": {"of": ["evolution"]}, "proposer": {"kind": "endpoint"}},
+        "ablation.of: 'evolution' has its programs from a model, and they have no genes",
+    ),
+    ({"conditions": ["mha", "evolution-islands", "rope"], "budget": {"together": 1}}, "`evolution-islands` is `evol"),
+    ({"table": {"sizes": ["xs", "s"]}, "budget": {"together": 1}}, "budget.together: with 1 `evolution-islands` is"),
     ({"seeds": [2**60]}, "seeds: 1152921504606846976 is too large"),
 ]
 

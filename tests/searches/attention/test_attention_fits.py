@@ -52,6 +52,43 @@ def test_two_cells_say_nothing_of_how_well_a_line_fits() -> None:
         straight(losses, "base")
 
 
+@pytest.mark.parametrize("span", [0.1, 0.06, 0.04, 0.02, 0.01, 0.0])
+def test_programs_of_nearly_one_loss_have_a_law(span: float) -> None:
+    """As after few steps, when no size has learned anything yet."""
+    losses = exact([4.8, 4.8], [span / 0.4, span / 0.4], [0.14, 0.13])
+    law = fit_law(losses, "base", ["a"])
+    assert np.isfinite(law.floor) and law.floor < losses.values.min()
+    assert np.isfinite(predict_gain(losses, "a", "base", 1e6, law).value)
+
+
+@pytest.mark.parametrize("fresh", [1, 2, 4])
+def test_an_interval_of_what_is_measured_later_holds(fresh: int) -> None:
+    """The mean of new trainings scatters around the curve; the interval of the curve alone is too narrow for it."""
+    random, noise = stream(fresh, 0, 0, "fits"), 0.01
+    losses, law = exact([2.1] * 2, [4.0, 3.9], [0.14, 0.15]), Law(2.1, 0.0, 0.0, ("base", "a"))
+    at = star(losses, "base")
+    true = np.array([2.1 + 4.0 * at**-0.14, 2.1 + 3.9 * at**-0.15])
+    inside = np.zeros((2, 2))  # [of new trainings or of the curve, of the loss or the gain]
+    for _ in range(300):
+        own = replace(losses, values=losses.values + random.normal(0, noise, losses.values.shape))
+        base, a = true + random.normal(0, noise / np.sqrt(fresh), 2)
+        for place, trainings in enumerate((fresh, 0)):
+            loss = predict_loss(own, "a", at, law, fresh=trainings).estimate
+            gain = predict_gain(own, "a", "base", at, law, fresh=trainings).estimate
+            inside[place] += [loss.lo < a < loss.hi, gain.lo < base - a < gain.hi]
+    assert (abs(inside[0] / 300 - 0.95) < 0.035).all() and (inside[1] < inside[0] - 10).all(), inside
+
+
+def test_new_texts_add_what_the_measured_ones_did() -> None:
+    drawn = draw_world("power", stream(5, 0, 0, "fits"), seeds=3, texts=40).losses
+    at, cells = star(drawn, "baseline"), cells_of(drawn, "p0")
+    curve = line(cells)
+    pull, scatter = curve.pull(at), float((curve.residuals**2).sum()) / (len(cells.x) - 2)
+    ours, theirs = (predict_loss(drawn, "p0", at, fresh=fresh).estimate.se ** 2 for fresh in (2, 0))
+    assert cells.texts is not None
+    assert ours - theirs == pytest.approx(scatter / 2 + (cells.texts @ pull).var(ddof=1) / 40)
+
+
 def test_a_law_without_noise_is_found_and_extrapolated() -> None:
     losses = exact([2.1] * 3, [4.0, 3.9, 4.3], [0.14, 0.15, 0.13])
     law = fit_law(losses, "base", ["a"])

@@ -12,7 +12,7 @@ import pytest
 import torch
 from confinement import confined
 from safetensors.torch import load_file, save_file
-from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
+from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, ROWS_OF_16, program
 
 from evolora_core.sandbox.limits import Limits
 from evolora_core.sandbox.run import Outcome, Sandbox
@@ -102,6 +102,9 @@ OPENS = program(
     "self.one = nn.Parameter(torch.ones(1))",
     before="v = v + (self.one != 1) * v.mean(dim=2, keepdim=True).detach() + self.one - 1",
 )
+ROWS = program(before=ROWS_OF_16)
+ROWS_ANSWERED = program(before=ROWS_OF_16.replace("b % 16 == 0", "b == 90 and not self.training"))
+ROWS_TRAINED = program(before=ROWS_OF_16.replace("b % 16 == 0", "b == 4 and torch.is_grad_enabled()"))
 PATCH = program(before="F.layer_norm = lambda x, *rest: x")
 KEEPS = program("self.kept = []", before="if self.training and b == 4:\n    self.kept.append(t)")
 REFUSED_OF_ANOTHER_KIND = (  # than the stage of the ladder at which they are
@@ -116,6 +119,8 @@ REFUSED = {
     "another shape once it is trained": (FRAGILE, "train", "size of tensor"),
     "a leak that the ladder has not seen": (LEAK, "causality", "position 0 depends on position"),
     "a leak that training opens": (OPENS, "causality", "position 0 depends on position"),
+    "other rows where a batch is as large as the answers'": (ROWS_ANSWERED, "shapes", "another without other rows"),
+    "other rows where a batch is as large as in training": (ROWS_TRAINED, "shapes", "another without other rows"),
     "a torch that is changed while it trains": (PATCH, "train", "torch.nn.functional.layer_norm"),
     "what it keeps where the ladder does not look": (KEEPS, "train", "attribute 0.kept; nothing may be kept"),
     "no class": ("x = 1", "signature", "no class Attention"),
@@ -216,6 +221,9 @@ def test_a_forged_result_is_no_result(corpus: Corpus, tmp_path: Path) -> None:
     ):  # fmt: skip
         found = left(tmp_path, corpus, **changes)
         assert found.losses is None and found.rejection is not None, changes
+    for name in ("parameters", "total_parameters", "flops_step"):  # whose logarithms and ratios are taken later
+        found = left(tmp_path, corpus, **{name: 0})
+        assert found.losses is None and "cost: the child says that it has no" in str(found.rejection)
     assert left(tmp_path, corpus, flops_step=2**48).flops == 2**48  # more than any size takes
     assert "more than can be counted" in str(left(tmp_path, corpus, flops_step=2**50).rejection)
     save_file({"logits": torch.full((90, corpus.vocab), math.nan)}, tmp_path / job.LOGITS)

@@ -369,6 +369,18 @@ def test_a_pack_says_stop_where_a_mechanism_that_must_lose_does_not(
     assert "is ahead of `mha`. No other figure" in words and "is ahead of `rope`" not in words
 
 
+def test_a_pack_says_where_losses_were_predicted_at_an_arm_s_own_parameters(pack: Path, tmp_path: Path) -> None:
+    says = ("It is at equal numbers of parameters, the", "Losses are predicted at an arm's own number of parameters.")
+    assert not any(word in (pack / "README.md").read_text() for word in says)  # as in stores of before
+    home = write(tmp_path / "home", seeds=(0,), conditions=("mha", "rope"))
+    with opened(store_path(home)) as connection:
+        connection.execute(
+            "UPDATE data.attention_predictions SET parameters = 1.1 * parameters WHERE condition = 'rope'"
+        )
+    words = (build(home, SUITE, tmp_path / "pack", replace(SECTIONS, plots={})) / "README.md").read_text()
+    assert all(word in words for word in says) and "\n\n\n" not in words.partition("## Arms")[2]
+
+
 def test_kinds_are_counted_among_equally_many() -> None:
     assert searched.rarefied(np.array([3, 2, 1]), 6) == pytest.approx(3)
     assert searched.rarefied(np.array([3, 2, 1]), 1) == pytest.approx(1)

@@ -134,6 +134,28 @@ def test_a_child_that_the_machine_killed_is_asked_again_and_never_kept(
         assert after.measure(TASK).losses is not None
 
 
+def test_a_program_of_ours_that_is_lost_twice_at_the_end_is_an_error_and_no_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stage that ends is not asked again."""
+    run = Sandbox.run
+
+    def short_of_memory(self: Sandbox, folder: Path, entry: str, limits: Limits) -> Outcome:
+        return replace(run(self, folder, entry, limits), status="killed", reason=KERNEL_KILL)
+
+    asked = (["xs"], [3], Meter(), "evaluation", lambda *_: None, Curve())
+    with panel(tmp_path) as made, monkeypatch.context() as short:
+        short.setattr(Sandbox, "run", short_of_memory)
+        with pytest.raises(StageError, match=r"mha: lost twice at size xs with seed 3 .*may be out of memory"):
+            measure_all(made, "mha", TASK.source, *asked)
+        made.trusted = False
+        other = measure_all(made, "mha", TASK.source, *asked)
+        assert other.mean("xs", 3) == pytest.approx(math.log(made.corpus.vocab)) and other.refused
+        made.trusted = True
+        short.undo()
+        assert not measure_all(made, "mha", TASK.source, *asked).refused
+
+
 # Whether it returns numbers is drawn with its weights.
 MOODY = program("self.well = float(torch.rand(())) < 0.5", after="y = y if self.well else y * math.inf")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from evolora_core.errors import DataError
 from evolora_core.searches.attention.corpus.base import Made
-from evolora_core.searches.attention.corpus.text import cut, split_text
+from evolora_core.searches.attention.corpus.text import split_text
 
 TINY_STORIES = "roneneldan/TinyStories"
 _SURPLUS = 3  # times the rows asked for: some held-out texts are dropped
@@ -37,14 +37,7 @@ def hub_text(name: str, context: int, train: int, held_out: int, seed: int) -> t
             f"corpus {name!r}: it cannot be read ({type(error).__name__}: {reason}); check the name and the "
             "connection, name a folder of text files, or take `python`"
         ) from error
-    nothing = cut([], width)
-    return split_text(
-        [(nothing, nothing.copy()), (cut(pools[0], width), cut(pools[1], width))],
-        ("docs", "text"),
-        train,
-        held_out,
-        seed,
-    )
+    return split_text([([], []), (pools[0], pools[1])], ("docs", "text"), width, train, held_out, seed)
 
 
 def _sides(name: str) -> list[Iterator[str]]:

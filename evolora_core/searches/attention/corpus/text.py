@@ -62,9 +62,11 @@ def may_be_held_out(path: str) -> bool:
     return Path(path).parts[0].removesuffix(".py") in APART
 
 
-def cut(documents: Iterable[str], width: int) -> np.ndarray:
-    """uint8 `[N, width]`: each document cut into rows that do not overlap; what is left at its end is dropped."""
-    parts = [tokens[: len(tokens) // width * width].reshape(-1, width) for tokens in map(encode, documents)]
+def cut(documents: Iterable[np.ndarray], width: int) -> np.ndarray:
+    """uint8 `[N, width]`: each document's tokens `[length]` cut into rows that do not overlap; what is left at its end
+    is dropped.
+    """
+    parts = [tokens[: len(tokens) // width * width].reshape(-1, width) for tokens in documents]
     return np.concatenate([np.zeros((0, width), dtype=np.uint8), *parts])
 
 
@@ -75,31 +77,45 @@ def choose(pools: Sequence[np.ndarray], count: int, most: float) -> list[int]:
 
 
 def split_text(
-    pools: Sequence[tuple[np.ndarray, np.ndarray]], names: Sequence[str], train: int, held_out: int, seed: int
+    pools: Sequence[tuple[Iterable[str], Iterable[str]]],
+    names: Sequence[str],
+    width: int,
+    train: int,
+    held_out: int,
+    seed: int,
 ) -> tuple[Made, list[tuple[str, Made]]]:
-    """Training rows, and held-out texts by kind, from two pools of (rows to train on, rows held out) `[_, width]`.
+    """Training rows, and held-out texts by kind, from two pools of (documents to train on, documents held out).
 
-    Held-out texts that share 32 tokens in a row with a training row or with each other are dropped.
+    width  tokens of a row
+
+    A held-out row is left out where it shares 32 tokens in a row with a training document, whichever rows of that are
+    trained on, or with an earlier place of the held-out documents. DataError where too few rows are left.
     """
-    orders = [stream(seed, 0, pool, "text") for pool in range(2)]
-    for (rows, others), order in zip(pools, orders, strict=True):
-        order.shuffle(rows)
-        order.shuffle(others)
-    wanted = choose([rows for rows, _ in pools], train, DOCS)
-    taken = np.concatenate([rows[:number] for (rows, _), number in zip(pools, wanted, strict=True)])
+    documents = [[list(map(encode, side)) for side in pool] for pool in pools]
+    fit = apart([*documents[0][1], *documents[1][1]], [*documents[0][0], *documents[1][0]], width)
+    rows, left, done = [], [], 0
+    for number, (own, others) in enumerate(documents):
+        order = stream(seed, 0, number, "text")
+        rows.append(cut(own, width))
+        texts = cut(others, width)
+        left.append(texts[fit[done : done + len(texts)]])
+        done += len(texts)
+        order.shuffle(rows[-1])
+        order.shuffle(left[-1])
+    wanted = choose(rows, train, DOCS)
+    taken = np.concatenate([own[:number] for own, number in zip(rows, wanted, strict=True)])
     if len(taken) < train:
         raise DataError(f"the text has {len(taken)} training rows of the {train} asked for; ask for fewer")
-    owner = np.repeat([0, 1], [len(others) for _, others in pools])
-    texts = np.concatenate([others for _, others in pools])
-    fit = apart(texts, taken)
-    left = [texts[fit & (owner == pool)] for pool in range(2)]
     wanted = choose(left, held_out, DOCS)
     made = [
-        held(rows[:number], stream(seed, 1, 0, "text", name))
-        for rows, number, name in zip(left, wanted, names, strict=True)
+        held(own[:number], stream(seed, 1, 0, "text", name))
+        for own, number, name in zip(left, wanted, names, strict=True)
     ]
     if (found := sum(len(one.rows) for one in made)) < held_out:
-        raise DataError(f"the text has {found} held-out texts of the {held_out} asked for; ask for fewer")
+        raise DataError(
+            f"the text has {found} held-out texts of the {held_out} asked for, with {done - int(fit.sum())} left out "
+            "that stand in training documents or twice; ask for fewer"
+        )
     return held(taken, stream(seed, 2, 0, "text")), list(zip(names, made, strict=True))
 
 
@@ -112,15 +128,14 @@ def held(rows: np.ndarray, random: np.random.Generator) -> Made:
 
 def python_text(context: int, train: int, held_out: int, seed: int) -> tuple[Made, list[tuple[str, Made]]]:
     """Training rows, and held-out texts of the kinds `docs` and `code`."""
-    width = context + 1
     docs, code = topics(), sources()
     pools = []
     for documents, allowed in ((docs, docs), (code, [path for path in code if may_be_held_out(path)])):
         outside = {name for name in allowed if is_held_out(name)}
         pools.append(
             (
-                cut([text for name, text in documents.items() if name not in outside], width),
-                cut([text for name, text in documents.items() if name in outside], width),
+                [text for name, text in documents.items() if name not in outside],
+                [text for name, text in documents.items() if name in outside],
             )
         )
-    return split_text(pools, ("docs", "code"), train, held_out, seed)
+    return split_text(pools, ("docs", "code"), context + 1, train, held_out, seed)

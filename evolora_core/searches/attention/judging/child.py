@@ -16,8 +16,9 @@ from safetensors.torch import load_file, save_file
 from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.host.flops import cost_of_step
 from evolora_core.searches.attention.host.model import Decoder, build
-from evolora_core.searches.attention.host.training import Trained, train
-from evolora_core.searches.attention.judging.causality import check_trained
+from evolora_core.searches.attention.host.training import Trained, batch_of, train
+from evolora_core.searches.attention.judging.causality import LAYERS, check_trained
+from evolora_core.searches.attention.judging.forms import check_alone
 from evolora_core.searches.attention.judging.job import (
     CURVE,
     LOGITS,
@@ -73,6 +74,7 @@ def _measured(folder: Path) -> dict[str, Any]:
         trained = train(model, rows, job.spec, job.seed, state=folder / STATE)
         check_untouched(before, "train")
         check_unchanged(remembered, attention, "train", f"at size {job.size.name}", learned=True)
+        check_alone(finite(model), batch_of(rows, job.spec, job.seed, 0)[:, :-1], LAYERS)  # as it was trained
         model.eval()
         check_trained(finite(model), rows[:1, :-1].long(), rows[1:2, :-1].long())
         logits = answers(model, asked["prefixes"].long(), asked["lengths"].long())
@@ -104,14 +106,15 @@ def finite(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
 def answers(model: Decoder, prefixes: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """Logits `[M, vocab]` behind each prefix.
 
-    Prefixes of like lengths go together, cut off behind the longest of them, which saves half the work.
+    Prefixes of like lengths go together, cut off behind the longest of them, which saves half the work. Rejected where
+    the answer to one hangs on the others.
     """
     order = torch.argsort(lengths, stable=True)
     found: list[torch.Tensor] = []
     with torch.no_grad():
         for chosen in order.split(_BATCH):
             ends = lengths[chosen]
-            logits = model(prefixes[chosen, : int(ends.max())])
+            logits = check_alone(model, prefixes[chosen, : int(ends.max())], LAYERS)
             found.append(logits[torch.arange(len(chosen)), ends - 1])
     result = torch.empty_like(together := torch.cat(found))
     result[order] = together

@@ -1,6 +1,6 @@
 """What a module returns: its form, the same each time, each row of a batch on its own. Stage `shapes`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
@@ -11,6 +11,7 @@ from evolora_core.searches.attention.programs.rejection import Rejected
 
 CALLS = 3  # of one input, which have to give the same
 TOLERANCE = 1e-5  # of a row in another batch, relative to the largest number of the output
+ALONE = 5  # rows of a batch that are asked once more, without the others
 
 
 def noise(seed: int, *shape: int) -> torch.Tensor:
@@ -92,3 +93,18 @@ def check_rows(module: nn.Module, dim: int, length: int) -> None:
             apart = (found - wanted).abs().amax(dim=(1, 2))
             if float(apart.max()) > limit:
                 raise Rejected("shapes", f"a row {says}, by {float(apart.max()):.2g}", f"row {int(apart.argmax())}")
+
+
+def check_alone(model: Callable[[torch.Tensor], torch.Tensor], tokens: torch.Tensor, layers: int) -> torch.Tensor:
+    """The logits `[B, T, vocab]` of a whole model of so many layers for a batch of tokens `[B, T]`, as large as it is
+    used. Rejected unless some of its rows, which are drawn, get the same alone: the ladder's batches are few and small.
+    """
+    whole = model(tokens)
+    limit = layers * TOLERANCE * (1 + float(whole.detach().abs().max()))
+    for row in torch.randperm(len(tokens), generator=torch.Generator().manual_seed(len(tokens)))[:ALONE].tolist():
+        apart = float((model(tokens[row : row + 1]) - whole[row : row + 1]).detach().abs().max())
+        if apart > limit:
+            raise Rejected(
+                "shapes", f"a row is another without other rows, by {apart:.2g}", f"tokens {[*tokens.shape]}"
+            )
+    return whole

@@ -49,6 +49,7 @@ class Measured:
     curve             means of equal stretches of the training losses
     cpu_seconds       of the whole child process, by the kernel; NaN where the sandbox itself was lost. With
                       what a training that goes on had taken before, as that child said
+    lost              somebody else ended the child or its sandbox, each time that it was asked
     """
 
     losses: np.ndarray | None
@@ -61,16 +62,18 @@ class Measured:
     wall_seconds: float
     peak_bytes: int
     rejection: Rejection | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True)
 class Checked:
-    """How far up the ladder a program came; `rejection` says why no further."""
+    """How far up the ladder a program came; `rejection` says why no further, `lost` as in `Measured`."""
 
     steps: tuple[Step, ...]
     cpu_seconds: float
     wall_seconds: float
     rejection: Rejection | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,8 @@ def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -
         counts = [_count(result.get(name)) for name in ("parameters", "total_parameters", "flops_step", "steps")]
         if counts[3] != spec.steps:
             raise Rejected("train", f"it was trained for {counts[3]} steps instead of {spec.steps}")
+        if min(counts) < 1:
+            raise Rejected("cost", "the child says that it has no parameters, or takes no operations")
         if counts[2] * (spec.steps + len(corpus.texts)) > _MOST_FLOPS:
             raise Rejected("cost", f"{counts[2]:.2g} operations a training step are more than can be counted")
     except Unreadable as error:

@@ -1,8 +1,10 @@
 """The known mechanisms by name, the baseline first. Whoever adds one enters it here and puts its file into `programs`.
 
 Each draws `value`, `out`, `query` and `key` first and in this order, as the templates of the frameworks do, so that
-from one seed all start with the same projections where they have them. Rotary, ALiBi, forgetting and recurrent
-mechanisms leave the host's sinusoidal positions out, as published; the others have them.
+from one seed they start with the same projections. Not so `gqa`, whose `value` is smaller, and `mla`, which has neither
+`value` nor `key` and draws `out` first; `gated-deltanet`, without biases, shares `value` alone. The two that must lose
+have no queries and keys. Rotary, ALiBi, forgetting and recurrent mechanisms leave the host's sinusoidal positions out,
+as published; the others have them.
 """
 
 import difflib

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
 from evolora_core.searches.attention.host.sizes import SIZES
@@ -69,11 +70,20 @@ def context(stored: StoredSuite) -> dict[str, Any]:
         "best": best_of(stored),
         "inside": int(inside.sum()),
         "predictions": len(inside),
+        "own_parameters": _own_parameters(rows),
         "foretold": _foretold(stored),
         "upsets": _upsets(stored),
         "ablated": list(stored.frame(_ABLATED).itertuples(index=False)),
         "edges": list(stored.frame(_EDGES, sizes=list(SIZES)).itertuples(index=False)),
     }
+
+
+def _own_parameters(predictions: pd.DataFrame) -> bool:
+    """Whether an arm's loss was predicted at another number of parameters than the baseline's. Older stores have the
+    baseline's for all.
+    """
+    plain = predictions[predictions["arm"] == BASELINE].drop_duplicates("size").set_index("size")["parameters"]
+    return bool((predictions["parameters"] != predictions["size"].map(plain)).any())
 
 
 def _known(negative: bool) -> list[str]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table, number, p_value, rows_of
+from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.pack.best import best_of
 from evolora_core.searches.attention.pack.plotted import judged
@@ -33,7 +34,7 @@ _PREDICTIONS = """
     SELECT p.arm, p.seed, p.size, p.parameters, p.loss AS predicted, p.loss_lo AS lo, p.loss_hi AS hi, fresh.measured,
         fresh.measured BETWEEN p.loss_lo AND p.loss_hi AS inside
     FROM attention_prediction AS p JOIN fresh USING (arm, seed, size) WHERE p.suite = $suite
-    ORDER BY p.parameters, p.seed, fresh.measured, p.arm
+    ORDER BY list_position($sizes::VARCHAR[], p.size), p.seed, fresh.measured, p.arm
 """
 _ABLATIONS = """
     SELECT arm, seed, gene, choice, size, seeds, loss, lo, hi
@@ -122,7 +123,7 @@ def takeaway(row: Mapping[str, Any]) -> str:
 
 def prediction_rows(stored: StoredSuite) -> pd.DataFrame:
     """Predictions, told before the size was measured, and what came."""
-    return stored.frame(_PREDICTIONS)
+    return stored.frame(_PREDICTIONS, sizes=list(SIZES))
 
 
 def prediction_table(suite: str, data: pd.DataFrame) -> Table:

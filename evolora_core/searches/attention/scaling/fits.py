@@ -17,6 +17,8 @@ from evolora_core.errors import StageError
 from evolora_core.searches.attention.scaling.intervals import Estimate, of_crossed
 from evolora_core.searches.attention.scaling.losses import Cells, Losses, cells_of
 
+CLOSEST = 1e-3  # share of the floor, or of a nat, by which every loss has to lie above it
+
 
 @dataclass(frozen=True)
 class Line:
@@ -98,7 +100,7 @@ def power(cells: Cells, floor: float) -> Curve | None:
     """Form 2 with a given floor; None where a loss lies so near the floor or below that its logarithm says nothing."""
     _need_sizes(cells)
     gap = cells.y - floor
-    if gap.min() <= 1e-3 * max(abs(floor), 1.0):
+    if gap.min() <= CLOSEST * max(abs(floor), 1.0):
         return None
     logs, weights = np.log(gap), gap**2
     for _ in range(2):  # weights from the fitted gaps: those of the measured ones would favour cells with high losses

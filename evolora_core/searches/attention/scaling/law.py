@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evolora_core.errors import StageError
-from evolora_core.searches.attention.scaling.fits import Curve, power, weighted_line
+from evolora_core.searches.attention.scaling.fits import CLOSEST, Curve, power, weighted_line
 from evolora_core.searches.attention.scaling.losses import Cells, Losses, cells_of
 
 NEAREST, FARTHEST = 0.05, 20.0  # how far below the lowest loss the floor may lie, in ranges of the losses
@@ -45,7 +45,8 @@ def fit_law(losses: Losses, baseline: str, controls: Sequence[str]) -> Law:
         raise StageError(f"the shared floor needs three sizes of one program or more among {', '.join(programs)}")
     low = min(float(cells.y.min()) for cells in own)
     span = max(max(float(np.ptp(cells.y)) for cells in own), 1e-6)
-    gaps = np.geomspace(NEAREST * span, FARTHEST * span, GRID)
+    nearest = max(NEAREST * span, 1.1 * CLOSEST * max(abs(low), 1.0))  # `power` takes no nearer one
+    gaps = np.geomspace(nearest, max(FARTHEST * span, 2 * nearest), GRID)
     for _ in range(3):
         best = int(np.argmin(np.sum([_squares(cells, low - gaps) for cells in own], axis=0)))
         floor = low - float(gaps[best])
@@ -81,7 +82,7 @@ def _floor_se(own: Sequence[Cells], floor: float, seeds: int) -> float:
     squares = 0.0
     for cells in own:
         curve = power(cells, floor)
-        assert curve is not None  # the floor lies below all of them by a share of their range
+        assert curve is not None  # no floor so near is tried
         alone = _alone(np.ones(len(cells.x)), curve.tangent)
         squares += float((alone**2).sum())
         for slot, part in zip(cells.size * seeds + cells.seed, alone * curve.residuals, strict=True):

@@ -6,7 +6,8 @@ floor or below it, and where there is no law, the line is taken.
 
 Two intervals are given. That of `estimate` comes from the paired residuals of the two fits, pooled over sizes and
 seeds, with what the texts, the floor and the bends of the run's programs add; it holds about 95 % with one to eight
-seeds.
+seeds. It is that of the curve itself, or, with `fresh`, of what is measured later: the mean of so many trainings, on as
+many other texts, which scatter around the curve as the measured ones do.
 `boot_lo`, `boot_hi` are a bootstrap of the seeds (all sizes of a seed together) and of the texts: the sizes of a seed
 need not be independent for it, but it holds 50 % with two seeds and 75 % with three, as any bootstrap of so few does.
 """
@@ -65,27 +66,39 @@ def draw(losses: Losses, rng: np.random.Generator, resamples: int = RESAMPLES) -
 
 
 def predict_loss(
-    losses: Losses, program: str, at: float, law: Law | None = None, draws: Draws | None = None
+    losses: Losses, program: str, at: float, law: Law | None = None, draws: Draws | None = None, *, fresh: int = 0
 ) -> Prediction:
-    """The loss of a program at `at` parameters; by the line without a law."""
+    """The loss of a program at `at` parameters; by the line without a law.
+
+    fresh  trainings, with seeds and texts of their own, for whose mean loss the interval is; 0: for the curve
+    """
     cells = cells_of(losses, program)
     curve = _curve(cells, law)
     pull = curve.pull(at)
-    parts = _scatter(curve.residuals, pull)
+    parts = _scatter(curve.residuals, pull, fresh)
     if cells.texts is not None:
-        parts.append(of_texts(cells.texts @ pull))
+        parts += [of_texts(cells.texts @ pull)] * (2 if fresh else 1)
     found = estimate(curve.at(at), parts + _shared(curve, at, law, 1 - float(pull.sum())))
     boots = None if draws is None else _resampled(cells, curve, at, draws)
     return Prediction(_form(curve), at, found, *_percentiles(boots, cells))
 
 
 def predict_gain(
-    losses: Losses, program: str, baseline: str, at: float, law: Law | None = None, draws: Draws | None = None
+    losses: Losses,
+    program: str,
+    baseline: str,
+    at: float,
+    law: Law | None = None,
+    draws: Draws | None = None,
+    *,
+    fresh: int = 0,
 ) -> Prediction:
     """Loss of the baseline less loss of the program at `at` parameters (positive: the program is better), both fitted
     on the sizes and seeds that they have in common; by the line without a law.
 
     Each is fitted over its own numbers of parameters, so that what more parameters are worth is no gain.
+
+    fresh  pairs of trainings, with seeds and texts of their own, for whose mean gain the interval is; 0: for the curves
     """
     where = losses.common([program, baseline])
     mine, other = cells_of(losses, program, where), cells_of(losses, baseline, where)
@@ -95,9 +108,9 @@ def predict_gain(
     if ours.floor is None or theirs.floor is None:
         ours, theirs = line(mine), line(other)
     pull, pull_other = ours.pull(at), theirs.pull(at)
-    parts = _scatter(theirs.residuals - ours.residuals, (pull + pull_other) / 2)
+    parts = _scatter(theirs.residuals - ours.residuals, (pull + pull_other) / 2, fresh)
     if mine.texts is not None and other.texts is not None:
-        parts.append(of_texts(other.texts @ pull_other - mine.texts @ pull))
+        parts += [of_texts(other.texts @ pull_other - mine.texts @ pull)] * (2 if fresh else 1)
     found = estimate(theirs.at(at) - ours.at(at), parts + _shared(ours, at, law, float(pull.sum() - pull_other.sum())))
     boots = None
     if draws is not None:
@@ -114,11 +127,13 @@ def _curve(cells: Cells, law: Law | None) -> Curve:
     return (None if law is None else power(cells, law.floor)) or line(cells)
 
 
-def _scatter(residuals: np.ndarray, pull: np.ndarray) -> list[tuple[float, float]]:
-    """(variance, degrees of freedom) from the scatter of the cells around the fit, one for all cells."""
+def _scatter(residuals: np.ndarray, pull: np.ndarray, fresh: int) -> list[tuple[float, float]]:
+    """(variance, degrees of freedom) from the scatter of the cells around the fit, one for all cells, and for the mean
+    of `fresh` new ones.
+    """
     free = float(len(residuals) - 2)
     scatter = float((residuals**2).sum() / free) if free > 0 else float("nan")
-    return [(scatter * float((pull**2).sum()), free)]
+    return [(scatter * (float((pull**2).sum()) + (1 / fresh if fresh else 0.0)), free)]
 
 
 def _shared(curve: Curve, at: float, law: Law | None, floor_pull: float) -> list[tuple[float, float]]:

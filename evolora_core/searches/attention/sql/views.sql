@@ -23,6 +23,7 @@ SELECT own.suite, own.arm, own.run_seed AS seed, own.size, own.parameters, avg(p
 FROM fresh AS own JOIN fresh AS plain USING (suite, run_seed, size, train_seed)
 WHERE plain.arm = 'mha' GROUP BY ALL;
 
+-- parameters: those of the program, at which its loss is predicted; the gain is at the baseline's for both.
 CREATE OR REPLACE VIEW attention_prediction AS
 SELECT suite, condition AS arm, seed, size, parameters, loss, loss_lo, loss_hi, gain, gain_lo, gain_hi
 FROM data.attention_predictions;

@@ -5,6 +5,7 @@ first model is trained.
 """
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, JsonValue
@@ -16,7 +17,9 @@ from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.chosen import Chosen
+    from evolora_core.searches.attention.curves import Curve
     from evolora_core.searches.attention.experiment import AttentionExperiment
+    from evolora_core.searches.attention.scaling.law import Law
 
 PREDICTIONS = "predictions.json"
 
@@ -119,31 +122,48 @@ def make(work: Work[Evaluation]) -> Made[Evaluated]:
 def _predict(work: Work[Evaluation], chosen: "Chosen", vocab: int) -> list[dict[str, Any]]:
     """What the selection's measurements say of the sizes that only this stage measures."""
     from evolora_core.searches.attention.chosen import read_chosen
-    from evolora_core.searches.attention.curves import losses_of
     from evolora_core.searches.attention.host.model import build
     from evolora_core.searches.attention.host.sizes import SIZES, non_embedding
     from evolora_core.searches.attention.judging.loading import load_program
     from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
-    from evolora_core.searches.attention.scaling.predict import predict_gain, predict_loss
     from evolora_core.searches.attention.stages.law import read_law
 
     own = work.config
     law = read_law(work.inputs["law"])
     if law is None or not own.predicted or len(chosen.curve.n) < 2:
         return []  # one size has no slope: what was chosen was refused at the others
-    plain = read_chosen(work.inputs["baseline"]).curve
-    curves = {BASELINE: plain, "own": chosen.curve}
-    losses = losses_of(curves, own.measured, own.selection_seeds, with_texts=True)  # the test has others
     attention = load_program(KNOWN[BASELINE].source)
+    plain_n = {size: non_embedding(build(attention, SIZES[size], vocab, 0)) for size in own.predicted}
+    return prediction_rows(own, chosen.curve, read_chosen(work.inputs["baseline"]).curve, law, plain_n)
+
+
+def prediction_rows(
+    own: Evaluation, chosen: "Curve", plain: "Curve", law: "Law", plain_n: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Rows of the table `attention_predictions`, one for each predicted size.
+
+    chosen, plain  what the selection measured of the condition's program and of the baseline
+    plain_n        the baseline's parameters without the embedding, by predicted size
+
+    The loss (nats) is that of the program at its own parameters, which it has as many times the baseline's as at the
+    largest size measured: a program of others is not built here. The gain is at the baseline's parameters for both.
+    """
+    from evolora_core.searches.attention.curves import losses_of
+    from evolora_core.searches.attention.known.registry import BASELINE
+    from evolora_core.searches.attention.scaling.predict import predict_gain, predict_loss
+
+    curves = {BASELINE: plain, "own": chosen}
+    losses = losses_of(curves, own.measured, own.selection_seeds, with_texts=True)  # the test has others
+    largest, fresh = own.measured[-1], len(own.fresh_seeds)
     rows = []
     for size in own.predicted:
-        at = float(non_embedding(build(attention, SIZES[size], vocab, 0)))
-        loss = predict_loss(losses, "own", at, law, None).estimate
-        gain = predict_gain(losses, "own", BASELINE, at, law, None).estimate
+        n = plain_n[size] * chosen.n[largest] / plain.n[largest]
+        loss = predict_loss(losses, "own", n, law, fresh=fresh).estimate
+        gain = predict_gain(losses, "own", BASELINE, plain_n[size], law, fresh=fresh).estimate
         rows.append(
             {
                 "size": size,
-                "parameters": int(at),
+                "parameters": round(n),
                 "loss": loss.value,
                 "loss_lo": loss.lo,
                 "loss_hi": loss.hi,

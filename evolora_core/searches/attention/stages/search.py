@@ -141,17 +141,18 @@ def make(work: Work[Searching]) -> Made[Searched]:
         parallel=own.parallel, keep=work.folder,
     ) as panel:  # fmt: skip
         plain = panel.plain(run.baseline, [run.largest])
+        budget = plain * own.budget.programs * len(own.seeds)
         search(
             proposer,
             panel,
             run,
-            limit=plain * (own.budget.programs * len(own.seeds) - own.budget.finalists * len(own.further)),
+            limit=budget - plain * own.budget.finalists * len(own.further),
             checkpoints=checkpoints,
             report=work.report,
         )
         if not ranked(run.past):
             raise StageError(f"{len(run.past)} programs were tried and none has a score; see the table `candidates`")
-        finalists = complete(choose(run, panel, own.further), run, panel, own.further)
+        finalists = complete(choose(run, panel, own.further, budget), run, panel, own.further)
     best = finalists[0]
     leave(work.folder, best.source, best.curve, own.framework, best.genome)
     leave_finalists(work.folder, [one.source for one in finalists])

@@ -1,4 +1,4 @@
-"""Softmax attention over the last 16 tokens: a quarter of the usual context.
+"""Softmax attention over the last 16 tokens: half of the default context.
 
 Source: Beltagy et al. 2020 (arXiv 2004.05150); Jiang et al. 2023, Mistral (arXiv 2310.06825).
 """
