@@ -28,7 +28,7 @@ programs: {mine: mine.py}
 corpus: {train: 256, held_out: 64, context: 32}
 sizes: {measured: [xs, s, m], predicted: [l]}
 training: {steps: 6, batch: 4, warmup: 1, rates: [0.004, 0.008]}
-budget: {programs: 8, together: 2, parallel: 2, finalists: 2, finalist_seeds: 1}
+budget: {programs: 8, together: 2, parallel: 2, finalists: 3, finalist_seeds: 1}
 ablation: {sizes: [xs], seeds: 1}
 ensemble: {models: 2, sizes: [xs]}
 evaluation: {seeds: 1, contrasts: [{a: evolution, b: mha}]}
@@ -153,7 +153,7 @@ def test_every_candidate_keeps_its_losses_and_one_is_chosen(finished: SimpleName
     ((chosen,),) = rows(finished, "SELECT candidate FROM attention_program WHERE chosen")
     cells = {row[0]: row[1:] for row in found}
     assert cells.pop(chosen) == (3, 6)  # with two seeds at each of three sizes
-    assert sorted(cells.values()) == [(1, 1)] * (len(cells) - 1) + [(1, 2)]  # the other finalist has a further seed
+    assert (1, 2) in cells.values() and set(cells.values()) <= {(1, 1), (1, 2)}  # other finalists have a further seed
 
 
 def test_models_together_are_no_worse_than_alone(finished: SimpleNamespace) -> None:
@@ -170,8 +170,8 @@ def test_the_budget_is_charged_and_kept(finished: SimpleNamespace) -> None:
     # What the baseline takes at the largest size: 6 steps of 4 rows, and a third as much a row for each of 32 texts.
     ((step,),) = rows(finished, "SELECT DISTINCT flops FROM attention_losses WHERE program = 'mha' AND size = 'm'")
     plain = step * 6 + step * 32 // (3 * 4)
-    assert (8 - 2) * plain <= tried < (8 - 2) * plain + dearest
-    assert tried < spent <= tried + 2 * 3 * plain  # two finalists, none of which costs more than three times as much
+    assert (8 - 3) * plain <= tried < (8 - 3) * plain + dearest
+    assert tried < spent < 8 * plain + 3 * plain  # the last finalist costs three times as much at most
 
 
 def test_the_best_program_works_and_was_taken_apart(finished: SimpleNamespace) -> None:

@@ -9,19 +9,26 @@ from evolora_core.searches.attention.evolution import Run, measured_at, scored
 from evolora_core.searches.attention.panel import Panel
 
 
-def choose(run: Run, panel: Panel, further: list[int], budget: int) -> list[Candidate]:
-    """The finalists by their scores over all their seeds, the best first. One that fails now drops out; if all do,
-    those so far.
+def reached(run: Run, panel: Panel, further: list[int], budget: int) -> tuple[list[Candidate], list[Candidate]]:
+    """The best programs of a search that its budget reaches, and those of `budget.finalists` that it does not.
 
-    budget  FLOPs of the whole search. Whom it no longer reaches, as those before may cost three times the baseline, is
-            no finalist; the best is one in any case, and the last may overspend it as the last program of a search may
+    budget  FLOPs of the whole search. Each of the best may cost three times the baseline. The first is measured in any
+            case, and the last may overspend the budget, as the last program of a search may
     """
     finalists = ranked(run.past)[: run.budget.finalists]
+    spent, number = run.meter.total(), 0
+    while number < len(finalists) and (number == 0 or not further or spent < budget):
+        spent += len(further) * panel.plain(finalists[number].curve, [run.largest])
+        number += 1
+    return finalists[:number], finalists[number:]
+
+
+def choose(run: Run, panel: Panel, further: list[int], finalists: list[Candidate]) -> list[Candidate]:
+    """The finalists by their scores over all their seeds, the best first. One that fails now drops out; if all do,
+    those so far.
+    """
     if not further:
         return finalists
-    costs = [len(further) * panel.plain(own.curve, [run.largest]) for own in finalists]
-    before = [run.meter.total() + sum(costs[:place]) for place in range(len(costs))]
-    finalists = [own for place, own in enumerate(finalists) if place == 0 or before[place] < budget]
     again = panel.map(lambda own: measured_at(own, run, panel, [run.largest], further), finalists)
     found = []
     for first, own in zip(finalists, again, strict=True):

@@ -19,7 +19,7 @@ from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.evolution import Run, _candidate, evolve, rows_of
-from evolora_core.searches.attention.finalists import choose, complete
+from evolora_core.searches.attention.finalists import choose, complete, reached
 from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.grammar.registry import get_grammar
 from evolora_core.searches.attention.measuring import loss_rows, measure_all
@@ -36,7 +36,6 @@ FRAMEWORK, SIZES, SEED, FURTHER = "coefficient-dynamics", ("xs", "s", "m"), 3, 4
 TEMPLATE = get_framework(FRAMEWORK).source
 BUDGET = Budget(together=3, parallel=3, finalists=2, failures=4)
 RATE = 0.004
-ALL = 2**60  # FLOPs: a budget that reaches all finalists
 MOST = 7  # baseline measurements that a run may spend: some programs in two generations
 
 
@@ -93,7 +92,7 @@ def test_an_answer_of_which_no_program_can_be_made_is_a_child_of_whom_the_model_
 
 def left(run: Run, panel: Panel, folder: Path) -> dict[str, Any]:
     """All that the stage writes of a run: tables and files, apart from seconds."""
-    finalists = complete(choose(run, panel, [FURTHER], ALL), run, panel, [FURTHER])
+    finalists = complete(choose(run, panel, [FURTHER], ranked(run.past)[:2]), run, panel, [FURTHER])
     best = finalists[0]
     folder.mkdir()
     leave(folder, best.source, best.curve, FRAMEWORK, best.genome)
@@ -219,12 +218,13 @@ def test_a_finalist_that_the_budget_does_not_reach_is_none(panel: Panel, baselin
     run = go(new_run(baseline, together=2, failures=2), panel, tmp_path, 20, Scripted(GOOD, OTHER))
     spent, (first, second) = run.meter.total(), ranked(run.past)
     one = panel.plain(first.curve, ["m"])
-    for budget, reached in ((0, 1), (spent + one, 1), (spent + one + 1, 2)):
-        own = replace(run, meter=Meter.from_state(run.meter.state()))
-        found = choose(own, panel, [FURTHER], budget)
-        assert {candidate.number for candidate in found} == {own.number for own in (first, second)[:reached]}
-        assert own.meter.total() == spent + sum(panel.plain(own.curve, ["m"]) for own in found)
-        assert all(len(candidate.curve.texts) == 2 for candidate in found)
+    for budget, number in ((0, 1), (spent + one, 1), (spent + one + 1, 2)):
+        found, others = reached(run, panel, [FURTHER], budget)
+        assert [*found, *others] == [first, second] and len(found) == number
+    assert reached(run, panel, [], 0) == ([first, second], [])  # they cost nothing more
+    chosen = choose(run, panel, [FURTHER], [first])
+    assert [own.number for own in chosen] == [first.number] and len(chosen[0].curve.texts) == 2
+    assert run.meter.total() == spent + one
 
 
 def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
@@ -247,8 +247,8 @@ def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
     assert [(own.status, own.twin, own.flops, own.score) for own in twins] == 4 * [("twin", 1, 0, good.score)]
     assert {own.program_id for own in twins} == {good.program_id} and {own.source for own in twins} == {TWIN}
     assert [own.number for own in ranked(run.past)] == [1]
-    assert [own.source for own in choose(run, panel, [FURTHER], ALL)] == [GOOD]
-    finals = choose(run, panel, [FURTHER], ALL)
+    assert [own.source for own in choose(run, panel, [FURTHER], ranked(run.past)[:2])] == [GOOD]
+    finals = choose(run, panel, [FURTHER], ranked(run.past)[:2])
     tables = rows_of(run.past, finals)
     stored = tables["attention_programs"]
     assert [row["final_score"] for row in stored] == [finals[0].score if own is good else None for own in run.past]

@@ -108,7 +108,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
     from evolora_core.searches.attention.chosen import leave, leave_finalists, read_chosen
     from evolora_core.searches.attention.corpus.base import load
     from evolora_core.searches.attention.evolution import Run, evolve, rows_of
-    from evolora_core.searches.attention.finalists import choose, complete
+    from evolora_core.searches.attention.finalists import choose, complete, reached
     from evolora_core.searches.attention.frameworks.registry import get_framework
     from evolora_core.searches.attention.grammar.registry import get_grammar
     from evolora_core.searches.attention.measuring import loss_rows
@@ -152,10 +152,11 @@ def make(work: Work[Searching]) -> Made[Searched]:
         )
         if not ranked(run.past):
             raise StageError(f"{len(run.past)} programs were tried and none has a score; see the table `candidates`")
-        finalists = complete(choose(run, panel, own.further, budget), run, panel, own.further)
+        measured, others = reached(run, panel, own.further, budget)
+        finalists = complete(choose(run, panel, own.further, measured), run, panel, own.further)
     best = finalists[0]
     leave(work.folder, best.source, best.curve, own.framework, best.genome)
-    leave_finalists(work.folder, [one.source for one in finalists])
+    leave_finalists(work.folder, [one.source for one in (*finalists, *others)])  # an ensemble may take all
     tables = rows_of(run.past, finalists) | {"proposer_calls": call_rows(run.calls, len(run.past))}
     for name, rows in tables.items():
         if rows:  # those that are drawn have no parents, and a grammar is not called
