@@ -26,7 +26,7 @@ from evolora_core.searches.adapters.ecology.events import Row, write_tables
 from evolora_core.searches.adapters.ecology.founding import found
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import MICRO, SINK, SUN
-from evolora_core.searches.adapters.ecology.pace import cooldown_steps, dearness, phase_over
+from evolora_core.searches.adapters.ecology.pace import cooldown_steps, longest_answer, phase_over
 from evolora_core.searches.adapters.ecology.phases.choosing import choose
 from evolora_core.searches.adapters.ecology.phases.contest import contest, last_contest
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle, trade
@@ -93,9 +93,9 @@ def advance(run: Run, progress: Progress | None = None, *, generations: int | No
             if state.phase + 1 >= run.horizon.phases:
                 break
             cool(run)
-            before = dearness(run)
+            before = longest_answer(run)
             state.arrive()
-            state.foresee(dearness(run) / before)
+            state.foresee(longest_answer(run) / before)
             inherit(run)
             continue
         generation(run)

@@ -36,7 +36,7 @@ def contest_flops(run: Run) -> float:
     return LONGER * config.items * bare_answers * run.task.prices.unit_flops
 
 
-def dearness(run: Run) -> float:
+def longest_answer(run: Run) -> float:
     """FLOPs of the longest answers of the bare host to the items of the families that are there, on the mean."""
     task = run.task
     longest = task.flops.generate_flops([len(ids) for ids in task.prompts], task.decoding.max_new_tokens)

@@ -8,7 +8,7 @@ from small_ecologies import evolve, rows, start, without_clock
 
 from evolora_core.engine.probes import probe
 from evolora_core.searches.adapters.ecology import evolve as loop
-from evolora_core.searches.adapters.ecology.pace import dearness
+from evolora_core.searches.adapters.ecology.pace import longest_answer
 
 ORDER = ["math", "json_repair"]  # not the alphabet's
 
@@ -83,12 +83,12 @@ def test_each_family_has_the_share_that_it_had_in_the_run_that_leads(small: Any,
 def test_a_cheap_family_is_not_priced_like_the_dear_one_before_it(small: Any, passing: Any, tmp_path: Path) -> None:
     """It may have room for one generation of its own price, and for none at the other's."""
     run = start(small, tmp_path, arrivals=["json_repair", "math"])
-    longer, spent = dearness(run), 10**9
+    longer, spent = longest_answer(run), 10**9
     run.state.pass_generation(spent)
     run.state.arrive()
-    assert dearness(run) < 0.8 * longer
-    run.state.foresee(dearness(run) / longer)
-    assert run.state.last_flops == pytest.approx(spent * dearness(run) / longer, rel=1e-6)
+    assert longest_answer(run) < 0.8 * longer
+    run.state.foresee(longest_answer(run) / longer)
+    assert run.state.last_flops == pytest.approx(spent * longest_answer(run) / longer, rel=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])
