@@ -117,6 +117,15 @@ def test_a_wrong_holdout_file(capsys: pytest.CaptureFixture[str], home: Path, li
     assert not home.exists()
 
 
+def test_seconds_that_are_no_number_are_refused_before_anything_is_made(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "soon")
+    line = refusal(capsys, "run", str(ROOT / "configs/suites/tiny.yaml"))
+    assert "EVOLORA_COMMIT_SECONDS: 'soon' is not a number of seconds" in line
+    assert not [*(home / "runs").iterdir()]
+
+
 def test_digits_that_are_no_seed() -> None:
     config = load_experiment(ROOT / "configs/suites/tiny.yaml")
     assert expand_seeds(config, ["s²", "s٠"]) == ["s²", "s٠"]  # names of runs, which are then found to be none
