@@ -4,6 +4,7 @@ Loads no Prefect, and torch only where `dtype: auto` asks what the machine is fa
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from evolora_core.engine.artifacts import commit_seconds
@@ -58,16 +59,16 @@ def check_machine(config: Experiment) -> None:
         check_device(host.word, host.device)
 
 
-def use_host(config: Experiment) -> HostUse | None:
+def use_host(config: Experiment, *, keep: bool = True) -> HostUse | None:
     """How the host of an experiment is loaded, and what of it decides results; None where it has none. Fetches a host
-    that is not here yet; raises HostError.
+    that is not here yet; raises HostError. `keep`: what is measured for `dtype: auto` holds from now on.
     """
     host = get_search(config.search).host(config)
     if host is None:
         return None
     place = find_host(host.word)
     path = place.path if place.ready else fetch_host(host.word)
-    dtype = settled_dtype(host.dtype, host.device)
+    dtype = settled_dtype(host.dtype, host.device, keep=keep)
     if not path.is_file() and not any(any(path.glob(pattern)) for pattern in ("*.safetensors", "*.gguf")):
         load_host(host.word, device=host.device, dtype=dtype)  # says best what is missing
     elif path.is_dir() and place.foreign:
@@ -85,6 +86,8 @@ def use_host(config: Experiment) -> HostUse | None:
 def check_store() -> None:
     """Raise StoreError if there is a store that this version cannot write."""
     from evolora_core.store import query, store_path
+    from evolora_core.store.connection import Locked
 
     if store_path(home_path()).exists():
-        query(home_path(), "SELECT 1")
+        with suppress(Locked):  # nothing is recorded before a stage has ended
+            query(home_path(), "SELECT 1")

@@ -15,7 +15,17 @@ from pydantic import Field
 
 from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.home import home_path
-from evolora_core.engine.run_index import SuiteId, begin, entries, forget_entry, read_entry, write_plan
+from evolora_core.engine.run_index import (
+    Entry,
+    SuiteId,
+    begin,
+    entries,
+    forget_entry,
+    now,
+    read_entry,
+    write_entry,
+    write_plan,
+)
 from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, step_name
 from evolora_core.engine.strict import stated
 from evolora_core.errors import EvoloraError, StageError
@@ -127,7 +137,11 @@ def _make_suite(
         follow(runner, futures, outcome, records.keep)
         records.catch_up()
         complete: list[int] = []
-        if len(chosen) == len(steps):  # a comparison of a few runs would take the place of that of all
+        missing = {step.name for step in steps} - {*outcome.results}
+        whole = len(chosen) == len(steps)  # a comparison of a few runs would take the place of that of all
+        if whole and records.made_elsewhere(missing):
+            log.warning("warning: another process made what failed here; it makes the pack, or `evolora retry %s`", own)
+        elif whole:
             records.forget_others({step.name for step in steps}, outcome.results)
             complete = complete_seeds(config, outcome.results)
         for step in search.closing(made, complete, steps, dict(outcome.results)) if complete else []:
@@ -143,6 +157,7 @@ def _make_suite(
         show_pack(str(own), out, sections)
         show_page(str(own), search)
     if outcome.failures:
+        tell(own, outcome.failures)
         raise StageError(why(outcome.failures, config, complete))
     return {"suite": str(own), "pack": str(out) if packed else ""}
 
@@ -154,8 +169,15 @@ class Records:
         self.suite, self.steps = suite, steps
         self.states: list[State[Any]] = []  # of the task runs `record`
         self._before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), suite)]
-        self._recorded = recorded(suite)  # manifests in the store
+        self._known: dict[str, dict[str, Any]] | None = None
         self._late: list[StageFuture] = []  # that the store could not take yet
+
+    @property
+    def _recorded(self) -> dict[str, dict[str, Any]]:
+        """Manifests in the store by name of the stage, as they were when first asked for, less what this run forgot."""
+        if self._known is None:
+            self._known = recorded(self.suite)
+        return self._known
 
     def keep(self, future: StageFuture) -> None:
         """Load what a stage left, which another suite may have made before, unless the store has it already. Where
@@ -165,8 +187,7 @@ class Records:
         result = future.result()
         entry = read_entry(home_path(), self.suite, result.condition, result.seed, result.stage)
         future.reused |= entry is not None and entry.state == "cached"
-        before = self._recorded.get(step_name(result.condition, result.seed, result.stage))
-        if before is not None and before == read_manifest(home_path() / result.folder):
+        if self._known is not None and self._stands(result):
             return
         held = bool(self._late)
         self._late.append(future)
@@ -187,11 +208,24 @@ class Records:
         while self._late:
             future = self._late[0]
             result = future.result()
+            if self._stands(result):
+                self._late.pop(0)
+                continue
             self._forget_later(result)
             state = record(str(self.suite), result, wait_for=[future], return_state=True)
             state.result()
             self.states.append(state)
             self._late.pop(0)
+
+    def _stands(self, result: StageResult) -> bool:
+        """Whether the store has just this result."""
+        before = self._recorded.get(step_name(result.condition, result.seed, result.stage))
+        return before is not None and before == read_manifest(home_path() / result.folder)
+
+    def made_elsewhere(self, names: set[str]) -> bool:
+        """Whether another process recorded one of these stages since this one looked."""
+        there = recorded(self.suite) if names else {}
+        return any(there[name] != self._recorded.get(name) for name in names & {*there})
 
     def _forget_later(self, result: StageResult) -> None:
         """Where the store has another one than `result`, forget what was made of that: it may not be made anew now, as
@@ -215,6 +249,18 @@ class Records:
         forget(self.suite, names)
         for name in names:
             self._recorded.pop(name, None)
+
+
+def tell(suite: SuiteId, failures: Mapping[str, str]) -> None:
+    """Enter in the index why stages failed that could not be asked for, or not be recorded: they never said so."""
+    for name, reason in failures.items():
+        condition, seed, stage = name.split(".")
+        known = read_entry(home_path(), suite, condition, int(seed[1:]), stage)
+        if known and (known.state != "failed" or known.reason == reason):
+            continue
+        run_id = suite.run_id(condition, int(seed[1:]))
+        blank = Entry(str(suite), run_id, condition, int(seed[1:]), stage, "", "", "failed", started=now())
+        write_entry(home_path(), suite, replace(known or blank, reason=reason, finished=now()))
 
 
 def complete_seeds(config: Experiment, results: Mapping[str, StageResult]) -> list[int]:

@@ -68,9 +68,13 @@ def forget_missed() -> None:
     )
     ours = DeploymentFilter(name=DeploymentFilterName(any_=[flow.name for flow in FLOWS]))
     with get_client(sync_client=True) as client:
-        for run in client.read_flow_runs(flow_run_filter=planned, deployment_filter=ours):
-            if run.auto_scheduled:
-                client.delete_flow_run(run.id)
+        kept = 0  # that somebody asked for
+        while runs := client.read_flow_runs(flow_run_filter=planned, deployment_filter=ours, offset=kept):  # a page
+            for run in runs:
+                if run.auto_scheduled:
+                    client.delete_flow_run(run.id)
+                else:
+                    kept += 1
 
 
 def serve_deployments(*, nightly: bool, limit: int) -> None:

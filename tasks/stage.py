@@ -25,7 +25,7 @@ from evolora_core.engine.progress import Progress
 from evolora_core.engine.run_index import Entry, now, write_entry
 from evolora_core.engine.run_index import State as RunState
 from evolora_core.engine.stage import Made, Relative, Stage, StageRequest, StageResult, Work
-from evolora_core.errors import EvoloraError, StageError, StoreError
+from evolora_core.errors import EvoloraError, StageError
 from tasks._accelerator import accelerator
 from tasks._log import run_log
 from tasks._progress import progress
@@ -85,8 +85,8 @@ def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
     """Whether trying again can help: a disk, a lock or a connection, not a wrong configuration or a wrong program."""
     try:
         state.result()
-    except StoreError as error:
-        return type(error).__name__ in ("Locked", "Unwritable")
+    except EvoloraError as error:
+        return type(error).__name__ in ("Locked", "Unwritable", "Unanswered")
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
         return False  # still so the next time
     except OSError:

@@ -27,8 +27,11 @@ def record_benchmark(home: Path, bench: str, rows: Sequence[Mapping[str, Any]], 
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"bench": bench, "measured": measured, "machine": dict(machine), "rows": [dict(row) for row in rows]}
     write_json(path, document)
-    with opened(store_path(home)) as connection:
-        insert_benchmark(connection, path)
+    try:
+        with opened(store_path(home)) as connection:
+            insert_benchmark(connection, path)
+    except StoreError as error:
+        raise type(error)(f"{error}; what was measured is in {path}, and `evolora store rebuild` loads it") from error
     return path
 
 

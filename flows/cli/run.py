@@ -81,7 +81,7 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
             if not find_host(word).ready:
                 raise ConfigError(f"host: {word} is not on this machine; bring it by `evolora host fetch {word}`")
         check_machine(config)
-        found = estimate(home_path(), Suite(config, suite_id(config), use_host(config)), report)
+        found = estimate(home_path(), Suite(config, suite_id(config), use_host(config, keep=False)), report)
     rows = found.rows()
     if as_json:
         show(rows, True)
@@ -130,7 +130,7 @@ class Made:
     def tell(self) -> None:
         """Print what was found."""
         if self.pack is None:
-            print(f"made; the pack was left as it is; `evolora retry {self.suite}` builds it again")
+            print(f"made; the pack is as it was; `evolora retry {self.suite}` makes all that is missing, then the pack")
             return
         found = self._contents()
         print(f"\n{found.headline.caption}\n\n{found.headline.to_markdown()}")

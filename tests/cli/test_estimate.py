@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from evolora_core.language.hosts.arithmetic import RECORD
+from evolora_core.searches.registry import load_experiment
+from flows._preflight import use_host
 from flows.cli import main
 
 TINY = str(Path(__file__).resolve().parents[2] / "configs" / "suites" / "tiny.yaml")
@@ -28,6 +31,15 @@ def test_an_estimate_is_refused_in_one_line(
     assert end.value.code == 1 and printed.out == ""
     assert printed.err.startswith("error: ") and reason in printed.err and printed.err.count("\n") == 1
     assert not (tmp_path / "home").exists()
+
+
+def test_what_an_estimate_measures_settles_no_later_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
+    suite = load_experiment(TINY, ["dtype=auto"])
+    used = use_host(suite, keep=False)
+    assert used and used.dtype in ("float32", "bfloat16") and not (tmp_path / "home").exists()
+    use_host(suite)
+    assert (tmp_path / "home" / RECORD).is_file()
 
 
 def test_an_estimate_fetches_no_model(

@@ -23,6 +23,17 @@ def test_an_id_is_a_suite_whatever_is_called_so(home: Path) -> None:
     assert suite_id(asked_suite("numbers.yaml")) == own
 
 
+def test_after_a_part_the_user_is_told_what_makes_the_rest(
+    prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("part.yaml").write_text(SUITE.format(name="part"))
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
+    with pytest.raises(SystemExit):
+        main(["run", "part.yaml", "--only", "evolved.s0"])
+    own = find_suite(home, "part")
+    assert f"`evolora retry {own}` makes all that is missing, then the pack" in capsys.readouterr().out
+
+
 def test_a_suite_that_fails_again_does_not_stop_the_others(
     prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,15 +3,22 @@ it.
 """
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from number_search.search import SEARCHING
+from number_search.stages import guess
 
 from evolora_core.engine import identity
-from evolora_core.engine.run_index import entries, suites
-from evolora_core.errors import PackError, StageError, StoreError
+from evolora_core.engine.run_index import entries, read_entry, suites
+from evolora_core.engine.stage import Stage, StageRequest, StageResult
+from evolora_core.errors import ConfigError, PackError, StageError, StoreError
 from evolora_core.store import query
-from flows import _suite
+from flows import _steps, _suite
 from flows.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +118,49 @@ def test_what_another_code_left_is_not_mixed_with_what_this_one_makes(
     folder.with_name("away").rename(folder)
     assert run("papers") == made
     assert compared(home) == [2]
+
+
+def test_what_another_process_mended_meanwhile_stays(
+    prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from flows.paper_suite import paper_suite
+
+    Path("n.yaml").write_text("search: number\nname: n\nseeds: [0, 1]\nprocesses: 1\n")
+    obstacle = home / "runs" / "n" / "evolved-s1"
+    obstacle.parent.mkdir(parents=True)
+    obstacle.write_text("a file where a folder must be")
+    mended: list[object] = []
+    there = os.environ | {"PREFECT_API_URL": prefect_server, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+
+    def then_retry_elsewhere(*given: Any) -> None:
+        _steps.follow(*given)
+        if not mended:
+            obstacle.unlink()
+            command = [sys.executable, "-m", "flows.cli", "retry", "n.evolved.s1"]
+            mended.append(subprocess.run(command, env=there, check=True, capture_output=True))
+
+    monkeypatch.setattr(_suite, "follow", then_retry_elsewhere)
+    with pytest.raises(StageError, match="evolved.s1.evolve"):
+        paper_suite("n.yaml")
+    assert any("another process made what failed here" in line for line in caplog.messages)
+    assert query(home, "SELECT count(*) FROM stages WHERE condition = 'evolved' AND seed = 1").rows == [(2,)]
+    entry = read_entry(home, suites(home)[-1], "evolved", 1, "evaluate")
+    assert entry and entry.state == "done"
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_status_says_why_a_stage_could_not_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows.paper_suite import paper_suite
+
+    def gone(suite: object, condition: str, seed: int, *, hints: StageResult) -> StageRequest:
+        raise ConfigError("mine.jsonl: cannot be read")
+
+    Path("n.yaml").write_text("search: number\nname: n\nseeds: [0]\nprocesses: 1\n")
+    monkeypatch.setitem(SEARCHING, "guessed", Stage("guess", gone, guess))
+    with pytest.raises(StageError, match=r"mine.jsonl: cannot be read"):
+        paper_suite("n.yaml")
+    entry = read_entry(home, suites(home)[-1], "guessed", 0, "guess")
+    assert entry and (entry.state, entry.reason) == ("failed", "mine.jsonl: cannot be read")
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -10,26 +10,30 @@ import pytest
 
 import flows._suite
 from evolora_core.engine.run_index import entries, suites
-from evolora_core.store import query, store_path
+from evolora_core.store import connection, query, store_path
 from evolora_core.store.connection import opened
 from flows.cli import main
 
 TINY = Path(__file__).resolve().parents[2] / "configs" / "suites" / "tiny.yaml"
 SETTINGS = ["processes=1", "conditions=[frozen]", "seeds=[0,1]", "evaluation.comparisons=[]"]
 HOLD = (
-    "import duckdb, sys; own = duckdb.connect(sys.argv[1], read_only=True); print('held', flush=True); sys.stdin.read()"
+    "import duckdb, sys; own = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == 'reads'); "
+    "print('held', flush=True); sys.stdin.read()"
 )
 
 
+@pytest.mark.parametrize("how", ["reads", "writes"])  # a suite that starts cannot look into the second at all
 def test_stages_go_on_while_somebody_holds_the_store(
-    prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    prefect_server: str, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
+    waits = connection._wait_for
+    monkeypatch.setattr(connection, "_wait_for", lambda path, only, wait: waits(path, only, min(wait, 0.5)))
     monkeypatch.setattr(flows._suite, "PATIENCE", 0.2)
     monkeypatch.setenv("PREFECT_API_URL", prefect_server)
     with opened(store_path(home)):
         pass
     notebook = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(store_path(home))], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLD, str(store_path(home)), how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert notebook.stdin and notebook.stdout and notebook.stdout.readline() == b"held\n"
     judged: list[int] = []

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
+from evolora_core.engine.stage import Suite
 from evolora_core.errors import ConfigError
+from evolora_core.searches.adapters.experiment import load_suite
+from evolora_core.searches.adapters.stages import datasets
+from evolora_core.searches.registry import suite_id
 from evolora_core.store import query
 from flows.cli import main
 
@@ -30,6 +35,22 @@ def test_the_page_shows_the_suite() -> None:
     shown = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     suite = yaml.safe_load((ROOT / "configs" / "suites" / "own-tasks.yaml").read_text())
     assert shown == {key: suite[key] for key in shown} and {*shown} == {"tasks", "data"}
+
+
+def test_where_rows_lie_decides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for name in ("rounded.csv", "rotate.py"):
+        shutil.copy(f"configs/tasks/{name}", tmp_path)
+    text = Path("configs/suites/own-tasks.yaml").read_text()
+    (tmp_path / "own-tasks.yaml").write_text(text.replace("configs/tasks", str(tmp_path)))
+
+    def identity(path: Path | str) -> str:
+        config = load_suite(path)
+        return datasets.request(Suite(config, suite_id(config)), 0).identity
+
+    assert identity("configs/suites/own-tasks.yaml") == identity(tmp_path / "own-tasks.yaml")
+    (tmp_path / "rounded.csv").open("a").write("1234,56,1180\n")
+    assert identity("configs/suites/own-tasks.yaml") != identity(tmp_path / "own-tasks.yaml")
 
 
 @pytest.fixture(scope="module")

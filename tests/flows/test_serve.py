@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partialmethod
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from prefect import get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from evolora_core.engine.run_index import now
@@ -239,7 +241,12 @@ def test_our_own_server_is_reached_past_a_proxy(prefect_server: str, monkeypatch
     assert _healthy(prefect_server)
 
 
-def test_nights_that_nobody_served_are_not_made_up_for(prefect_server: str) -> None:
+@pytest.mark.parametrize("page", [200, 1])
+def test_nights_that_nobody_served_are_not_made_up_for(
+    prefect_server: str, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    whole = SyncPrefectClient.read_flow_runs
+    monkeypatch.setattr(SyncPrefectClient, "read_flow_runs", partialmethod(whole, limit=page))  # as a server's setting
     with temporary_settings({PREFECT_API_URL: prefect_server}), get_client(sync_client=True) as client:
         (own,) = [one for one in deployments(nightly=True) if one.name == "benchmark"]
         deployment: Any = own.apply()

@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from evolora_core.report.benchmarks import history_page, history_rows
-from evolora_core.store import query, rebuild, record_benchmark, store_path
+from evolora_core.store import benchmarks, query, rebuild, record_benchmark, store_path
+from evolora_core.store.connection import Locked
 
 
 def test_a_benchmark_is_kept_in_a_file_and_in_the_store(tmp_path: Path) -> None:
@@ -21,6 +24,21 @@ def test_a_benchmark_is_kept_in_a_file_and_in_the_store(tmp_path: Path) -> None:
     store_path(tmp_path).unlink()
     rebuild(tmp_path)
     assert query(tmp_path, "SELECT * FROM benchmarks ORDER BY ALL") == found
+
+
+def test_what_a_held_store_did_not_take_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(*_: object) -> None:
+        raise Locked("held by process 1")
+
+    row = {"measure": "speed", "ours": 1.0, "other": 2.0, "ratio": 0.5, "unit": "s", "note": ""}
+    with monkeypatch.context() as patch:
+        patch.setattr(benchmarks, "opened", held)
+        with pytest.raises(
+            Locked, match=r"held by process 1; .*bench/toy-.*\.json, and `evolora store rebuild` loads it"
+        ):
+            record_benchmark(tmp_path, "toy", [row], {})
+    rebuild(tmp_path)
+    assert query(tmp_path, "SELECT measure, ratio FROM benchmarks").rows == [("speed", 0.5)]
 
 
 def write(home: Path, measured: str, ratio: float | None, note: str = "one thread", **machine: object) -> None:

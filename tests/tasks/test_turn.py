@@ -3,12 +3,15 @@
 import logging
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
 from prefect.exceptions import TerminationSignal
+from prefect.states import Failed
 
-from tasks.stage import INTERRUPTED, _turn, reason
+from evolora_core.searches.attention.proposers.client import Endpoint, _unanswered
+from tasks.stage import INTERRUPTED, _turn, is_fault, reason
 
 
 def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -29,6 +32,12 @@ def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     with _turn(lock):
         assert done.is_set() and caplog.messages == ["another process makes this stage; waiting for it"]
     other.join()
+
+
+@pytest.mark.parametrize(("status", "again"), [(None, True), (503, True), (429, True), (401, False)])
+def test_a_server_that_does_not_answer_is_asked_again_later(status: int | None, again: bool) -> None:
+    fault = _unanswered(Endpoint("http://127.0.0.1:9/v1", "m"), "refused", status)
+    assert is_fault(SimpleNamespace(), SimpleNamespace(), Failed(data=fault)) is again  # type: ignore[arg-type]
 
 
 def test_a_reason_says_something() -> None:

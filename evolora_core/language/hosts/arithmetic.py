@@ -17,11 +17,11 @@ GAIN = 1.5  # times as fast bfloat16 must be, for the digits that it costs
 SIDE, REPEATS = 1024, 7  # of the matrices
 
 
-def settled_dtype(dtype: str, device: str) -> str:
+def settled_dtype(dtype: str, device: str, *, keep: bool = True) -> str:
     """`dtype` itself; for `auto` bfloat16 where the device multiplies matrices much faster with it, else float32.
 
-    That is measured once for each device and recorded in EVOLORA_HOME/arithmetic.json. Raises HostError if that is
-    damaged.
+    That is measured once for each device and recorded in EVOLORA_HOME/arithmetic.json, unless `keep` is false. Raises
+    HostError if that is damaged.
     """
     if dtype != AUTO:
         return dtype
@@ -39,8 +39,9 @@ def settled_dtype(dtype: str, device: str) -> str:
             "gigaflops": rates,
             "dtype": "bfloat16" if rates["bfloat16"] >= GAIN * rates["float32"] else "float32",
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, known)
+        if keep:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, known)
     return str(known[key]["dtype"])
 
 

@@ -31,7 +31,7 @@ from evolora_core.searches.adapters.arms.base import Training
 from evolora_core.searches.adapters.arms.evolved import Evolution
 from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.adapters.evaluation.frontier import spread
-from evolora_core.searches.adapters.evaluation.holdout_files import digest_of, read_file
+from evolora_core.searches.adapters.evaluation.holdout_files import read_file
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.stages import datasets, holdouts
 from evolora_core.searches.estimating import Expected, bytes_of
@@ -145,7 +145,7 @@ def _further(suite: Suite[SuiteConfig], seed: int, whole: Path, folder: Path) ->
     """The items of the holdout files that a seed is asked, by split."""
     folder.mkdir()
     files = suite.config.evaluation.holdouts
-    asked = holdouts.Files(files=files, digests=[digest_of(read_file(own)) for own in files])
+    asked = holdouts.Files.of(files, map(read_file, files))
     if files:
         holdouts.make(Work(asked, {}, suite.host, seed, {"datasets": whole}, {}, folder, [], _silent))
     return {own.name: read_items(folder / f"{own.name}.jsonl") for own in files}

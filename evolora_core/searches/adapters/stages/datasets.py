@@ -26,7 +26,7 @@ class Splits(Strict):
     """What the splits depend on."""
 
     data: DataConfig
-    tasks: list[TaskConfig] = Field([], json_schema_extra=LATER)
+    tasks: list[TaskConfig] = Field(exclude=True)  # where rows lie; what they are is in the definitions
     definitions: list[Definition] = Field([], json_schema_extra=LATER)  # of the tasks
 
 

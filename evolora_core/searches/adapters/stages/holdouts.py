@@ -2,14 +2,18 @@
 adapters trained on, or its routers chose on, is left out.
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import Field
 
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.engine.tables import write_table
 from evolora_core.errors import DataError
 from evolora_core.language.datasets import read_items, write_items
+from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
 from evolora_core.language.splits import HOLDOUTS, SPLITS
 from evolora_core.language.tasks.own import enter_tasks
@@ -23,10 +27,21 @@ if TYPE_CHECKING:
 
 
 class Files(Strict):
-    """The files, and a hash of what is in each."""
+    """What is asked of each file.
 
-    files: list[HoldoutFile]
+    drawn    name of its split, how many items, and by which seed
+    digests  hash of what is in it
+    """
+
+    files: list[HoldoutFile] = Field(exclude=True)  # where they lie decides nothing
+    drawn: list[tuple[str, int | None, int]]
     digests: list[str]
+
+    @classmethod
+    def of(cls, files: list[HoldoutFile], contents: Iterable[Sequence[Item]]) -> "Files":
+        """Of files with these contents."""
+        drawn = [(own.name, own.items, own.seed) for own in files]
+        return cls(files=files, drawn=drawn, digests=[digest_of(items) for items in contents])
 
 
 def request(suite: "Suite[SuiteConfig]", seed: int, *, datasets: StageResult) -> StageRequest:
@@ -42,7 +57,7 @@ def request(suite: "Suite[SuiteConfig]", seed: int, *, datasets: StageResult) ->
         seed,
         entry=__name__,
         also=suite.config.modules_of(families),
-        config=Files(files=files, digests=[digest_of(items) for items in contents]),
+        config=Files.of(files, contents),
         inputs={"datasets": datasets},
         uses_host=False,
     )

@@ -44,6 +44,10 @@ class Answer:
     seconds: float
 
 
+class Unanswered(StageError):
+    """Nobody answers, or the server is busy: later it may be otherwise."""
+
+
 class Ask(Protocol):
     """Whoever answers a chat-completion request, given as its JSON document."""
 
@@ -89,7 +93,8 @@ class OpenAIClient:
         try:
             text = self._client.chat.completions.with_raw_response.create(**payload).text
         except self._faults as error:
-            raise _unanswered(self._endpoint, error) from error
+            status = getattr(error, "status_code", None)  # there is none where nobody answered
+            raise _unanswered(self._endpoint, str(error) or type(error).__name__, status) from error
         return _answer(self._endpoint, text if isinstance(text, str) else text(), time.perf_counter() - began)
 
 
@@ -106,15 +111,15 @@ class PlainClient:
             try:
                 return _answer(self._endpoint, self._post(payload), time.perf_counter() - began)
             except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-                fault: Exception = error
+                fault, status = str(error) or type(error).__name__, None
                 if isinstance(error, urllib.error.HTTPError):
-                    said = error.read(300).decode(errors="replace")
-                    fault = StageError(f"status {error.code}: {said}")
-                    if error.code not in AGAIN and error.code < 500:
+                    status = error.code
+                    fault = f"status {status}: {error.read(300).decode(errors='replace')}"
+                    if not _passes(status):
                         break
             if number < self._endpoint.retries:
                 time.sleep(PAUSE * 2**number)
-        raise _unanswered(self._endpoint, fault) from fault
+        raise _unanswered(self._endpoint, fault, status)
 
     def _post(self, payload: Mapping[str, Any]) -> str:
         headers = {"Content-Type": "application/json"}
@@ -137,9 +142,14 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_Stay)
 
 
-def _unanswered(endpoint: Endpoint, error: Exception) -> StageError:
-    said = " ".join(str(error).split())[:300] or type(error).__name__
-    return StageError(f"{endpoint.url}: no answer from {endpoint.model}: {said}")
+def _passes(status: int | None) -> bool:
+    """Whether a server may say something else later; None: nobody answered."""
+    return status is None or status in AGAIN or status >= 500
+
+
+def _unanswered(endpoint: Endpoint, said: str, status: int | None) -> StageError:
+    kind = Unanswered if _passes(status) else StageError
+    return kind(f"{endpoint.url}: no answer from {endpoint.model}: {' '.join(said.split())[:300]}")
 
 
 def _answer(endpoint: Endpoint, text: str, seconds: float) -> Answer:

@@ -27,7 +27,7 @@ class SplitsOf(Strict):
     domains: dict[str, Domain]
     data: DataSettings
     trains: bool = Field(True, json_schema_extra=LATER)  # whether anything is trained on the split of that name
-    tasks: list[TaskConfig] = Field([], json_schema_extra=LATER)
+    tasks: list[TaskConfig] = Field(exclude=True)  # where rows lie; what they are is in the definitions
     definitions: list[Definition] = Field([], json_schema_extra=LATER)  # of the tasks
 
 
