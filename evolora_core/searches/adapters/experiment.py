@@ -207,6 +207,11 @@ class SuiteConfig(Experiment):
             met = isinstance(settings, EcologyConfig) and settings.contest.contenders > 1  # one is left after the first
             if not self.kind(name).follows_arrivals or tried or told or met:
                 raise ValueError(f"conditions: {name!r} cannot follow data.arrivals; take one of them out")
+            if isinstance(settings, EcologyConfig) and self.kind(name).peopled and settings.assimilation.attempts:
+                raise ValueError(
+                    f"{name}: assimilation.attempts: with data.arrivals one niche learns at a time, and there is no "
+                    "pair to merge; take it out"
+                )
 
     def _check_asked_alike(self, name: str, trial: int) -> None:
         """All trials of an arm must ask at one temperature, since the bare host's accuracy is measured once for the

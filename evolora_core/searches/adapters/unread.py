@@ -6,8 +6,8 @@ from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftConfig
 
 OF_ONE_RULE = {
-    "search": {"partial_credit"},
-    "grpo": {"clip_ratio"},
+    "search": {"partial_credit", "calls"},
+    "grpo": {"clip_ratio", "kl"},
     "hebbian": {"hebbian_rate", "trace_decay"},
     "es": {"pairs", "sigma"},
 }
@@ -22,6 +22,9 @@ def unread(section: Any, peopled: bool) -> dict[str, Any]:
         own = set().union(*(keys for other, keys in OF_ONE_RULE.items() if other != rule))
         if rule in RATELESS or section.prior.learning_rate:
             own.add("learning_rate")
-        return {"plasticity": own} | ({} if peopled else dict.fromkeys(OF_MANY, True))
+        unheated = (
+            {"temperature": True} if rule == "search" else {}
+        )  # its first answer is greedy, others vary by design
+        return {"plasticity": own} | unheated | ({} if peopled else dict.fromkeys(OF_MANY, True))
     drawn = isinstance(section, SftConfig) and section.prior.learning_rate
     return {"learning_rate": True} if drawn or getattr(section, "update", "") == "best" else {}

@@ -165,6 +165,11 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
             "sft.trials=[{}, {specialists: true, donor_items: 8}]",
             "sft: donor_items: only where families come one after another",
         ),
+        (
+            "arrivals",
+            "ecology.assimilation={attempts: 1}",
+            "ecology: assimilation.attempts: with data.arrivals one niche",
+        ),
         ("arrivals", "ecology.assimilation={rehearsal: 0.1}", "conditions: 'ecology' cannot follow data.arrivals"),
         (
             "arrivals",
@@ -322,6 +327,11 @@ def test_a_rule_about_a_section_names_the_file_and_the_overrides_below_it(tmp_pa
             "ecology.trials=[{plasticity: {clip_ratio: 0.1}}, {plasticity: {clip_ratio: 0.3}}]",
             "ecology.trials: 0 and 1 are the same run: 'single' by 'search' reads no setting in which they differ",
         ),
+        (
+            "ecology.trials=[{plasticity: {kl: 0.0}}, {plasticity: {kl: 0.5}}]",
+            "ecology.trials: 0 and 1 are the same run",
+        ),
+        ("ecology.trials=[{temperature: 0.5}, {temperature: 0.9}]", "ecology.trials: 0 and 1 are the same run"),
         (
             "arms={lone: {like: single, changes: {variation: {births: 0}}}}",
             "arms.lone.changes.variation: one organelle alone does not read it",

@@ -61,7 +61,8 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
     """Found a population, or resume it from the commits in `folder`. What the choice of routes will cost is set aside,
     and what the sum will learn.
 
-    Raises Unaffordable if that, and the pricing, leave nothing of the budget for a generation.
+    Raises Unaffordable if that, and the pricing, leave nothing of the budget for a generation; `advance` does, where a
+    family that comes later has none.
     """
     if regime.needs_budget and horizon.budget_flops is None:
         raise ValueError(f"evolve: {regime.word} needs the FLOPs that it may spend")
@@ -75,13 +76,21 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
         state = load_state(state, committed)
         log.info("resumed at generation %d", state.generation)
     run = Run(task, config, horizon, regime, rule(config.plasticity.rule), state, folder)
-    if state.generation == 0 and phase_over(run):
-        raise Unaffordable(
-            f"{regime.word}: the budget does not pay for a generation{' of each family' if horizon.arrivals else ''}: "
-            f"{horizon.budget_flops:.3g} FLOPs remain beside the choice of routes, and calibration took "
-            f"{state.meter.total():.3g}; give the arm a larger budget, or raise ecology.generations or ecology.episodes"
-        )
+    if state.generation == 0:
+        _check_paid(run)
     return run
+
+
+def _check_paid(run: Run) -> None:
+    """Raise Unaffordable if the family that has just come, or all of them, can have no generation."""
+    state, horizon = run.state, run.horizon
+    if run.awake() and phase_over(run):
+        families = f" of each family ({horizon.arrivals[state.phase]} has none)" if horizon.arrivals else ""
+        raise Unaffordable(
+            f"{run.regime.word}: the budget does not pay for a generation{families}: {horizon.budget_flops:.3g} FLOPs "
+            f"remain beside the choice of routes, and {state.meter.total():.3g} were spent before; give the arm a "
+            "larger budget, or raise ecology.generations or ecology.episodes"
+        )
 
 
 def advance(run: Run, progress: Progress | None = None, *, generations: int | None = None) -> None:
@@ -97,6 +106,7 @@ def advance(run: Run, progress: Progress | None = None, *, generations: int | No
             state.arrive()
             state.foresee(longest_answer(run) / before)
             inherit(run)
+            _check_paid(run)
             continue
         generation(run)
         _report(run, progress, generations)

@@ -31,7 +31,8 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
     usual = Traits(1.0, config.temperature)
     for i, seat in enumerate(seats):
         draw = rng.stream(task.seed, 0, i, "founder", regime.word)
-        traits = drawn(task.seed, i, config) or usual.varied(seat.spread, draw)
+        scattered = usual.varied(seat.spread, draw)  # drawn beside a prior too: the weights come from the same stream
+        traits = drawn(task.seed, i, config) or scattered
         organelles.append(
             Organelle(i, i, seat.rank, "founder", 0, seat.niche, traits.learning_rate, traits.temperature)
         )

@@ -1,6 +1,6 @@
 """One adapter with its traits and lineage, and who learns for each niche."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +94,21 @@ def contenders(organelles: Iterable[Organelle], most: int) -> dict[str, list[Org
     for niche, own in sorted(niches.items()):
         taught = [organelle for organelle in own if organelle.lessons]
         found[niche] = sorted((taught or own)[:most], key=lambda o: o.id)
+    return found
+
+
+def latecomers(everybody: Sequence[Organelle], most: int) -> dict[str, list[Organelle]]:
+    """The contenders of each niche that have learned nothing yet, where others of it have, and nobody was beaten:
+    founders that found nothing to learn from. `everybody`: the dead, too. At most as many as seats are left.
+    """
+    beaten = {own.niche for own in everybody if own.cause == "beaten"}
+    found = {}
+    for niche in sorted({own.niche for own in everybody} - beaten):
+        here = [own for own in everybody if own.niche == niche]
+        taught = sum(own.alive and own.lessons > 0 for own in here)
+        founders = [own for own in here if own.origin == "founder"][:most]
+        waiting = [own for own in founders if own.alive and not own.lessons]
+        found[niche] = waiting[: max(most - taught, 0)] if taught else []
     return found
 
 

@@ -198,7 +198,8 @@ class VariationConfig(Strict):
         0.1,
         ge=0,
         le=10,
-        description="standard deviation of a child's log learning rate and log temperature around its parent's",
+        description="standard deviation of log learning rate and log temperature: of a child around its parent's, and "
+        "of a founder of an ecology around the configured ones; with a prior, founders have none",
     )
     rank_change: float = Field(
         0.2,

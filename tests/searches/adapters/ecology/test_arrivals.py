@@ -7,6 +7,7 @@ import pytest
 from small_ecologies import evolve, rows, start, without_clock
 
 from evolora_core.engine.probes import probe
+from evolora_core.errors import Unaffordable
 from evolora_core.searches.adapters.ecology import evolve as loop
 from evolora_core.searches.adapters.ecology.pace import longest_answer
 
@@ -69,6 +70,12 @@ def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(
     done = evolve(small, tmp_path, budget=round(2 * passing.meter.total()), arrivals=ORDER)
     seen = [row["family"] for row in rows(done.folder, "episodes") if row["generation"] > 0]
     assert set(seen) == {"json_repair"} and not done.extinct
+
+
+def test_a_share_that_pays_for_no_generation_is_refused(small: Any, tmp_path: Path) -> None:
+    budget = round(small.prices.spent + 560 * small.prices.unit_flops)
+    with pytest.raises(Unaffordable, match=r"a generation of each family \(json_repair has none\)"):
+        evolve(small, tmp_path, arrivals=ORDER, shares=(0.97, 0.03), budget=budget)
 
 
 def test_each_family_has_the_share_that_it_had_in_the_run_that_leads(small: Any, passing: Any, tmp_path: Path) -> None:

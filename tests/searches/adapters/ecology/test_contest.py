@@ -45,6 +45,42 @@ def contended(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return evolve(small, tmp_path_factory.mktemp("contended"), config=contending(small))
 
 
+def test_a_contender_that_finds_late_learns_too(small: Any) -> None:
+    economy = {"ticket": 0, "answer_price": 1e6}
+    config = EcologyConfig.model_validate(
+        contending(small, contenders=4, practice="own").model_dump() | {"economy": economy, "population": 8}
+    )
+    run = founded(small, config)
+    item = next(number for number, item in enumerate(small.items) if item.family == "json_repair")
+    niche = [own.id for own in run.state.living if own.niche == "json_repair"]
+    for knowing in (niche[2:3], niche, niche[:3]):
+        for number in knowing:
+            run.state.remember(run.state.organelles[number], Memory(item, (1,), 1.0), 8)
+        shares = learners_of(run, {own.id for own in run.state.living if run.state.buffers[own.id].memories})
+        assert [own.organelle.id for own in shares] == knowing
+        for own in shares:
+            run.state.teach(own.organelle)
+        if knowing == niche:  # one is beaten: nobody takes its place
+            run.state.retire(run.state.organelles[niche[3]], "beaten")
+
+
+def test_a_prior_changes_rates_and_no_weights(small: Any) -> None:
+    drawing = contending(small)
+    usual = drawing.model_copy(update={"prior": PriorConfig()})
+    for mode in ("single", "ecology"):
+        one, other = (founded(small, own, mode=mode).state for own in (drawing, usual))
+        assert torch.equal(one.population.weights, other.population.weights)
+        assert [own.learning_rate for own in one.living] != [own.learning_rate for own in other.living]
+
+
+def test_practice_of_other_families_is_no_evidence_in_a_niche(small: Any) -> None:
+    run = founded(small, contending(small, items=5))
+    contenders = run.contenders()["json_repair"]
+    foreign = [number for number, item in enumerate(small.items) if item.family == "math"][:20]
+    standings = compete(run, "json_repair", contenders, {own.id: dict.fromkeys(foreign, True) for own in contenders})
+    assert all(len(own.right) == 5 for own in standings)
+
+
 def fates(folder: Path, *names: str) -> Sequence[dict[str, Any]]:
     """Rows of the contests whose fate is one of these."""
     return [row for row in rows(folder, "contests") if row["fate"] in names]

@@ -20,13 +20,23 @@ from evolora_core.searches.adapters.ecology.regimes.ecology import Ecology
 from evolora_core.searches.adapters.ecology.regimes.names import REGIMES
 from evolora_core.searches.adapters.ecology.regimes.registry import regime as regime_of
 from evolora_core.searches.adapters.ecology.regimes.single import Single
-from evolora_core.searches.adapters.settings.ecology import EconomyConfig, PlasticityConfig
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig, EconomyConfig, PlasticityConfig
 
 
 def test_their_words_key_their_random_streams(small: Any) -> None:
     assert {word: regime_of(word).word for word in REGIMES} == {"ecology": "ecology", "single": "single"}
     draws = {word: founded(small, mode=word).stream(0, "x").random() for word in REGIMES}
     assert draws["ecology"] != draws["single"]
+
+
+def test_founders_of_an_ecology_scatter_by_trait_sigma_and_those_of_single_do_not(small: Any) -> None:
+    still = EcologyConfig.model_validate(small.config.model_dump() | {"variation": {"trait_sigma": 0.0}})
+
+    def rates(config: EcologyConfig, mode: str) -> set[float]:
+        return {own.learning_rate for own in founded(small, config, mode=mode).state.living}
+
+    assert len(rates(small.config, "ecology")) == 4 and rates(still, "ecology") == {1.0}
+    assert rates(small.config, "single") == {1.0}
 
 
 def test_an_ecology_deals_niches_and_ranks(small: Any) -> None:

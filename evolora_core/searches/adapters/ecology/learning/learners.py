@@ -12,7 +12,7 @@ from evolora_core.engine.probes import reached
 from evolora_core.lora.population.train import Batch, train_step
 from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.merit import appraise
-from evolora_core.searches.adapters.ecology.organelle import Organelle, incumbents
+from evolora_core.searches.adapters.ecology.organelle import Organelle, incumbents, latecomers
 from evolora_core.searches.adapters.ecology.run import Run
 
 # (run, batch, learning rates [slots]) -> (a number of each slot, finite if its weights are; FLOPs of each row)
@@ -35,7 +35,8 @@ def learners_of(run: Run, able: Collection[int]) -> list[Share]:
     another of its niche learns. The rows are shared out to the niches by credit.
 
     In a contest all contenders learn, in fewer steps (`Run.steps`), each step with the rows of one learner. Others of
-    the niche learn for those that cannot pay, and no more of them than contend.
+    the niche learn for those that cannot pay, and no more of them than contend. Who finds something to learn from later
+    than the first joins them then.
     """
     state, regime = run.state, run.regime
     solvent = [o for o in run.awake() if o.id in able and regime.solvent(state.ledger.balance(o.id))]
@@ -50,6 +51,9 @@ def learners_of(run: Run, able: Collection[int]) -> list[Share]:
     if run.config.contest.contenders > 1:
         seats = {niche: len(own) for niche, own in run.contenders().items()}
         rivals = {niche: own[: seats[niche]] for niche, own in run.contenders(solvent).items()}
+        for niche, late in latecomers(state.organelles, run.config.contest.contenders).items():
+            if joining := [one for one in late if one in solvent and one not in rivals[niche]]:
+                rivals[niche] = [*rivals[niche], *joining]
         chosen = sorted((own for niche in rivals.values() for own in niche), key=lambda organelle: organelle.id)
         level = {niche: np.mean(credit[[o.slot for o in own]]) / len(own) for niche, own in rivals.items()}
         own = np.array([level[organelle.niche] for organelle in chosen])

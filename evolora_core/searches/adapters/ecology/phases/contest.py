@@ -80,15 +80,16 @@ def compete(
 ) -> list[Standing]:
     """The contenders by their right answers to common items, the best first; of equals the one that comes first by id.
 
-    `practised` has what some answered in this generation: organelle -> item -> right. Items that all of them practised
-    count; the others are drawn, and asked for, among those that none of them remembers: what one rehearses says how
-    well it remembers. Where these are used up, items that all of them remember fill up the contest, which are as
-    fair; where there is no item at all, a lot decides.
+    `practised` has what some answered in this generation: organelle -> item -> right. Items of the niche that all of
+    them practised count; the others are drawn, and asked for, among those that none of them remembers: what one
+    rehearses says how well it remembers. Where these are used up, items that all of them remember fill up the contest,
+    which are as fair; where there is no item at all, a lot decides.
     """
     draw = run.stream(run.task.families.index(niche) if niche else 0, "contest")
-    common = sorted(set.intersection(*(set(practised.get(own.id, {})) for own in contenders)))
+    whole = _pool(run, niche)
+    common = sorted({*whole.tolist()}.intersection(*(practised.get(own.id, {}) for own in contenders)))
     known = [{memory.item for memory in run.state.buffers[own.id].memories.values()} for own in contenders]
-    pool = np.setdiff1d(_pool(run, niche), common)
+    pool = np.setdiff1d(whole, common)
     unknown = pool[~np.isin(pool, [*set.union(*known)])]
     wanted = max(run.config.contest.items - len(common), 0)
     fresh = draw.permutation(unknown)[:wanted]

@@ -47,6 +47,7 @@ def inherit(run: Run) -> None:
     if chosen:
         for heir in heirs:
             run.state.adopt(heir, chosen.adapter, chosen.parents, seed=int(draw.integers(2**31)))
+    run.state.settle()  # a family whose share pays for no generation ends with a commit
 
 
 def _donors(run: Run) -> list[Donor]:
