@@ -93,6 +93,7 @@ def curve_table(suite: str, shown: pd.DataFrame) -> Table:
         Column("curve", lambda r: r["curve"], left=True),
         Column("condition", lambda r: r["condition"], left=True),
         Column("budget", number("budget", "{:g}")),
+        *([Column("seeds", number("seeds", "{:.0f}"))] if shown["seeds"].nunique() > 1 else []),
         Column("total FLOPs", number("total_flops", "{:.3g}")),
         Column(f"{TITLES['holdout_id']} %", lambda r: percent(r["id_acc"], r["id_lo"], r["id_hi"])),
         Column(

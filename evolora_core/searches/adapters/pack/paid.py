@@ -5,6 +5,7 @@ import pandas as pd
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
 
+EQUAL = 1e-12  # means that differ by less differ in the order of their terms
 _PAID = """
     WITH tried AS (
         SELECT arm AS condition, count(DISTINCT trial) AS trials FROM tuning WHERE suite = $suite GROUP BY arm
@@ -32,6 +33,11 @@ _PAID = """
     WHERE suite = $suite AND holdout_id_acc IS NOT NULL
 """
 
+_RUNS = """
+    SELECT condition, seed, holdout_id AS accuracy, coalesce(total_flops, 0) AS flops
+    FROM run_summary JOIN complete_seeds USING (suite, seed) WHERE suite = $suite AND holdout_id IS NOT NULL
+"""
+
 
 def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition in the order of the suite; empty where nothing was tuned.
@@ -39,7 +45,7 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     Columns: condition, accuracy in distribution (mean over seeds), trials, run_flops (mean of a run), tuning_flops (all
     trials on all tuning seeds, each with the answers that judge it and, where it evolves, the pricing of answers, as in
     run_flops), paid_flops (one run that pays them all), and as texts `ahead` and `ahead_paid`: the conditions whose
-    mean accuracy is higher for no more FLOPs, without and with tuning.
+    mean accuracy is higher for no more FLOPs, without and with tuning, over the seeds that both were run with.
     """
     rows = stored.frame(_PAID)
     if not rows["trials"].any():
@@ -47,13 +53,21 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     order = {condition: place for place, condition in enumerate(stored.config["conditions"])}
     rows = rows.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
     rows["paid_flops"] = rows["run_flops"] + rows["tuning_flops"]
-    for column, cost in (("ahead", "run_flops"), ("ahead_paid", "paid_flops")):
-        rows[column] = [", ".join(_better(rows, own["accuracy"], own[cost], cost)) for own in rows.to_dict("records")]
+    runs = stored.frame(_RUNS).set_index(["condition", "seed"])
+    tuning = dict(zip(rows["condition"], rows["tuning_flops"], strict=True))
+    for column, more in (("ahead", dict.fromkeys(tuning, 0.0)), ("ahead_paid", tuning)):
+        rows[column] = [", ".join(_better(runs, more, own)) for own in tuning]
     return rows
 
 
-def _better(rows: pd.DataFrame, accuracy: float, flops: float, cost: str) -> list[str]:
-    return list(rows.loc[(rows["accuracy"] > accuracy) & (rows[cost] <= flops), "condition"])
+def _better(runs: pd.DataFrame, tuning: dict[str, float], own: str) -> list[str]:
+    found = []
+    for other in tuning:
+        both = runs.loc[other].merge(runs.loc[own], on="seed", suffixes=("", "_own")).mean()
+        better = both["accuracy"] > both["accuracy_own"] + EQUAL
+        if better and both["flops"] + tuning[other] <= both["flops_own"] + tuning[own]:
+            found.append(other)
+    return found
 
 
 def paid_table(suite: str, data: pd.DataFrame) -> Table:

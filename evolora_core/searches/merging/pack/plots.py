@@ -84,7 +84,7 @@ def domains(points: pd.DataFrame) -> Figure:
             for kind, (style, label) in marks.items()
             if (points["kind"] == kind).any()
         ]
-        legend(figure, [*_kinds(), *levels], "sealed test, all seeds together, 95 % intervals of the items")
+        legend(figure, [*_kinds(), *levels], "sealed test, means over seeds, 95 % intervals")
         return figure
 
 

@@ -11,22 +11,19 @@ from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of
 from evolora_core.searches.merging.pack.looks import in_order
 from evolora_core.searches.merging.pack.recipes import readable
+from evolora_core.statistics.comparisons import ALL, compute_accuracies
+from evolora_core.statistics.inference import RESAMPLES
 
-_DOMAINS = """
-    SELECT arm, domain, n, score, lo, hi FROM merge_domains WHERE suite = $suite
-    ORDER BY list_position($domains, domain), domain
+_ANSWERS = """
+    SELECT condition, seed, arm, split, task_id, domain AS family, correct, item_key(prompt, task_id) AS prompt
+    FROM data.evaluations JOIN complete_seeds USING (suite, seed)
+    WHERE suite = $suite AND arm = condition AND domain IS NOT NULL AND split = 'test'
 """
 _PARENTS = """
-    WITH made AS (
-        SELECT parent, any_value(domain) AS domain, count(DISTINCT seed) AS seeds, avg(steps) AS steps,
-            avg(loss) AS loss, avg(drift) AS drift, max(drift) AS largest_drift
-        FROM merge_parent JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY parent
-    ), tested AS (SELECT * FROM merge_domains WHERE suite = $suite)
-    SELECT made.*, own.score AS own, own.lo AS own_lo, own.hi AS own_hi, base.score AS base, base.lo AS base_lo,
-        base.hi AS base_hi
-    FROM made LEFT JOIN tested AS own ON own.arm = 'parent-' || parent AND own.domain = made.domain
-        LEFT JOIN tested AS base ON base.arm = 'base' AND base.domain = made.domain
-    ORDER BY list_position($parents, parent), parent
+    SELECT parent, any_value(domain) AS domain, count(DISTINCT seed) AS seeds, avg(steps) AS steps, avg(loss) AS loss,
+        avg(drift) AS drift, max(drift) AS largest_drift
+    FROM merge_parent JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
+    GROUP BY parent ORDER BY list_position($parents, parent), parent
 """
 _RECIPES = """
     SELECT condition AS arm, seed, merge_choice.kind AS made_as, space, coalesce(genome, '') AS genome,
@@ -70,8 +67,23 @@ def merge_table(suite: str, data: pd.DataFrame) -> Table:
 
 
 def domain_rows(stored: StoredSuite) -> pd.DataFrame:
-    """Exact match on the test by arm and domain: n, score, lo, hi (Wilson), all complete seeds together."""
-    rows = stored.frame(_DOMAINS, domains=list(stored.config.get("domains", {})))
+    """Exact match on the test by arm and domain: n items, score (mean over the complete seeds), lo, hi (95 % bootstrap
+    over seeds, then items; with one seed Wilson's).
+    """
+    answers = stored.frame(_ANSWERS)
+    items = answers.groupby(["arm", "family"])["prompt"].nunique()
+    found = compute_accuracies(answers, stored.config.get("evaluation", {}).get("bootstrap", RESAMPLES))
+    columns = ["arm", "domain", "n", "score", "lo", "hi"]
+    rows = pd.DataFrame(
+        [
+            (own["arm"], own["family"], items[own["arm"], own["family"]], own["acc"], own["lo"], own["hi"])
+            for own in found
+            if own["family"] != ALL
+        ],
+        columns=columns,
+    )
+    places = {domain: place for place, domain in enumerate(stored.config.get("domains", {}))}
+    rows = rows.sort_values("domain", key=lambda names: names.map(places), kind="stable")
     return in_order(rows, stored.config)
 
 
@@ -86,14 +98,19 @@ def domain_table(suite: str, data: pd.DataFrame) -> Table:
         Column("arm", lambda r: r["arm"], left=True),
         *(Column(f"{domain} %", cell(domain)) for domain in dict.fromkeys(data["domain"])),
     ]
-    caption = f"{suite}: exact match on the test by domain, all seeds together, with 95 % intervals of their items"
+    caption = f"{suite}: exact match on the test by domain, means over seeds with 95 % intervals"
     return Table("merge_domains", caption, data, columns, key=("arm",))
 
 
 def parent_rows(stored: StoredSuite) -> pd.DataFrame:
     """One row per parent, means over the complete seeds; own and base: exact match in the parent's own domain."""
     parents = list(stored.config.get("models") or stored.config.get("domains", {}))
-    return stored.frame(_PARENTS, parents=parents)
+    tested = domain_rows(stored).set_index(["arm", "domain"])
+    rows = stored.frame(_PARENTS, parents=parents)
+    for name, arms in (("own", "parent-" + rows["parent"]), ("base", ["base"] * len(rows))):
+        own = tested.reindex(list(zip(arms, rows["domain"], strict=True)))
+        rows[[name, f"{name}_lo", f"{name}_hi"]] = own[["score", "lo", "hi"]].to_numpy()
+    return rows
 
 
 def parent_table(suite: str, data: pd.DataFrame) -> Table:
@@ -109,7 +126,9 @@ def parent_table(suite: str, data: pd.DataFrame) -> Table:
         Column("own domain %", lambda r: percent(r["own"], r["own_lo"], r["own_hi"])),
         Column("base there %", lambda r: percent(r["base"], r["base_lo"], r["base_hi"])),
     ]
-    return Table("parents", f"{suite}: the models that are merged, means over seeds", data, columns)
+    return Table(
+        "parents", f"{suite}: the models that are merged, means over seeds; shares with 95 % intervals", data, columns
+    )
 
 
 def recipe_rows(stored: StoredSuite) -> pd.DataFrame:

@@ -36,8 +36,8 @@ SELECT suite, arm, seeds, evaluations, search_score, acc AS test_score, lo AS te
     coalesce(flops, 0) AS flops, coalesce(seconds, 0) AS seconds, selection_score, arm_kind, space
 FROM chosen LEFT JOIN tested USING (suite, arm) LEFT JOIN cost USING (suite, arm);
 
--- Exact match on the sealed test by domain, all complete seeds together, with Wilson intervals over their items, of which
--- one that several seeds share counts once (n).
+-- Exact match on the sealed test by domain, all complete seeds together. lo and hi are Wilson's over the items of these
+-- seeds alone, of which one that several seeds share counts once (n); packs have wider ones, for further seeds too.
 CREATE OR REPLACE VIEW merge_domains AS
 WITH counts AS (
     SELECT suite, condition AS arm, domain, avg(correct::INTEGER) AS score,

@@ -116,3 +116,19 @@ def test_without_trials_nothing_is_paid(tmp_path: Path) -> None:
     write_suite(tmp_path, SUITE, items=24)
     rebuild(tmp_path)
     assert paid_frame(StoredSuite(tmp_path, SUITE)).empty
+
+
+def test_who_is_ahead_is_read_over_the_seeds_that_both_were_run_with(tmp_path: Path) -> None:
+    write_suite(tmp_path, SUITE, items=24)
+    rebuild(tmp_path)
+    row = {"arm": "sft", "trial": 0, "changes": "{}", "holdout_acc": 0.5, "flops": 0}
+    record(tmp_path, write_stage(tmp_path, part(SUITE, "tuning", 1000, "try-sft-0"), {"tuning": [row]}))
+    with opened(store_path(tmp_path)) as connection:
+        (first,) = connection.execute("SELECT min(seed) FROM data.evaluations").fetchone() or (0,)
+        connection.execute("UPDATE data.evaluations SET correct = seed > ?", [first])  # a hard seed
+        connection.execute("DELETE FROM data.evaluations WHERE condition = 'sft' AND seed = ?", [first])
+        connection.execute("DELETE FROM data.compute WHERE condition IN ('single', 'sft')")
+    paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
+    assert paid["accuracy"]["sft"] > paid["accuracy"]["single"]  # over other seeds
+    assert "sft" not in paid["ahead"]["single"].split(", ")
+    assert "sft" not in paid["ahead_paid"]["single"].split(", ")

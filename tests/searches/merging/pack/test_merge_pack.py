@@ -17,6 +17,7 @@ from evolora_core.searches.merging.pack.facts import checks
 from evolora_core.searches.merging.pack.looks import ORDER, in_order, looks_of
 from evolora_core.searches.merging.pack.recipes import readable
 from evolora_core.searches.merging.pack.sections import SECTIONS
+from evolora_core.searches.merging.pack.tables import domain_rows
 from evolora_core.store import query, rebuild, store_path
 from evolora_core.store.connection import opened
 
@@ -103,6 +104,15 @@ def test_an_arm_whose_budget_is_too_small_is_named_with_its_reason(tmp_path: Pat
         "adam: 0 steps are left" in text and "Incomplete" not in text and "\n\n\n" not in text.partition("## Arms")[2]
     )
     assert verify(home, pack, dataclasses.replace(SECTIONS, plots={})) == []
+
+
+def test_seeds_that_differ_make_a_domains_interval_wide(tmp_path: Path) -> None:
+    home = stored(tmp_path / "home", instruments=False, conditions=("base", "adam", "evomerge"))
+    with opened(store_path(home)) as connection:
+        connection.execute("UPDATE data.evaluations SET correct = seed = 0 WHERE split = 'test'")
+    rows = domain_rows(StoredSuite(home, SUITE))  # one of three seeds has all of it right, two nothing
+    assert rows["score"].tolist() == pytest.approx([1 / 3] * len(rows)) and len(rows) > 1
+    assert (rows["lo"] < 0.01).all() and (rows["hi"] > 0.99).all()
 
 
 def test_a_changed_number_is_found(pack: Path, tmp_path: Path) -> None:
