@@ -102,5 +102,7 @@ def load(run: str, candidate: int | None = None) -> "tuple[PreTrainedModel, PreT
     with TemporaryDirectory(prefix="evolora-model-") as work, bars_on_terminals_only(), quiet():
         folder = Path(work) / "model"
         import_module(search.exporter).export(home, made, settings, candidate, folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, use_safetensors=True)
-        return model, AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, trust_remote_code=False
+        )
+        return model, AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)

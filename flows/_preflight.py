@@ -71,7 +71,7 @@ def use_host(config: Experiment, *, keep: bool = True) -> HostUse | None:
     dtype = settled_dtype(host.dtype, host.device, keep=keep)
     if not path.is_file() and not any(any(path.glob(pattern)) for pattern in ("*.safetensors", "*.gguf")):
         load_host(host.word, device=host.device, dtype=dtype)  # says best what is missing
-    elif path.is_dir() and place.foreign:
+    elif place.foreign:
         rehearse(path)
     return HostUse(
         word=host.word,

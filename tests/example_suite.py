@@ -82,26 +82,20 @@ def part(suite: str, condition: str, seed: int, stage: str) -> Slice:
     return Slice(suite, identity.run_id(condition, seed), condition, seed, stage, folder)
 
 
-def write_suite(
-    home: Path,
-    suite: str = "example-0a1b2c3d",
-    seeds: tuple[int, ...] = (0, 1, 2),
-    items: int = 240,
+def settings(
+    name: str,
+    seeds: tuple[int, ...],
+    items: int,
     budgets: Mapping[str, float] = MappingProxyType({}),
     files: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     variants: bool = False,
-) -> list[Slice]:
-    """Every stage of a suite; returns their slices in the order of the index.
-
-    `budgets` are conditions more, each an sft that gains as much more as it spends; `files` are holdout files by name,
-    with their families; `variants`: the items in distribution are asked in other forms, too.
-    """
-    conditions = [*CONDITIONS, *budgets]
+) -> dict[str, Any]:
+    """The resolved suite."""
     config = SuiteConfig.model_validate(
         {
-            "name": suite_id(suite).name,
+            "name": name,
             "seeds": list(seeds),
-            "conditions": conditions,
+            "conditions": [*CONDITIONS, *budgets],
             "arms": {name: {"like": "sft", "budget": budget} for name, budget in budgets.items()},
             "data": {
                 "train_families": list(FAMILIES["holdout_id"]),
@@ -118,6 +112,24 @@ def write_suite(
             },
         }
     )
+    return config.model_dump(mode="json")
+
+
+def write_suite(
+    home: Path,
+    suite: str = "example-0a1b2c3d",
+    seeds: tuple[int, ...] = (0, 1, 2),
+    items: int = 240,
+    budgets: Mapping[str, float] = MappingProxyType({}),
+    files: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    variants: bool = False,
+) -> list[Slice]:
+    """Every stage of a suite; returns their slices in the order of the index.
+
+    `budgets` are conditions more, each an sft that gains as much more as it spends; `files` are holdout files by name,
+    with their families; `variants`: the items in distribution are asked in other forms, too.
+    """
+    conditions = [*CONDITIONS, *budgets]
     parts = []
     for seed in seeds:
         parts += [_data(home, suite, seed), _calibrate(home, suite, seed)]
@@ -131,7 +143,7 @@ def write_suite(
             if condition == "sft" or condition in budgets:
                 parts.append(_sft(home, suite, condition, seed, budget))
             parts.append(_evaluate(home, suite, condition, seed, items, budget, files, variants))
-    write_suite_file(home, suite_id(suite), config.model_dump(mode="json"))
+    write_suite_file(home, suite_id(suite), settings(suite_id(suite).name, seeds, items, budgets, files, variants))
     parts.append(write_comparison(home, suite, seeds, conditions))
     return sorted(parts, key=lambda p: f"{p.condition}-s{p.seed}.{p.stage}.json")
 

@@ -123,7 +123,10 @@ class FlopModel:
 
 
 # Layers that face the embeddings, into which no gradient is passed on.
-ENTERING = re.compile(r"\.(layers|h|blocks)\.0\.[a-z_]*attn?[a-z_]*\.(q_proj|k_proj|v_proj|qkv_proj|query_key_value)$")
+ENTERING = re.compile(
+    r"\.(layers|h|blocks)\.0\.[a-z_]*attn?[a-z_]*(\.attention)?"
+    r"\.(q_proj|k_proj|v_proj|qkv_proj|query_key_value|c_attn|Wqkv)$"
+)
 ENTERING_MLP = re.compile(r"\.(layers|h)\.0\.mlp\.(gate_proj|up_proj|gate_up_proj|fc1|fc_in|dense_h_to_4h)$")
 
 

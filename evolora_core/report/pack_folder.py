@@ -53,11 +53,11 @@ def _replace(new: Path, out: Path, own: Collection[str]) -> None:
         before, now = suite_of(out), suite_of(new)
         if before not in ("", now):
             log.warning("%s had %s, now %s; `evolora pack %s --out FOLDER` makes it anew", out, before, now, before)
-        for file in sorted(path for path in out.rglob("*") if path.is_file()):
+        for file in sorted(path for path in out.rglob("*") if path.is_symlink() or path.is_file()):
             name = file.relative_to(out)
             if name.as_posix() not in own:
                 (new / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(file, new / name)
+                shutil.copy2(file, new / name, follow_symlinks=False)  # what a link leads to is not the pack's
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
         old = Path(work) / "old"
         if out.exists():

@@ -27,6 +27,9 @@ from evolora_core.store.transaction import transaction
 
 Run = tuple[str, int]  # condition and seed
 
+LARGEST = 2**32  # bytes of a table that somebody else may have written, in memory
+BATCH = 1024  # rows of it that are read at once
+
 _SUITE = re.compile("[a-z0-9][a-z0-9-]*-[0-9a-f]{8}")
 _LEFT_OUT = ("files", "started", "finished", "warnings", "lineage")  # of a manifest
 _WHOLE = """
@@ -128,7 +131,7 @@ def read(folder: Path) -> dict[str, pa.Table]:
         if file.stem not in files():
             raise StoreError(f"{file}: no file of a pack or shard; they have {', '.join(files())}")
         try:
-            tables[file.stem] = pq.ParquetFile(file, page_checksum_verification=True).read()
+            tables[file.stem] = _bounded(file)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(f"{file}: damaged ({one_line(error)})") from error
     if missing := {"suite", "stages"} - tables.keys():
@@ -141,6 +144,17 @@ def read(folder: Path) -> dict[str, pa.Table]:
     if not whole:  # the id names folders, and may come from another machine
         raise StoreError(f"{folder / 'suite.parquet'}: damaged: it names no suite with its settings")
     return tables
+
+
+def _bounded(file: Path) -> pa.Table:
+    """The table of a file. ValueError where it grows beyond bounds: a few bytes may be any number of rows."""
+    source, parts, taken = pq.ParquetFile(file, page_checksum_verification=True), [], 0
+    for part in source.iter_batches(batch_size=BATCH):
+        taken += part.nbytes
+        if taken > LARGEST:
+            raise ValueError(f"takes more than {LARGEST >> 20} MiB of memory")
+        parts.append(part)
+    return pa.Table.from_batches(parts, schema=source.schema_arrow)
 
 
 def suite_in(tables: dict[str, pa.Table]) -> tuple[str, dict[str, Any]]:

@@ -18,9 +18,11 @@ import pyarrow as pa
 from evolora_core.engine.artifacts import sha256
 from evolora_core.engine.identity import digest
 from evolora_core.engine.run_index import SuiteId, read_suite, write_suite
+from evolora_core.engine.strict import document_hash
 from evolora_core.errors import StoreError
 from evolora_core.store.carried import Run, carry, files, load, read, suite_in
 from evolora_core.store.connection import opened, store_path
+from evolora_core.store.owners import one_line
 from evolora_core.store.transaction import transaction
 
 # What evaluations of one run seed share; all else that they say must be alike in all seeds.
@@ -101,17 +103,30 @@ def insert_shard(connection: duckdb.DuckDBPyConnection, folder: Path, tables: di
         "SELECT condition, seed, stage, manifest FROM data.stages WHERE suite = ? AND condition <> 'suite'", [suite]
     ).fetchall()
     there: dict[Key, dict[str, Any]] = {(c, s, stage): json.loads(text) for c, s, stage, text in rows}
-    stored = connection.execute("SELECT config FROM data.suites WHERE suite = ?", [suite]).fetchall()
-    if stored and (unlike := _difference(json.loads(stored[0][0]), config)):
-        raise StoreError(f"{folder}: {suite} has another configuration there: {unlike}")
-    new: dict[Key, dict[str, Any]] = {
-        (row["condition"], row["seed"], row["stage"]): json.loads(row["manifest"])
-        for row in tables["stages"].to_pylist()
-    }
+    if (made_of := document_hash(config)) != SuiteId.of(suite).digest:
+        place = folder / "suite.parquet"
+        raise StoreError(f"{place}: its settings are not those of {suite}: their hash is {made_of}")
+    new = _manifests(folder, tables["stages"])
     _refuse_unlike(folder, there, new)
     known = new.keys() & there.keys()
     load(connection, {name: _without(table, known) for name, table in tables.items()})
     return len(new) - len(known), len(known)
+
+
+def _manifests(folder: Path, stages: pa.Table) -> dict[Key, dict[str, Any]]:
+    """The manifests of a shard's stages. StoreError where one is none."""
+    found: dict[Key, dict[str, Any]] = {}
+    try:
+        for row in stages.to_pylist():
+            manifest = json.loads(row["manifest"])
+            summary, document = (manifest.get(key) or {} for key in ("summary", "identity_document"))
+            parts = [summary, summary.get("comparable", {}), document, document.get("libraries", {})]
+            if not all(isinstance(part, dict) for part in [*parts, document.get("host") or {}]):
+                raise TypeError("a part of a manifest is no object")
+            found[row["condition"], row["seed"], row["stage"]] = manifest
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise StoreError(f"{folder / 'stages.parquet'}: damaged ({one_line(error)}); ask for the shard anew") from error
+    return found
 
 
 def _may_replace(out: Path) -> bool:

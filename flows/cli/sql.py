@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from numbers import Number
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter, validators
@@ -68,12 +69,16 @@ def sql(
 
 def _write(ask: Callable[..., str], out: Path) -> None:
     """Write the answer as Parquet, whole or not at all: a query may be ended while it writes."""
-    unfinished = out.with_name(f"{out.name}.unfinished")
+    from evolora_core.errors import ConfigError
+
     try:
+        work = TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.")
+    except OSError as error:
+        raise ConfigError(f"--out {out}: cannot be written ({one_line(error, 100)})") from None
+    with work as folder:
+        unfinished = Path(folder) / "rows.parquet"
         rows = ask(tell=partial(_parquet, out, unfinished), table=True)
         unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
     print(f"{out}: {rows} rows")
 
 

@@ -62,10 +62,13 @@ def test_what_has_no_form_in_parquet_is_told(home: Path, capsys: pytest.CaptureF
 
 
 def test_a_query_that_is_ended_while_it_writes_leaves_no_file(tmp_path: Path) -> None:
-    def ask(**_: Any) -> str:
-        (tmp_path / "a.parquet.unfinished").write_text("PAR1")
+    mine = tmp_path / "a.parquet.unfinished"
+    mine.write_text("a file of somebody else")
+
+    def ask(*, tell: Any, **_: Any) -> str:
+        tell.args[1].write_text("PAR1")
         raise StoreError("SQL: took more than 20 s")
 
     with pytest.raises(StoreError):
         _write(ask, tmp_path / "a.parquet")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [mine] and mine.read_text() == "a file of somebody else"

@@ -32,12 +32,15 @@ def host(request: pytest.FixtureRequest) -> Any:
     return host
 
 
-@pytest.fixture(params=["mistral", "gpt_neox", "phi", "cohere"])
+@pytest.fixture(params=["mistral", "gpt_neox", "phi", "cohere", "gpt_bigcode"])
 def other(request: pytest.FixtureRequest) -> Any:
     """A window that no list of layers names, and layers whose MLP has the attention's input."""
     sizes = {"hidden_size": 64, "intermediate_size": 112, "vocab_size": 96, "num_hidden_layers": 3}
     further = {"num_attention_heads": 4, "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2}
-    own: dict[str, Any] = {"mistral": {"sliding_window": 16, "num_key_value_heads": 2}}.get(request.param, {})
+    own: dict[str, Any] = {
+        "mistral": {"sliding_window": 16, "num_key_value_heads": 2},
+        "gpt_bigcode": {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 256},
+    }.get(request.param, {})
     config = AutoConfig.for_model(request.param, **sizes, **further, pad_token_id=0, **own)
     torch.manual_seed(7)
     model: Any = AutoModelForCausalLM.from_config(config, attn_implementation="eager")

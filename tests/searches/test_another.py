@@ -17,13 +17,13 @@ from number_search.pack import SECTIONS
 from evolora_core.engine.plugins import search_modules
 from evolora_core.engine.rng import stream
 from evolora_core.engine.run_index import write_suite
+from evolora_core.engine.strict import document_hash
 from evolora_core.errors import StoreError
 from evolora_core.report import build, export, verify
 from evolora_core.searches.adapters.pack.sections import SECTIONS as ADAPTERS
 from evolora_core.statistics.comparisons import write_comparisons
 from evolora_core.store import Slice, fingerprints, merge, query, read, rebuild, record, store_path, write_shard
 
-SUITE = "number-0a1b2c3d"
 CONDITIONS = ("evolved", "guessed")
 SEEDS = tuple(range(6))
 COMPARISONS = [{"a": "evolved", "b": "guessed", "split": "test"}]
@@ -31,6 +31,7 @@ CONFIG = {
     "name": "number", "search": "number", "seeds": list(SEEDS), "conditions": list(CONDITIONS),
     "evaluation": {"comparisons": COMPARISONS, "bootstrap": 1000}, "steps": 5,
 }  # fmt: skip
+SUITE = f"number-{document_hash(CONFIG)}"
 
 
 def write(home: Path, seeds: Sequence[int] = SEEDS) -> list[Slice]:

@@ -9,19 +9,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from example_suite import write_suite
+from example_suite import settings, write_suite
 
+from evolora_core.engine.strict import document_hash
 from evolora_core.errors import StoreError
 from evolora_core.report import StoredSuite, build, verify
 from evolora_core.searches.adapters.pack import sections
 from evolora_core.searches.adapters.pack.sections import SECTIONS
-from evolora_core.store import fingerprints, merge, query, rebuild, record, store_path, write_shard
+from evolora_core.store import carried, fingerprints, merge, query, rebuild, record, store_path, write_shard
 from evolora_core.store.connection import opened
 from evolora_core.store.shards import _digest
 from flows.cli import main
 
-SUITE = "example-0a1b2c3d"
 SEEDS = (0, 1, 2)
+SUITE = f"example-{document_hash(settings('example', SEEDS, 48))}"
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,38 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     printed = capsys.readouterr()
     assert end.value.code == 0, printed.err
     return printed.out
+
+
+def test_settings_have_to_be_those_of_the_id(shards: list[Path], tmp_path: Path) -> None:
+    """Else Holm may correct for fewer comparisons than were declared."""
+    strange = Path(shutil.copytree(shards[0], tmp_path / "strange"))
+    (row,) = pq.read_table(strange / "suite.parquet").to_pylist()
+    config = json.loads(row["config"]) | {"evaluation": {"comparisons": []}}
+    pq.write_table(pa.Table.from_pylist([row | {"config": json.dumps(config)}]), strange / "suite.parquet")
+    with pytest.raises(StoreError, match="suite.parquet: its settings are not those of example"):
+        merge(tmp_path, [strange])
+    assert query(tmp_path, "SELECT count(*) FROM stages").rows == [(0,)]
+
+
+@pytest.mark.parametrize("text", ["nonsense", "[1]", '{"identity_document": [1]}', '{"summary": {"comparable": 1}}'])
+def test_a_manifest_that_is_none_is_told(shards: list[Path], tmp_path: Path, text: str) -> None:
+    strange = Path(shutil.copytree(shards[0], tmp_path / "strange"))
+    table = pq.read_table(strange / "stages.parquet")
+    place = table.schema.get_field_index("manifest")
+    pq.write_table(table.set_column(place, "manifest", pa.array([text] * len(table))), strange / "stages.parquet")
+    (tmp_path / "home").mkdir()
+    with pytest.raises(StoreError, match=r"stages.parquet: damaged \(.*\); ask for the shard anew"):
+        merge(tmp_path / "home", [strange])
+
+
+def test_a_file_that_grows_in_memory_is_refused(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = Path(shutil.copytree(shards[0], tmp_path / "strange"))
+    monkeypatch.setattr(carried, "LARGEST", 2**20)
+    pq.write_table(pa.table({"x": ["a" * 100_000] * 100}), strange / "answers.parquet", compression="zstd")
+    with pytest.raises(StoreError, match=r"answers.parquet: damaged \(takes more than 1 MiB"):
+        carried.read(strange)
 
 
 def test_shards_give_the_pack_of_the_whole(
@@ -226,13 +259,6 @@ def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path
     richer = _copy(shards[1], tmp_path / "richer", '"summary": {}', '"summary": {"rho": 9}')
     with pytest.raises(StoreError, match="has other results there: summary rho null, and 9 here"):
         merge(tmp_path, [richer])
-    settings = Path(shutil.copytree(shards[0], tmp_path / "settings"))
-    suite = pq.read_table(settings / "suite.parquet").to_pylist()[0]
-    config = json.loads(suite["config"])
-    config["ecology"]["generations"] = 99
-    pq.write_table(pa.Table.from_pylist([suite | {"config": json.dumps(config)}]), settings / "suite.parquet")
-    with pytest.raises(StoreError, match=r"another configuration there: ecology.generations \d+, and 99"):
-        merge(tmp_path, [settings])
 
 
 def test_a_shard_is_replaced_only_by_a_whole_one(whole: Path, shards: list[Path], tmp_path: Path) -> None:

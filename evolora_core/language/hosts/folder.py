@@ -57,10 +57,15 @@ def weight_files(folder: Path) -> list[Path]:
     """The safetensors that transformers loads of a folder with a configuration: where they are named, no others count,
     such as the same weights in another form. HostError where something is missing.
     """
-    if (folder / ADAPTER).is_file() and not (folder / "config.json").is_file():
-        raise HostError(
-            f"host {folder}: {ADAPTER}: this is an adapter, no model; load it on its base with PEFT, and save what "
-            "merge_and_unload gives, with the tokenizer"
+    if (folder / ADAPTER).exists():
+        if not (folder / "config.json").is_file():
+            raise HostError(
+                f"host {folder}: {ADAPTER}: this is an adapter, no model; load it on its base with PEFT, and save what "
+                "merge_and_unload gives, with the tokenizer"
+            )
+        raise HostError(  # transformers would put it on top of the weights, whose hash would not tell
+            f"host {folder}: {ADAPTER}: an adapter lies beside the model and would change it; take its files out, or "
+            "save what merge_and_unload gives"
         )
     if (folder / WHOLE).is_file():
         weights = [folder / WHOLE]

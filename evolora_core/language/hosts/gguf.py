@@ -1,11 +1,15 @@
 """GGUF files: loaded by transformers, which dequantises them to ordinary floating-point weights."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import HostError
+from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
 
 if TYPE_CHECKING:
@@ -15,23 +19,11 @@ if TYPE_CHECKING:
 
 def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "PreTrainedTokenizerBase"]:
     """Model and tokenizer of one GGUF file, with no trace of the quantisation left. HostError names file and mend."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
-    if find_spec("gguf") is None:
-        raise HostError(f"host {path}: reading GGUF needs the package gguf; run `pip install -e .[gguf]`")
-    check_magic(path)
-    try:
-        with bars_on_terminals_only(), quiet():
-            tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                path.parent, gguf_file=path.name, dtype=dtype, output_loading_info=True
-            )
-    except Exception as error:  # transformers raises whatever its reader meets: KeyError, ValueError, struct.error …
-        reason = " ".join(str(error).split())[:200]
-        raise HostError(
-            f"host {path}: transformers cannot read this GGUF file ({type(error).__name__}: {reason}); "
-            "name a Llama, Qwen or Gemma model, or convert it to safetensors"
-        ) from error
+    tokenizer = load_gguf_tokenizer(path)
+    with _alone(path) as given, bars_on_terminals_only():
+        loaded: Any = AutoModelForCausalLM.from_pretrained(**given, dtype=dtype, output_loading_info=True)
     model, found = loaded
     if missing := sorted(found["missing_keys"]):  # transformers would draw them at random
         raise HostError(
@@ -42,6 +34,47 @@ def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "Pre
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     return model, tokenizer
+
+
+def load_gguf_tokenizer(path: Path) -> Any:
+    """The tokenizer of one GGUF file, with its chat template. HostError names file and mend."""
+    from transformers import AutoTokenizer
+
+    if find_spec("gguf") is None:
+        raise HostError(f"host {path}: reading GGUF needs the package gguf; run `pip install -e .[gguf]`")
+    check_magic(path)
+    with _alone(path) as given:
+        return AutoTokenizer.from_pretrained(**given)
+
+
+def gguf_in(path: Path) -> Path | None:
+    """The GGUF file that a path names: itself, or the only one of a folder without safetensors."""
+    if path.is_file():
+        return path
+    files = sorted(path.glob("*.gguf"))
+    if not files or any(path.glob("*.safetensors")):
+        return None
+    if len(files) > 1:
+        raise HostError(f"host {path}: {len(files)} GGUF files; name one of them, such as {files[0]}")
+    return files[0]
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[dict[str, Any]]:
+    """What `from_pretrained` needs to read this file and nothing that lies beside it: of an adapter's configuration
+    there transformers would take another model's name, and ask the hub for it. HostError for what it raises.
+    """
+    with TemporaryDirectory(prefix="evolora-gguf-") as folder, quiet():
+        (Path(folder) / path.name).symlink_to(path.resolve())
+        given = {"pretrained_model_name_or_path": folder, "gguf_file": path.name}
+        try:
+            yield given | {"local_files_only": True, "trust_remote_code": False}
+        except Exception as error:  # whatever its reader meets: KeyError, ValueError, struct.error …
+            kind = f"{type(error).__name__}: {one_line(error, 200)}"
+            raise HostError(
+                f"host {path}: transformers cannot read this GGUF file ({kind}); "
+                "name a Llama, Qwen or Gemma model, or convert it to safetensors"
+            ) from error
 
 
 def check_magic(path: Path) -> None:

@@ -14,7 +14,7 @@ from evolora_core.language.hosts.arithmetic import AUTO, settled_dtype
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.hosts.fetch import fetch_host
 from evolora_core.language.hosts.folder import check_tokenizer, load_folder, weight_files
-from evolora_core.language.hosts.gguf import load_gguf
+from evolora_core.language.hosts.gguf import gguf_in, load_gguf
 from evolora_core.language.hosts.identity import sha256_of_tokenizer, sha256_of_weights
 from evolora_core.language.hosts.rehearsal import check_answers, check_context, check_ids, rehearse
 from evolora_core.language.hosts.supported import check_counted, check_layers
@@ -116,15 +116,16 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
     place = find_host(name_or_path)
     path = place.path if place.ready else fetch_host(name_or_path)
     kind = getattr(torch, settled_dtype(dtype, device))
-    gguf = _gguf_in(path)
+    gguf = gguf_in(path)
+    if place.foreign:
+        if gguf is None:
+            weight_files(path)
+            check_tokenizer(path)
+        rehearse(path)
     if gguf is not None:
         model, tokenizer = load_gguf(gguf, kind)
         weights = [gguf]
     else:
-        if place.foreign:
-            weight_files(path)
-            check_tokenizer(path)
-            rehearse(path)
         model, tokenizer, weights = load_folder(path, kind)
     check_layers(path, model)
     check_counted(place.name, model)
@@ -210,15 +211,3 @@ def check_device(name: str, device: str) -> None:
     if kind == "cuda" and (torch.device(device).index or 0) >= torch.cuda.device_count():
         last = torch.cuda.device_count() - 1
         raise HostError(f"host {name!r}: device {device!r} is not there; the last is cuda:{last}")
-
-
-def _gguf_in(path: Path) -> Path | None:
-    """The GGUF file that a path names: itself, or the only one of a folder without safetensors."""
-    if path.is_file():
-        return path
-    files = sorted(path.glob("*.gguf"))
-    if not files or any(path.glob("*.safetensors")):
-        return None
-    if len(files) > 1:
-        raise HostError(f"host {path}: {len(files)} GGUF files; name one of them, such as {files[0]}")
-    return files[0]

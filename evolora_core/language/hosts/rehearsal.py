@@ -11,8 +11,10 @@ from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.guard import guarded
 from evolora_core.foreign.text import one_line
+from evolora_core.language.hosts.gguf import gguf_in, load_gguf_tokenizer
 
 SECONDS, MEMORY = 15.0, 1536 * MIB  # of a processor; beside this process
+GGUF_SECONDS = 60.0  # whose tokenizers are put together anew
 LONGEST_CONTEXT = 2**24  # tokens
 LARGEST_NUMBER = 2**40  # in a configuration; the largest that is used there counts parameters
 MOST_LAYERS = 2000
@@ -22,21 +24,27 @@ _TEXTS = ("config.json", "generation_config.json", "tokenizer_config.json", "spe
 Trouble = Exception
 
 
-def rehearse(folder: Path) -> None:
-    """Raise HostError unless the folder holds a causal language model of the sizes that its weights have, and a
-    tokenizer whose template renders."""
-    _check_files(folder)
+def rehearse(place: Path) -> None:
+    """Raise HostError unless a folder holds a causal language model of the sizes that its weights have, and a tokenizer
+    whose template renders; or, of a GGUF file, or a folder with one, unless that holds for its tokenizer.
+    """
+    gguf = gguf_in(place)
+    if gguf is None:
+        _check_files(place)
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: F401  # once, not in each copy
 
     def work(begin: Any) -> str:
         begin()
-        _try(folder)
+        if gguf is None:
+            _try(place)
+        else:
+            _render(str(gguf), load_gguf_tokenizer(gguf))
         return ""
 
     try:
-        guarded(work, seconds=SECONDS, memory=MEMORY, processor=True)
+        guarded(work, seconds=SECONDS if gguf is None else GGUF_SECONDS, memory=MEMORY, processor=True)
     except Unfit as error:
-        raise HostError(f"host {folder}: trying its configuration and template {error}; name another model") from error
+        raise HostError(f"host {place}: trying its configuration and template {error}; name another model") from error
 
 
 def _check_files(folder: Path) -> None:
@@ -79,7 +87,6 @@ def _try(folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     from evolora_core.language.hosts.folder import load_config, load_tokenizer, weight_files
-    from evolora_core.language.hosts.template import settle_chat_template
 
     config = load_config(folder)
     held = 0
@@ -100,8 +107,14 @@ def _try(folder: Path) -> None:
         raise HostError(
             f"host {folder}: config.json asks for {asked} parameters, the weights have {held}; save the model anew"
         )
-    tokenizer = load_tokenizer(folder)
-    settle_chat_template(str(folder), tokenizer)
+    _render(str(folder), load_tokenizer(folder))
+
+
+def _render(name: str, tokenizer: Any) -> None:
+    """Raise HostError unless the tokenizer reads prompts, in its template if it has one."""
+    from evolora_core.language.hosts.template import settle_chat_template
+
+    settle_chat_template(name, tokenizer)
     try:
         for prompt in PROMPTS:
             chat = [{"role": "user", "content": prompt}]
@@ -111,7 +124,7 @@ def _try(folder: Path) -> None:
                 tokenizer.apply_chat_template(answered)
             tokenizer(prompt)
     except Trouble as error:
-        raise HostError(f"host {folder}: its chat template: {_kind(error)}; mend chat_template.jinja") from error
+        raise HostError(f"host {name}: its chat template: {_kind(error)}; mend chat_template.jinja") from error
 
 
 def check_context(name: str, context: Any) -> int:

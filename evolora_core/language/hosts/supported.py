@@ -22,6 +22,11 @@ def check_layers(folder: Path, model: Any) -> None:
         convolved = any(type(module).__name__ == "Conv1D" for module in model.modules())
         reason = "is made of Conv1D layers, not Linear ones" if convolved else "has no linear layers to adapt"
         raise HostError(f"host {folder}: config.json: {kind} {reason}; {mend}")
+    if altered := sorted({type(own).__name__ for own in adapted_layers(model).values() if not _multiplies(own)}):
+        raise HostError(
+            f"host {folder}: config.json: linear layers of {kind} ({', '.join(altered)}) do more than multiply, as "
+            "quantised ones do; save the model dequantised, without quantization_config"
+        )
     kept = {type(layer) for layer in DynamicCache(config=model.config).layers}
     strange = sorted(layer.__name__ for layer in kept - {DynamicLayer, DynamicSlidingWindowLayer})
     if strange or "past_key_values" not in signature(model.forward).parameters:
@@ -29,7 +34,24 @@ def check_layers(folder: Path, model: Any) -> None:
         raise HostError(f"host {folder}: config.json: {kind} has layers that are not plain attention{told}; {mend}")
 
 
-MISCOUNTED = ("diffllama", "modernbert-decoder")  # attention twice a layer; a layer before the head at the last token
+def _multiplies(layer: Any) -> bool:
+    """Whether a layer computes x Wᵀ + b, which is what is computed in its place beside adapters."""
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    if type(layer) is nn.Linear:
+        return True
+    weight = layer.weight
+    if not weight.is_floating_point() or weight.shape != (layer.out_features, layer.in_features):
+        return False
+    probe = torch.linspace(-1, 1, layer.in_features, dtype=weight.dtype, device=weight.device)[None]
+    with torch.no_grad():
+        return torch.allclose(layer(probe), functional.linear(probe, weight, layer.bias), rtol=1e-3, atol=1e-5)
+
+
+# Attention twice a layer; one that reads all values again at each step; a layer before the head at the last token.
+MISCOUNTED = ("diffllama", "doge", "modernbert-decoder")
 
 
 def check_counted(name: str, model: Any) -> None:

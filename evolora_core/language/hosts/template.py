@@ -82,7 +82,10 @@ class PromptTemplate:
             form = _rendered(self.tokenizer, chat, tokenize=False, add_generation_prompt=True, enable_thinking=False)
         else:
             form = self._plain(names[-1], before)
-            ids = [token for token in self.tokenizer("")["input_ids"] if token != self.tokenizer.eos_token_id]
+            bare, end = self.tokenizer("")["input_ids"], self.tokenizer.eos_token_id
+            # OPT begins a text with the token that elsewhere ends it.
+            closes = bare[-1:] == [end] and (len(bare) > 1 or end != self.tokenizer.bos_token_id)
+            ids = list(bare[:-1] if closes else bare)
         said = dict(zip(names, texts, strict=True))
         for piece in filter(None, _PLACE.split(form)):
             text, own = said.get(piece, piece), piece in said
@@ -101,13 +104,42 @@ class PromptTemplate:
         return "\n\n".join([*solved, form.replace("{prompt}", prompt)])
 
     def encode_answers(self, answers: list[str]) -> list[list[int]]:
-        """Ids of the answers, the ending id appended. Text that looks like a special token stays text."""
+        """Ids of the answers as they stand behind a prompt, the ending id appended. Text that looks like a special
+        token stays text.
+        """
         if not answers:
             return []
+        before, gap = self._around()
+        answers = [gap.replace("{answer}", answer) for answer in answers]
+        alone = self._ids(answers)
+        if not before:
+            return [[*row, self.end] for row in alone]
+        # Llama's tokenizer, for one, puts a blank before what begins a text, and an answer begins none.
+        (first,) = self._ids([before])
+        behind = self._ids([before + answer for answer in answers])
+        rows = [
+            row[len(first) :] if row[: len(first)] == first and len(row) > len(first) else other
+            for row, other in zip(behind, alone, strict=True)
+        ]
+        return [[*row, self.end] for row in rows]
+
+    def _around(self) -> tuple[str, str]:
+        """The last character before an answer, "" where a special token stands there, and the form of the answer."""
         if not self.tokenizer.chat_template:
-            answers = [self.plain.answer.replace("{answer}", answer) for answer in answers]
-        ids = self.tokenizer(answers, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        return [[*row, self.end] for row in ids]
+            return self.plain.prompt[-1:], self.plain.answer
+        name = "\ue0000\ue001"
+        chat = [{"role": "user", "content": "1"}, {"role": "assistant", "content": name}]
+        form = _rendered(self.tokenizer, chat[:1], tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        whole = _rendered(self.tokenizer, chat, tokenize=False)
+        gap = whole[len(form) :].partition(name)[0] if whole.startswith(form) and name in whole else ""
+        marks = [str(token) for token in self.tokenizer.added_tokens_decoder.values() if token.special]
+        before = "" if any(form.endswith(mark) for mark in marks) else form[-1:]
+        return before, f"{gap if gap.isspace() else ''}{{answer}}"
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        """Ids of texts in which nothing is special."""
+        ids = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return cast(list[list[int]], ids)
 
 
 def _turns(examples: Sequence[Example]) -> list[dict[str, str]]:

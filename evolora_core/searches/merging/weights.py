@@ -270,9 +270,9 @@ def model_path(word: str) -> Path:
         path = fetch_host(word)
     if any(path.glob("*.safetensors")):
         return path
-    from evolora_core.language.hosts.host import _gguf_in
+    from evolora_core.language.hosts.gguf import gguf_in
 
-    return _gguf_in(path) or path
+    return gguf_in(path) or path
 
 
 def files_hash(word: str) -> str:

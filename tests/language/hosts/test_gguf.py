@@ -1,5 +1,6 @@
 """GGUF files, made on the spot with the writer of the format itself: loaded, converted, taken out of packages."""
 
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -55,8 +56,8 @@ def gguf_file(model: LlamaForCausalLM, tmp_path_factory: pytest.TempPathFactory)
     return path
 
 
-def _write(path: Path, model: LlamaForCausalLM, left_out: str = "none") -> None:
-    """The model as a GGUF file; without the tensor of this name, if there is one."""
+def _write(path: Path, model: LlamaForCausalLM, left_out: str = "none", template: str = "") -> None:
+    """The model as a GGUF file; without the tensor of this name, and with a chat template, if there is one."""
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_block_count(1)
     writer.add_context_length(128)
@@ -74,6 +75,8 @@ def _write(path: Path, model: LlamaForCausalLM, left_out: str = "none") -> None:
     writer.add_token_merges(["a b"])
     writer.add_eos_token_id(len(TOKENS) - 1)
     writer.add_pad_token_id(len(TOKENS) - 1)
+    if template:
+        writer.add_chat_template(template)
     for name, parameter in model.model.named_parameters():
         if name != left_out:
             _add(writer, name.removesuffix(".weight"), parameter.detach().numpy())
@@ -126,6 +129,29 @@ def test_converted_it_is_an_ordinary_folder(gguf_file: Path, tmp_path: Path) -> 
     assert all(a.equal(b) for a, b in zip(before.model.parameters(), after.model.parameters(), strict=True))
     assert before.encode_prompts(["ab <c>"]) == after.encode_prompts(["ab <c>"])
     assert before.eos_ids == after.eos_ids
+
+
+def test_what_lies_beside_it_is_not_read(gguf_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: object) -> None:
+        raise AssertionError("the network was asked")
+
+    file = Path(shutil.copy(gguf_file, tmp_path))
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA", "base_model_name_or_path": "a/b", "r": 1}')
+    monkeypatch.setattr("socket.socket.connect", asked)
+    assert load_host(str(file)).identity["weights_sha256"] == load_host(str(gguf_file)).identity["weights_sha256"]
+
+
+def test_a_template_without_end_is_refused(
+    model: LlamaForCausalLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evolora_core.language.hosts.rehearsal.GGUF_SECONDS", 3.0)
+    _write(
+        tmp_path / "loop.gguf",
+        model,
+        template="{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    )
+    with pytest.raises(HostError, match="trying its configuration and template took more than 3 s"):
+        load_host(str(tmp_path / "loop.gguf"))
 
 
 def test_not_a_gguf_file(tmp_path: Path) -> None:

@@ -8,15 +8,23 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, normalizers
 from tokenizers.processors import TemplateProcessing
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BertConfig, BertModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    PreTrainedTokenizerFast,
+)
 
 from evolora_core.errors import HostError
 from evolora_core.language.hosts.catalog import HostPlace
 from evolora_core.language.hosts.description import TemplateDescription
 from evolora_core.language.hosts.host import load_host
 from evolora_core.language.hosts.identity import sha256_of_file
-from evolora_core.language.hosts.template import ending_id
+from evolora_core.language.hosts.template import PromptTemplate, ending_id
 from evolora_core.lora.answering.stopping import endings
 
 
@@ -120,6 +128,47 @@ def test_several_chat_templates_without_a_default_are_refused(folder: Path, monk
     place = HostPlace("own", folder, TemplateDescription(), ready=True)  # a described host is not rehearsed
     monkeypatch.setattr("evolora_core.language.hosts.host.find_host", lambda name: place)
     assert said in _fault("own")
+
+
+CHAT = (
+    "{% for m in messages %}{{ '<s>' + m['role'] + '\n' + GAPm['content'] + '</s>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<s>assistant\n' }}{% endif %}"
+)
+
+
+def test_an_answer_has_the_tokens_that_it_has_behind_its_prompt() -> None:
+    """Llama's tokenizer puts a blank before what begins a text."""
+    letters = list(dict.fromkeys("▁Answer:0123456789Qustio?"))
+    words = ["<unk>", "<s>", "</s>", *letters, *(f"<0x{byte:02X}>" for byte in range(256)), "▁▁"]
+    vocabulary = {word: number for number, word in enumerate(words)}
+    backend = Tokenizer(models.BPE(vocabulary, [("▁", "▁")], unk_token="<unk>", byte_fallback=True))
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    template = PromptTemplate(tokenizer, TemplateDescription(), 2)
+    joint = tokenizer("Question: 1?\nAnswer: 12", add_special_tokens=False)["input_ids"]
+    assert template.encode_answers(["12"]) == [[*joint[-3:], 2]]
+    for gap, length in (("", 3), ("' ' + ", 4)):  # Llama 2's template has a blank before what the assistant says
+        tokenizer.chat_template = CHAT.replace("GAP", gap)
+        turns = [{"role": "user", "content": "1?"}, {"role": "assistant", "content": "12"}]
+        whole = tokenizer.apply_chat_template(turns, return_dict=False)
+        assert template.encode_answers(["12"]) == [whole[-length:]]
+
+
+def test_a_beginning_that_elsewhere_ends_texts_stays_before_what_looks_special(folder: Path) -> None:
+    """OPT's, with a plain template."""
+    tokenizer = load_host(str(folder)).tokenizer
+    tokenizer.chat_template, tokenizer.bos_token = None, tokenizer.eos_token
+    end = tokenizer.eos_token_id
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{tokenizer.eos_token} $A", special_tokens=[(tokenizer.eos_token, end)]
+    )
+    asked = PromptTemplate(tokenizer, TemplateDescription(), end).encode_prompts(["b a", f"b {tokenizer.eos_token} a"])
+    assert [ids[0] for ids in asked] == [end, end] and end not in asked[1][1:]
+
+
+def test_an_adapter_beside_a_model_is_refused(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 1, "target_modules": ["q_proj"]}')
+    assert "adapter_config.json: an adapter lies beside the model and would change it" in _fault(folder)
 
 
 def test_plain_template_where_there_is_none(folder: Path) -> None:

@@ -1,12 +1,14 @@
 """What cannot be counted is refused before it is used."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from evolora_core.errors import HostError
-from evolora_core.language.hosts.supported import check_counted
+from evolora_core.language.hosts.supported import check_counted, check_layers
 
 SHAPE = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
 
@@ -28,12 +30,25 @@ def test_dense_decoders_are_counted(kind: str) -> None:
         ("gpt2", {"n_embd": 32, "n_layer": 2, "n_head": 2}, r"c_attn\.weight of GPT2"),
         ("mamba", {"num_hidden_layers": 1}, "of MambaForCausalLM is no linear layer"),
         ("diffllama", {"num_key_value_heads": 2}, "DiffLlamaForCausalLM computes more or less than is counted"),
+        ("doge", {"num_key_value_heads": 2}, "DogeForCausalLM computes more or less than is counted"),
         ("deepseek_v3", {"first_k_dense_replace": 2}, "DeepseekV3ForCausalLM keeps keys and values compressed"),
     ],
 )
 def test_what_is_not_counted_is_named(kind: str, changes: Any, words: str) -> None:
     with pytest.raises(HostError, match=words):
         check_counted("mine", model(kind, **changes))
+
+
+def test_linear_layers_that_do_more_than_multiply_are_named() -> None:
+    class Scaled(nn.Linear):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x) * 0.5
+
+    own = model("qwen3", num_key_value_heads=2, head_dim=16)
+    own.model.layers[0].mlp.up_proj.__class__ = Scaled
+    with pytest.raises(HostError, match=r"linear layers of Qwen3ForCausalLM \(Scaled\) do more than multiply"):
+        check_layers(Path("mine"), own)
+    check_layers(Path("mine"), model("falcon"))  # whose linear layers are a class of their own
 
 
 def test_a_model_whose_layers_differ_in_shape_is_named() -> None:
