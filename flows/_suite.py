@@ -138,7 +138,7 @@ def _make_suite(
         records.catch_up()
         complete: list[int] = []
         missing = {step.name for step in steps} - {*outcome.results}
-        whole = len(chosen) == len(steps)  # a comparison of a few runs would take the place of that of all
+        whole = len(chosen) == len(steps)  # else a comparison of a few runs would take the place of that of all
         if whole and records.made_elsewhere(missing):
             log.warning("warning: another process made what failed here; it makes the pack, or `evolora retry %s`", own)
         elif whole:
