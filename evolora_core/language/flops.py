@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evolora_core.language.hosts.layers import adapted_layers
+from evolora_core.language.hosts.layers import adapted_layers, last_mlp
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -33,6 +33,8 @@ class FlopModel:
     head        multiply-adds of the LM head at one position
     adapter     multiply-adds a token and rank: sum of in + out features over the adapted layers
     entering_in sum of in features over the layers of `entering`
+    closing     multiply-adds a token of the last layer's MLP, which generation runs at the last position alone
+    closing_sum sum of in + out features over its layers
     attention   per layer: (multiply-adds of QKᵀ and of AV together for one pair of tokens, window; 0 = all tokens)
     """
 
@@ -41,6 +43,8 @@ class FlopModel:
     head: int
     adapter: int
     entering_in: int
+    closing: int
+    closing_sum: int
     attention: tuple[tuple[int, int], ...]
 
     @classmethod
@@ -55,12 +59,17 @@ class FlopModel:
         windows = [window if kind == "sliding_attention" else 0 for kind in kinds]
         facing = [ENTERING, ENTERING_MLP] if _parallel(config) else [ENTERING]
         entering = [layer for name, layer in layers.items() if any(form.search(name) for form in facing)]
+        last = last_mlp(model)
+        inside = set() if last is None else {id(module) for module in last.modules()}
+        closing = [layer for layer in layers.values() if id(layer) in inside]
         return cls(
             linear=sum(layer.weight.numel() for layer in layers.values()),
             entering=sum(layer.weight.numel() for layer in entering),
             head=model.get_output_embeddings().weight.numel(),
             adapter=sum(layer.in_features + layer.out_features for layer in layers.values()),
             entering_in=sum(layer.in_features for layer in entering),
+            closing=sum(layer.weight.numel() for layer in closing),
+            closing_sum=sum(layer.in_features + layer.out_features for layer in closing),
             attention=tuple((2 * config.num_attention_heads * head_dim, window) for window in windows),
         )
 
@@ -89,9 +98,12 @@ class FlopModel:
         return _integers(2 * total)
 
     def extend_flops(self, before: ArrayLike, tokens: ArrayLike, rank: ArrayLike = 0) -> Any:
-        """A pass of `tokens` after `before` cached ones, with the dense scores of all, and one position's logits."""
+        """A pass of `tokens` after `before` cached ones, with the dense scores of all; the last layer's MLP and the LM
+        head run at one position.
+        """
         before, tokens, rank = _floats(before, tokens, rank)
         total = tokens * (self.linear + rank * self.adapter) + self.head
+        total = total - (tokens - 1) * (self.closing + rank * self.closing_sum)
         for pair, _ in self.attention:
             total = total + pair * tokens * (before + tokens)
         return _integers(2 * total)

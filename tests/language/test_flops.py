@@ -123,7 +123,16 @@ def test_scoring_an_answer_costs_what_the_counter_counts(host: Any, rank: int) -
     prompt=st.lists(st.integers(1, 60), min_size=1, max_size=6), new=st.integers(0, 30), rank=st.sampled_from([0, 1, 8])
 )
 def test_an_answer_is_the_sum_of_its_steps(prompt: Any, new: int, rank: int) -> None:
-    model = FlopModel(linear=100, entering=10, head=7, adapter=30, entering_in=4, attention=((6, 0), (10, 8)))
+    model = FlopModel(
+        linear=100,
+        entering=10,
+        head=7,
+        adapter=30,
+        entering_in=4,
+        closing=0,
+        closing_sum=0,
+        attention=((6, 0), (10, 8)),
+    )
     steps = [model.step_flops(np.array(prompt) + i, rank) for i in range(1, new)]
     total = model.generate_flops(prompt, min(new, 1), rank) + sum(steps)
     result = model.generate_flops(prompt, new, rank)

@@ -20,3 +20,9 @@ def decoder_layers(model: PreTrainedModel) -> Sequence[nn.Module]:
     decoder: Any = model.get_decoder()
     found: Sequence[nn.Module] = getattr(decoder, "layers", None) or getattr(decoder, "h", None) or []
     return found
+
+
+def last_mlp(model: PreTrainedModel) -> nn.Module | None:
+    """The MLP of the decoder's last layer, behind which only logits are read; None where it has another name."""
+    layers = getattr(model.get_decoder(), "layers", [])
+    return getattr(layers[-1], "mlp", None) if len(layers) else None

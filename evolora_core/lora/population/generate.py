@@ -18,6 +18,7 @@ from transformers import DynamicCache, PreTrainedModel
 from evolora_core.engine import rng
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.layers import last_mlp
 from evolora_core.lora.population.cache import cache_for, counts_columns, keep_rows, place
 from evolora_core.lora.population.lora import Attachment, attached
 from evolora_core.lora.population.next_token import next_likeliest, next_tokens, scaled
@@ -339,9 +340,7 @@ def _last_position_only(model: PreTrainedModel) -> Iterator[None]:
     broadcast over it. The LM head gets the last positions as a matrix: from a view of all, torch would read the whole
     head once a row.
     """
-    layers = getattr(model.get_decoder(), "layers", [])
-    mlp = getattr(layers[-1], "mlp", None) if len(layers) else None
-    head = model.get_output_embeddings()
+    mlp, head = last_mlp(model), model.get_output_embeddings()
     handles = [head.register_forward_pre_hook(lambda _, args: (args[0].contiguous(),))]
     if mlp is not None:
         handles.append(mlp.register_forward_pre_hook(lambda _, args: (args[0][:, -1:],)))

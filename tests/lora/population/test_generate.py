@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import VOCABULARY, host_of, odd_model, random_prompts, tiny_host, tiny_population
+from torch.utils.flop_counter import FlopCounterMode
 
 from evolora_core.engine import rng
 from evolora_core.language.flops import FlopModel
@@ -14,6 +15,10 @@ from evolora_core.lora.population.generate import generate
 from evolora_core.lora.population.next_token import next_likeliest, next_tokens
 
 NEW = 12
+IN_PLACE: Any = {
+    torch.ops.aten.addmm_: lambda y, a, b, **_: 2 * a[0] * a[1] * b[1],
+    torch.ops.aten.baddbmm_: lambda y, a, b, **_: 2 * a[0] * a[1] * a[2] * b[2],
+}
 
 
 def decoded_by_transformers(model: Any, host: Any, prompt: Any) -> Any:
@@ -125,6 +130,17 @@ def test_what_is_shared_is_executed_once(qwen: Any) -> None:
     executed = sum(answer.executed_flops for answer in answers)
     assert executed == pytest.approx(flops.extend_flops(0, 30, 4) + 40 * flops.extend_flops(30, 1, 4), rel=1e-4)
     assert executed < 0.3 * charged
+
+
+@pytest.mark.parametrize("new", [1, 5])
+def test_what_is_executed_is_what_the_counter_counts(new: int) -> None:
+    """The last layer's MLP at the last position alone."""
+    host = tiny_host("qwen3", hidden_size=64, intermediate_size=192, num_hidden_layers=4, vocab_size=96)
+    host.model.set_attn_implementation("eager")  # whose matmuls are counted
+    with FlopCounterMode(display=False, custom_mapping=IN_PLACE) as counter:
+        (answer,) = generate(host, tiny_population(host, [8]), [[9] * 40], np.array([0]), max_new_tokens=new)
+    assert answer.new_tokens == new
+    assert answer.executed_flops == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 
 def test_logprob_is_the_models_own(host: Any, population: Any, as_peft: Any) -> None:
@@ -245,14 +261,15 @@ def test_rows_that_cannot_be_answered_are_refused(qwen: Any) -> None:
     assert generate(qwen, None, [], [], max_new_tokens=8) == []
 
 
-def test_executed_flops_are_the_budgets_where_nothing_is_padded_or_shared(qwen: Any) -> None:
+def test_where_nothing_is_padded_or_shared_the_last_mlp_alone_is_spared(qwen: Any) -> None:
     population, model = tiny_population(qwen, [4, 8]), FlopModel.from_model(qwen.model)
     prompts = random_prompts(2, 9)
     for slot, rank in ((0, 4), (-1, 0)):
         (answer,) = generate(qwen, population, prompts[:1], [slot], max_new_tokens=20)
-        assert answer.executed_flops == model.generate_flops(len(prompts[0]), answer.new_tokens, rank)
+        spared = 2 * (len(prompts[0]) - 1) * (model.closing + rank * model.closing_sum)
+        assert answer.executed_flops + spared == model.generate_flops(len(prompts[0]), answer.new_tokens, rank)
     samples = generate(qwen, population, [prompts[0]] * 4, [1] * 4, max_new_tokens=1)
-    prefill = model.generate_flops(len(prompts[0]), 1, 8)
+    prefill = model.extend_flops(0, len(prompts[0]), 8)
     assert sum(answer.executed_flops for answer in samples) == pytest.approx(prefill, abs=4)
     longer = generate(qwen, population, [prompts[0], [9] * 30], [-1, -1], max_new_tokens=4)[0]
     assert longer.executed_flops > model.generate_flops(longer.prompt_tokens, longer.new_tokens)
