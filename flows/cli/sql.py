@@ -74,7 +74,7 @@ def _write(ask: Callable[..., str], out: Path) -> None:
     try:
         work = TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.")
     except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be written ({one_line(error, 100)})") from None
+        raise ConfigError(f"--out {out}: cannot be written ({error.strerror})") from None
     with work as folder:
         unfinished = Path(folder) / "rows.parquet"
         rows = ask(tell=partial(_parquet, out, unfinished), table=True)
