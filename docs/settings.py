@@ -31,7 +31,8 @@ def _search(title: str, keys: list[Key]) -> str:
     text = f"\n## {title}\n\n{_table(tops)}"
     for section in sections:
         below = [own for own in keys if own.key.startswith((f"{section.key}.", f"{section.key}["))]
-        text += f"\n### `{section.key}`\n\n{_sentence(section.description)}\n\n{_table(below)}"
+        must = " Required." if section.default else ""
+        text += f"\n### `{section.key}`\n\n{_sentence(section.description)}{must}\n\n{_table(below)}"
     return text
 
 

@@ -18,7 +18,7 @@ class Key:
 
     key          dotted, such as `ecology.contest.every`, `arms.NAME.budget` or `evaluation.comparisons[].a`
     values       what it takes, with bounds; "" for a section
-    default      as it would stand in the file; "" for a section, "required" where there is none
+    default      as it would stand in the file; "" for a section; "required" where a key or section has to be given
     description  one or two sentences
     """
 
@@ -31,21 +31,26 @@ class Key:
 def describe(model: type[BaseModel]) -> list[Key]:
     """The keys of a model in the order in which they are declared, sections before what is in them."""
     schema = model.model_json_schema()
-    return list(_keys("", schema, schema.get("$defs", {})))
+    return list(_keys("", schema, schema.get("$defs", {}), {}))
 
 
-def _keys(prefix: str, node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Key]:
-    """The keys of an object."""
-    for name, given in node.get("properties", {}).items():
+def _keys(
+    prefix: str, node: Mapping[str, Any], definitions: Mapping[str, Any], own: Mapping[str, Any]
+) -> Iterator[Key]:
+    """The keys of an object. `own` has the defaults that its section brings, which go before those of its kind."""
+    required = set(node.get("required", [])) - set(own)
+    for name, schema in node.get("properties", {}).items():
+        brought = own.get(name, schema.get("default"))
+        given = schema if brought == schema.get("default") else {**schema, "default": brought}
         if not _variants(given, definitions):  # a key of other searches, which takes nothing here
             continue
         key = f"{prefix}{name}"
         said = _said(given, definitions) or _said(node, definitions)  # of a `kind`, what is said of its section
         if below := list(_inner(key, given, definitions)):
-            yield Key(key, "", "", said)
+            yield Key(key, "", "required" if name in required else "", said)
             yield from below
         else:
-            default = "required" if name in node.get("required", []) else _default(given)
+            default = "required" if name in required else _default(given)
             yield Key(key, _values(given, definitions), default, said)
 
 
@@ -57,8 +62,9 @@ def _default(given: Mapping[str, Any]) -> str:
 
 def _inner(key: str, given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Key]:
     """The keys below one: of a section, of each item of a list, or of what stands under names of one's own."""
+    own = given.get("default")
     for node in _variants(given, definitions):
-        yield from _keys(f"{key}.", node, definitions)
+        yield from _keys(f"{key}.", node, definitions, own if isinstance(own, Mapping) else {})
         if "items" in node:
             yield from _inner(f"{key}{ITEM}", node["items"], definitions)
         for named in node.get("patternProperties", {}).values():

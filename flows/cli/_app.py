@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 
     from evolora_core.engine.progress import Progress
 
+
+def default_shown(value: Any) -> Any:
+    """A default as a user would type it; None leaves it out of the help, as of a flag."""
+    if isinstance(value, list | tuple):
+        value = " ".join(map(str, value))
+    return None if value in ("", None) or value is False else str(value)
+
+
 app = App(
     name="evolora",
     help="Evolve small LoRA adapters on a frozen language model, and compare with fine-tuning at equal compute.",
     help_format="markdown",
     help_epilogue="Start with `evolora run configs/suites/quickstart.yaml`. Each command has its own --help.",
     version=__version__,
-    default_parameter=Parameter(negative=()),
+    default_parameter=Parameter(negative=(), show_default=default_shown),
     suppress_keyboard_interrupt=False,  # `flows.cli.main` says how to go on
 )
 

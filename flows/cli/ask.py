@@ -21,13 +21,19 @@ Run = Annotated[str, Parameter(help="A finished run, such as quickstart.ecology.
 Organelle = Annotated[int | None, Parameter(help="Let this organelle answer everything."), AnyId]
 Router = Annotated[
     str,
-    Parameter(help="Who answers: `learned` goes by the prompt, `single` asks one."),
+    Parameter(
+        help="`learned`: the prompt decides who answers; `single`: one adapter does. By default `learned`, if there "
+        "are several."
+    ),
 ]
 Longest = Annotated[int | None, Parameter(help="Token cap of an answer; by default that of the run."), AtLeastOne]
 Heat = Annotated[
-    float, Parameter(help="0 takes the likeliest token, more samples.", validator=validators.Number(gte=0, lte=100))
+    float,
+    Parameter(
+        help="0: always the likeliest token; above 0: tokens are sampled.", validator=validators.Number(gte=0, lte=100)
+    ),
 ]
-Seed = Annotated[int, Parameter(help="Of the samples."), FromZero]
+Seed = Annotated[int, Parameter(help="Random seed of the samples."), FromZero]
 
 
 def register(app: App) -> None:

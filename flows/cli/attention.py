@@ -15,7 +15,10 @@ UNUSED = 9000  # run seed of `validate`, which no kept suite has
 Words = Annotated[str, Parameter(help="Program files, and mechanisms of `evolora attention list`.")]
 Word = Annotated[str, Parameter(help="A program file, or a mechanism of `evolora attention list`.")]
 Sizes = Annotated[
-    list[str], Parameter(consume_multiple=True, help="Sizes of the model: xs, s, m, l, xl or xxl, one or more.")
+    list[str],
+    Parameter(
+        consume_multiple=True, help="Sizes of the model, in one list such as `xs s m`; there are xs, s, m, l, xl, xxl."
+    ),
 ]
 Steps = Annotated[int, Parameter(help="Training steps, each of 16 rows."), AtLeastOne]
 Rates = Annotated[
@@ -23,7 +26,7 @@ Rates = Annotated[
     Parameter(
         consume_multiple=True,
         validator=validators.Number(gt=0, lte=1000),
-        help="Learning rates of which each size takes the best.",
+        help="Learning rates, in one list; each size takes the best.",
     ),
 ]
 Seed = Annotated[int, Parameter(help="Run seed: draws the corpus and the training seeds."), FromZero]
@@ -91,7 +94,8 @@ def check(
 def measure(
     *programs: Words,
     beside: Annotated[
-        list[str] | None, Parameter(consume_multiple=True, help="Further mechanisms or files to compare with.")
+        list[str] | None,
+        Parameter(consume_multiple=True, help="More mechanisms or files to compare with, in one list."),
     ] = None,
     sizes: Sizes = ["xs", "s", "m"],  # noqa: B006
     steps: Steps = 300,
@@ -131,7 +135,7 @@ def validate(
     sizes: Sizes = ["xs", "s", "m"],  # noqa: B006
     steps: Steps = 300,
     seeds: Annotated[
-        int, Parameter(help="Training seeds; a verdict needs five, and more for many sizes."), AtLeastOne
+        int, Parameter(help="Training seeds; a verdict needs six at one size, seven at three."), AtLeastOne
     ] = 10,
     rates: Rates = [0.004, 0.008, 0.016, 0.032, 0.064],  # noqa: B006
     seed: Seed = UNUSED,
@@ -141,9 +145,9 @@ def validate(
     minutes: Minutes = 30.0,
     json: Json = False,
 ) -> None:
-    """Compare a program with another on texts and training seeds that `measure` does not use, each with the learning
-    rates that suit it. For each size the gain (nats of a held-out token), the p of a sign-flip test over seeds, Holm's
-    over the sizes, Cohen's d and the verdict; with three sizes the gain that the fitted law predicts.
+    """Compare two programs on texts and seeds that `measure` does not use, each at its own best learning rate. Prints
+    for each size the gain (nats per held-out token) with its interval, p, Holm's p, Cohen's d and a verdict; with
+    three sizes also the gain that the fitted law predicts.
     """
     from evolora_core.searches.attention.commands.programs import named
 

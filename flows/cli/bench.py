@@ -107,7 +107,7 @@ def placebo(
     processes: Annotated[int, Parameter(help="Runs at a time."), AtLeastOne] = 2,
     json: Json = False,
 ) -> None:
-    """Merge parents that are all the same model: how many of so many comparisons see no difference, as they should."""
+    """Merge parents that are all the same model, and count the comparisons that (rightly) see no difference."""
     from flows.bench.placebo import measure
 
     _keep("placebo", measure(runs, seeds, processes), json)
@@ -123,7 +123,7 @@ def attention(
     repeats: Annotated[int, Parameter(help="Runs of each way; the medians are compared."), AtLeastOne] = 3,
     json: Json = False,
 ) -> None:
-    """Evaluations of an attention program an hour, and what the sandbox adds to the same work without it."""
+    """Evaluations of an attention program per hour, and what the sandbox adds to the same work without it."""
     from evolora_core.searches.attention.host.sizes import SIZES
 
     for name in size:
@@ -142,7 +142,7 @@ def attention_placebo(
     processes: Annotated[int, Parameter(help="Runs at a time."), AtLeastOne] = 2,
     json: Json = False,
 ) -> None:
-    """A mechanism against itself with other seeds: how many of so many comparisons see no difference."""
+    """Compare a mechanism with itself under other seeds, and count the comparisons that (rightly) see no difference."""
     from evolora_core.searches.attention.known.registry import get_known
     from flows.bench.attention_placebo import measure
 
@@ -162,7 +162,7 @@ def ecology(
     generations: Annotated[int, Parameter(help="Generations of each; the medians are compared."), AtLeastOne] = 3,
     json: Json = False,
 ) -> None:
-    """Seconds of a generation by phase, and how they grow with population, episodes, rank and host; and time and bytes
+    """Seconds per generation by phase, and how they grow with population, episodes, rank and host; and time and bytes
     of a commit, early and late in a long run.
     """
     from evolora_core.language.hosts.host import load_host
@@ -213,7 +213,7 @@ def faults(
 
 
 def history(
-    bench: Annotated[str, Parameter(help="Of one benchmark only.")] = "",
+    bench: Annotated[str, Parameter(help="One benchmark; by default all.")] = "",
     /,
     *,
     last: Annotated[int, Parameter(help="Measurements of each ratio, the latest ones."), AtLeastOne] = 10,

@@ -19,7 +19,9 @@ Row = dict[str, Any]
 
 def register(app: App) -> None:
     """Add the command."""
-    app.command(calibrate, help_epilogue="Example: `evolora calibrate configs/suites/quickstart.yaml --set seeds=[0]`")
+    app.command(
+        calibrate, help_epilogue="Example: `evolora calibrate configs/suites/quickstart.yaml --set 'seeds=[0]'`"
+    )
 
 
 def calibrate(
@@ -29,8 +31,8 @@ def calibrate(
     settings: Settings = None,
     json: Json = False,
 ) -> None:
-    """Make the stages that come before anything is searched or trained, and show what they found, as means over
-    the seeds, and what the rest will take. `evolora run` with the same settings goes on from them.
+    """Run the first stages of a suite (data, prices, trials, first generations), show what they found, and estimate
+    the rest. `evolora run` with the same settings goes on from there.
     """
     from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import read_packs

@@ -28,7 +28,10 @@ def compare(
     ],
     a: Annotated[str, Parameter(help="SUITE:CONDITION, with --b in place of the two suites.")] = "",
     b: Annotated[str, Parameter(help="SUITE:CONDITION that it is compared with.")] = "",
-    split: Annotated[str, Parameter(help="The split whose answers are compared.")] = "",
+    split: Annotated[
+        str,
+        Parameter(help="The split whose answers are compared; by default that of the first suite's first comparison."),
+    ] = "",
     routing: Annotated[str, Parameter(help="The router under which both answer; the headline by default.")] = "",
     json: Json = False,
 ) -> None:

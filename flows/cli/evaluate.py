@@ -19,7 +19,7 @@ def register(app: App) -> None:
 
 def evaluate(
     *,
-    holdout: Annotated[Path, Parameter(help="A holdout file: JSON Lines in either published form.")],
+    holdout: Annotated[Path, Parameter(help="JSON Lines with prompt, target, family and depth, or in the regex form.")],
     host: Annotated[str | None, Parameter(help="Host; by default that of the run, else nano.")] = None,
     adapter: Annotated[list[Path] | None, Parameter(help="A PEFT adapter folder; may be repeated.")] = None,
     run: Annotated[str | None, Parameter(help="A finished run, such as quickstart.ecology.s0.")] = None,
@@ -28,7 +28,7 @@ def evaluate(
     ] = None,
     organelle: Annotated[int | None, Parameter(help="Let this organelle of the run answer everything."), AnyId] = None,
     max_new_tokens: Annotated[
-        int | None, Parameter(help="Token cap of an answer; by default that of the run."), AtLeastOne
+        int | None, Parameter(help="Token cap of an answer; by default that of the run, else 32."), AtLeastOne
     ] = None,
     json: Json = False,
 ) -> None:

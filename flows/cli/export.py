@@ -19,7 +19,7 @@ def export(
     run: Annotated[str, Parameter(help="A finished run, such as quickstart.ecology.s0.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write; must not exist or be empty.")],
+    out: Annotated[Path, Parameter(help="Folder to write: a new or an empty one.")],
     organelle: Annotated[
         int | None, Parameter(help="Which one; by default the best on the selection split."), AnyId
     ] = None,

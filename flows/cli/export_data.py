@@ -19,7 +19,7 @@ def export_data(
     suite: Annotated[str, Parameter(help="A suite that was run: its name, its id or its file.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write; must not exist or be empty.")],
+    out: Annotated[Path, Parameter(help="Folder to write: a new or an empty one.")],
     seed: Annotated[int | None, Parameter(help="Run seed; by default the suite's first."), FromZero] = None,
 ) -> None:
     """Write the splits of a suite as a data set that `datasets.load_dataset` reads: a file for each split, with prompt,

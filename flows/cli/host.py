@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from flows.cli._app import Json, show
 
-Name = Annotated[str, Parameter(help="A host of `evolora host list`, a hub id or a folder.")]
+Name = Annotated[str, Parameter(help="A host of `evolora host list`, a hub id, a folder or a GGUF file.")]
 
 
 def register(app: App) -> None:

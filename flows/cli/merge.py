@@ -47,7 +47,7 @@ def make(
     recipe: Annotated[Path, Parameter(help="A recipe file: models, base, recipe, seed, dtype, tokenizer.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write; must not exist or be empty.")],
+    out: Annotated[Path, Parameter(help="Folder to write: a new or an empty one.")],
     mergekit: Annotated[
         Path | None,
         Parameter(help="Also write the recipe for mergekit, as a YAML file, where mergekit can express it."),

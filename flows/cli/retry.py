@@ -22,8 +22,9 @@ def retry(
     *names: Annotated[
         str,
         Parameter(
-            name="RUN or STAGE",
-            help="Suites, runs (SUITE.CONDITION.sSEED) or stages (RUN.STAGE); all of the latest suite by default.",
+            name="WHAT",
+            help="A suite, seed (quickstart.s0), condition (quickstart.ecology), run (quickstart.ecology.s0) or stage "
+            "(quickstart.ecology.s0.evolve); may be repeated. By default the latest suite.",
         ),
     ],
     json: Json = False,

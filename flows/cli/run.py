@@ -29,7 +29,8 @@ def run(
     only: Annotated[
         list[str] | None,
         Parameter(
-            help="A seed (s3), run (ecology.s3) or stage, with what it needs; no pack unless that is all; repeatable."
+            help="Make only this seed (s3), run (ecology.s3) or stage (ecology.s3.evolve), with what it needs; may be "
+            "repeated. No pack, unless that is all."
         ),
     ] = None,
     estimate: Annotated[

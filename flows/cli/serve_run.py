@@ -24,14 +24,14 @@ def serve_run(
     /,
     *,
     address: Annotated[str, Parameter(help="Where to listen; another than a local one needs a token.")] = "127.0.0.1",
-    port: Annotated[int, Parameter(help="0: any free one.", validator=validators.Number(gte=0, lte=65535))] = 8000,
+    port: Annotated[int, Parameter(help="0 takes any free one.", validator=validators.Number(gte=0, lte=65535))] = 8000,
     routing: Router = "",
     max_new_tokens: Annotated[
         int, Parameter(help="The most tokens of an answer that a client may ask for."), AtLeastOne
     ] = 1024,
 ) -> None:
-    """Serve a finished run by an OpenAI-compatible address, until Ctrl-C. Models: the run, which is routed; RUN:3 for
-    its organelle 3; RUN:host for the bare host. A token in EVOLORA_TOKEN is asked of every client.
+    """Serve a finished run at an OpenAI-compatible address until Ctrl-C. Models: RUN (routed), RUN:3
+    (organelle 3), RUN:host (bare host). If EVOLORA_TOKEN is set, clients must send it as their key.
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError

@@ -17,7 +17,7 @@ def settings(
     key: Annotated[str, Parameter(help="A key or section, such as ecology.contest; by default all.")] = "",
     /,
     *,
-    search: Annotated[str, Parameter(help="Whose suites: adapters, merging, attention.")] = "adapters",
+    search: Annotated[str, Parameter(help="Kind of suite: adapters, merging or attention.")] = "adapters",
     json: Json = False,
 ) -> None:
     """Say what the keys of a suite file mean, what they take and their defaults. All are in docs/settings.md, too."""
@@ -41,6 +41,7 @@ def settings(
         show([asdict(own) for own in found], True)
         return
     for own in found:
-        facts = f"  {own.values}; {'required' if own.default == 'required' else f'default {own.default}'}"
-        print(own.key + (facts if own.values else ""))
+        default = own.default if own.default in ("", "required") else f"default {own.default}"
+        facts = "; ".join(filter(None, [own.values, default]))
+        print(f"{own.key}  {facts}".rstrip())
         print(textwrap.indent(textwrap.fill(own.description, 110), "    "))

@@ -21,9 +21,9 @@ def status(
     *,
     json: Json = False,
 ) -> None:
-    """Show the stages of each run: done, cached (made before, perhaps by another suite), merged (from a shard),
-    running, failed (with the reason) or waiting; the seconds that each took since its last start, and its FLOPs. Those
-    of `evolve` count the whole run, `calibrate` being its beginning: do not add the two.
+    """Show the stages of each run with state, seconds since the last start, and FLOPs. States: done, cached (made
+    before), merged (from a shard), running, failed (with the reason), waiting. The FLOPs of `evolve` include those of
+    `calibrate`.
     """
     from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import entries, suites, waiting

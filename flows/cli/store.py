@@ -13,7 +13,7 @@ def register(app: App) -> None:
     store = App(name="store", help="The DuckDB file that holds every number.", help_epilogue="")
     app.command(store)
     store.command(rebuild, help_epilogue="Example: `evolora store rebuild`")
-    store.command(shard, help_epilogue="Example: `evolora store shard regimes --only s270 --out shards/regimes-s270`")
+    store.command(shard, help_epilogue="Example: `evolora store shard regimes --only s2300 --out shards/regimes-s2300`")
     store.command(merge, help_epilogue="Example: `evolora store merge shards/*`, then `evolora pack regimes`")
 
 
@@ -35,7 +35,7 @@ def shard(
     out: Annotated[Path, Parameter(help="Folder to write, small enough to be committed.")],
     only: Annotated[
         list[str] | None,
-        Parameter(help="A seed (s270) or a run (ecology.s270); may be repeated. By default all that the store has."),
+        Parameter(help="A seed (s2300) or a run (ecology.s2300); may be repeated. By default all that the store has."),
     ] = None,
 ) -> None:
     """Write what this store has of a suite as a folder of small files, to be joined with others by `evolora store
@@ -56,7 +56,7 @@ def shard(
         for word in expand_seeds(config, only):
             condition, _, seed = word.rpartition(".s")
             if not condition or not seed.isdecimal():
-                raise ConfigError(f"{word}: not a seed or run; name one like s270 or ecology.s270")
+                raise ConfigError(f"{word}: not a seed or run; name one like s2300 or ecology.s2300")
             if condition not in config.conditions:
                 raise ConfigError(f"{word}: {config.name} has no such condition; it has {', '.join(config.conditions)}")
             runs.append((condition, int(seed)))

@@ -28,9 +28,8 @@ def check(
     settings: Settings = None,
     json: Json = False,
 ) -> None:
-    """Say what the suite's host does with its tasks, before a night is spent on them: accuracy, what a search finds,
-    right and wrong answers, the longest prompt and right answer, how many items a seed needs, and what a generation
-    costs here.
+    """Ask the suite's host the tasks before a long run: accuracy, what a search finds, right and wrong answers, the
+    longest prompt and right answer, the items that a seed needs, and the cost of a generation.
     """
     from evolora_core.engine.home import prepare_home
     from evolora_core.errors import ConfigError

@@ -1,7 +1,9 @@
 """The page of all keys is that of the code, and every key is described."""
 
+import json
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,4 +29,32 @@ def test_every_key_says_what_it_does_and_takes(search: str) -> None:
     for own in keys:
         above = own.key.rpartition(".")[0]
         assert not above or above.removesuffix(".NAME").removesuffix("[]") in sections, own.key
-        assert bool(own.values) == bool(own.default), own.key
+        assert own.default or not own.values, own.key
+
+
+LEAST: dict[str, dict[str, Any]] = {  # of each search the keys without which there is no suite
+    "adapters": {
+        "data": {f"{split}_families": ["math"] for split in ("train", "ood", "retention")},
+        "evaluation": {"comparisons": []},
+    },
+    "merging": {
+        "domains": {name: {"families": ["math"]} for name in ("sums", "series")},
+        "evaluation": {"comparisons": [{"a": "uniform", "b": "base"}]},
+    },
+    "attention": {"conditions": ["mha", "rope"]},
+}
+
+
+@pytest.mark.parametrize("search", LEAST)
+def test_defaults_are_those_that_a_suite_gets(search: str) -> None:
+    model = get_search(search).experiment
+    suite = model.model_validate({"name": "least", **LEAST[search]}).model_dump(mode="json")
+    compared = 0
+    for own in describe(model):
+        value: Any = suite
+        for part in own.key.split("."):
+            value = value[part] if isinstance(value, dict) and part in value else ...
+        if own.values and own.default != "required" and value is not ...:
+            assert (own.default if isinstance(value, str) else json.loads(own.default)) == value, own.key
+            compared += 1
+    assert compared > 30

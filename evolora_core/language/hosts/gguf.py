@@ -41,7 +41,9 @@ def load_gguf_tokenizer(path: Path) -> Any:
     from transformers import AutoTokenizer
 
     if find_spec("gguf") is None:
-        raise HostError(f"host {path}: reading GGUF needs the package gguf; run `pip install -e .[gguf]`")
+        raise HostError(
+            f"host {path}: reading GGUF needs the package gguf; run `pip install -c constraints.txt -e '.[gguf]'`"
+        )
     check_magic(path)
     with _alone(path) as given:
         return AutoTokenizer.from_pretrained(**given)

@@ -22,7 +22,7 @@ Column = Annotated[str, Field(min_length=1, max_length=200)]
 class TaskConfig(Strict):
     """A family of your own: rows of a data set with a verifier, or a Python file with a FAMILY."""
 
-    name: Name = Field(description="how the family is called, in `data` and in every table")
+    name: Name = Field(description="name of the family where a suite names families, and in every table")
     file: str | None = Field(
         None,
         min_length=1,

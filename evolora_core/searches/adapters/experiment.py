@@ -40,7 +40,7 @@ DEVICE = re.compile(r"cpu|cuda(:[0-9]{1,3})?")
 class SuiteConfig(Experiment):
     """A suite of conditions, each an arm, with which LoRA adapters on one host are searched for or trained."""
 
-    host: str = Field("nano", min_length=1, max_length=1000, description="host name, hub id or local folder")
+    host: str = Field("nano", min_length=1, max_length=1000, description="host name, hub id, folder or GGUF file")
     device: str = Field("cpu", max_length=100, description="torch device: cpu, cuda or cuda:1")
     dtype: Literal["float32", "bfloat16", "auto"] = Field(
         "float32",

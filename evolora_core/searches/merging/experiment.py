@@ -53,7 +53,9 @@ class MergeExperiment(Experiment):
     """A suite of conditions, each a way to make one model of several fine-tuned models of one base."""
 
     search: str = Field("merging", description="what is searched")
-    host: str = Field("nano-merge", min_length=1, max_length=1000, description="the base: host name, hub id or folder")
+    host: str = Field(
+        "nano-merge", min_length=1, max_length=1000, description="the base: host name, hub id, folder or GGUF file"
+    )
     device: str = Field("cpu", max_length=100, pattern=r"^(cpu|cuda(:[0-9]{1,3})?)$", description="torch device")
     pretrain: bool = Field(
         False, description="train a base of its own for each seed, as the host's file says, instead of the host itself"

@@ -35,9 +35,9 @@ class ContestConfig(Strict):
         256,
         ge=1,
         le=1_000_000,
-        description="training items that all contenders of a niche answer in a contest; those that they practised in "
-        "that generation count; the others are asked for and charged, and none of them is in a contender's memory, or, "
-        "where such items are used up, in the memory of all",
+        description="training items that all contenders of a niche answer in a contest. Items that all of them "
+        "practised in this generation count first. The others are asked for and charged; they are taken from items "
+        "that no contender remembers, and, when these run out, from items that all of them remember",
     )
     practice: Literal["common", "own"] = Field(
         "common",

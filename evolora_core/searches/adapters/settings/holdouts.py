@@ -15,7 +15,11 @@ class HoldoutFile(Strict):
     file of which all items are asked.
     """
 
-    file: str = Field(min_length=1, max_length=1000, description="JSON Lines in either published form")
+    file: str = Field(
+        min_length=1,
+        max_length=1000,
+        description="JSON Lines with prompt, target, family and depth, or in the regex form",
+    )
     items: int | None = Field(None, ge=1, le=1_000_000, description="how many of its items are asked; by default all")
     seed: Seed = Field(0, description="which items these are; the same for every seed of the suite")
     where: dict[str, str | None] | None = Field(

@@ -8,10 +8,10 @@ from evolora_core.engine.strict import Strict
 
 
 class PriceSettings(Strict):
-    """What a model costs, in US dollars a million tokens."""
+    """What a model costs, in US dollars per million tokens."""
 
-    prompt: float = Field(0.0, ge=0, description="a million tokens of prompts")
-    completion: float = Field(0.0, ge=0, description="a million tokens of answers")
+    prompt: float = Field(0.0, ge=0, description="US dollars per million prompt tokens")
+    completion: float = Field(0.0, ge=0, description="US dollars per million answer tokens")
 
 
 class ProposerSettings(Strict):
