@@ -148,7 +148,12 @@ def test_only_two_rivals_use_trl() -> None:
 
 def test_nothing_is_pickled() -> None:
     assert not importers("pickle", "dill", "cloudpickle", "joblib")
-    assert not [path for path in SOURCES if "torch.load(" in path.read_text(encoding="utf-8")]
+    ways = re.compile(r"torch\.(load|save)\(|allow_pickle|(read|to)_pickle|np\.(load|save)\(|weights_only=False")
+    assert not [path for path in SOURCES if ways.search(path.read_text(encoding="utf-8"))]
+
+
+def test_every_folder_of_the_core_has_its_place() -> None:
+    assert {path.parent.name for path in (ROOT / "evolora_core").glob("*/*.py")} == set(BELOW)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +164,9 @@ def test_these_packages_hand_nothing_on(package: str) -> None:
     assert not imports(ROOT / "evolora_core" / package / "__init__.py")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_is_one_idea(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+def test_a_file_is_one_idea() -> None:
+    lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert len(lines) > 600 and not {name: many for name, many in lines.items() if many > 400}
 
 
 @pytest.mark.parametrize(

@@ -43,16 +43,6 @@ def test_the_root_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None
     assert ended("--version") == 0
 
 
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys\nfrom flows.cli import main\n"
-        "try: main(['run', '--help'])\nexcept SystemExit: pass\n"
-        f"print(sorted({HEAVY} & set(sys.modules)), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stderr.strip() == "[]"
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -1,12 +1,16 @@
 """`evolora merge check` imports none of the libraries that take seconds to import."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from example_suite import write_suite
 from tiny_merges import family_folders
+
+from evolora_core.store import rebuild
 
 HEAVY = (
     "torch",
@@ -55,4 +59,19 @@ def test_a_refusal_is_light(tmp_path: Path, words: dict[str, str]) -> None:
 
 
 def test_help_is_light() -> None:
-    assert imported("--help") == imported("merge", "--help") == imported("merge", "check", "--help") == (0, [])
+    for words in ([], ["run"], ["merge"], ["merge", "check"]):
+        assert imported(*words, "--help") == (0, [])
+
+
+def test_what_reads_a_home_needs_neither_torch_nor_prefect(tmp_path: Path) -> None:
+    write_suite(tmp_path, items=24)
+    rebuild(tmp_path)
+    words = [["status"], ["sql", "SELECT 1"], ["settings"], ["host", "list"], ["compare", "example", "nope"]]
+    code = (
+        f"import sys\nfrom flows.cli import main\nfor words in {[*words, ['store', 'rebuild']]}:\n"
+        " try: main(words)\n except SystemExit: pass\n"
+        " assert not {'torch', 'prefect'} & {*sys.modules}, words"
+    )
+    environment = os.environ | {"EVOLORA_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -368,3 +368,17 @@ def test_what_cannot_be_evaluated_or_exported_is_refused(
     )
     assert "empty folder" in refused(capsys, "export", "tiny.ecology.s0", "--out", str(finished.home))
     assert not (tmp_path / "x").exists()
+
+
+def test_an_evaluation_says_all_that_two_conditions_must_share(finished: SimpleNamespace) -> None:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for file in finished.home.glob("runs/tiny/*/evaluate/*/manifest.json"):
+        manifest = json.loads(file.read_text())
+        found.setdefault(manifest["seed"], []).append(manifest["summary"]["comparable"])
+    keys = {"host", "tokenizer", "template", "dtype", "decoding", "dataset"}
+    assert found and all(said.keys() == keys and said == own[0] for own in found.values() for said in own)
+    assert len({own[0]["dataset"] for own in found.values()}) == len(found)
+
+
+def test_nothing_is_written_beside_the_home_and_the_packs(finished: SimpleNamespace) -> None:
+    assert {path.name for path in finished.place.iterdir()} == {"home", "packs"}

@@ -62,6 +62,21 @@ def test_a_cell_does_not_depend_on_the_others() -> None:
     assert [item for item in both if item.family == "math"] == alone
 
 
+@pytest.mark.parametrize(
+    ("family", "said"), [("math", "'math' is trained on too"), ("logic.bool", "is among ood_families too")]
+)
+def test_no_family_is_in_two_lists(family: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"data\.retention_families: .*{said}"):
+        build_splits(replace(Settings(), retention_families=[family]), 0)
+
+
+def test_a_learned_family_among_the_foreign_ones_is_a_leak_whatever_its_prompts() -> None:
+    splits = build_splits(Settings(), 0)
+    splits["holdout_ood"].append(replace(splits["train"][0], prompt="a prompt of its own"))
+    with pytest.raises(DataError, match="is in train and in holdout_ood"):
+        check_disjoint(splits)
+
+
 def test_a_family_cannot_be_trained_on_and_held_out() -> None:
     with pytest.raises(ConfigError, match=r"data\.ood_families: 'math' is trained on too"):
         build_splits(replace(Settings(), ood_families=["math"]), 0)

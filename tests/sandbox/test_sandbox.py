@@ -1,5 +1,6 @@
 """Hostile programs as real children: what they may not reach. The same attacks succeed where nobody is confined."""
 
+import ctypes
 import json
 import os
 import platform
@@ -17,7 +18,7 @@ import pytest
 from confinement import confined
 from sandbox import sandbox_attacks as attacks
 
-from evolora_core.sandbox.run import Limits, Outcome, Sandbox
+from evolora_core.sandbox.run import Limits, Outcome, Sandbox, refusal
 
 needs_numbers = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of calls are those of x86-64")
 LIMITS = Limits(seconds=20, memory=1 << 29, file_bytes=1 << 20)
@@ -310,3 +311,10 @@ def test_a_wrong_entry_is_a_fault_of_ours(open_house: Sandbox, folder: Path) -> 
     with pytest.raises(ImportError, match="no_such_module"), Sandbox(["no_such_module"], confined=False):
         pass
     assert run(open_house, folder, "nothing").status == "ok"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux'")
+def test_a_kernel_with_landlock_is_not_refused() -> None:
+    """Otherwise a fault of ours would skip the tests of what is confined."""
+    if ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) >= 3:  # landlock_create_ruleset: its version
+        assert refusal() == ""

@@ -279,3 +279,23 @@ def test_unpaired_outcomes_and_too_many_comparisons_are_refused() -> None:
     one = statistics.compare("s", "a", "b", {0: np.ones(3)}, {0: np.zeros(3)}, rng)
     with pytest.raises(StageError, match="at most 6"):
         statistics.decide([one] * 7)
+
+
+@pytest.mark.parametrize(
+    ("p_holm", "lo", "verdict"), [(0.04, 0.01, "a"), (0.06, 0.01, "undecided"), (0.04, -0.01, "undecided")]
+)
+def test_a_verdict_needs_the_p_of_holm_and_an_interval_clear_of_zero(p_holm: float, lo: float, verdict: str) -> None:
+    """The p before the adjustment is 0.01."""
+    found = statistics.Comparison("holdout_id", "a", "b", 100, 8, 0.05, lo, 0.1, 0.01, p_holm, ())
+    assert statistics.verdict(found, 6) == verdict
+
+
+def test_bounds_are_those_of_t_from_five_seeds_on_and_seeds_are_resampled() -> None:
+    for seeds in (5, 8):
+        tail, _ = statistics.tail_and_resamples(seeds, 1, 0.05)
+        assert stats.norm.ppf(tail) * np.sqrt((seeds - 1) / seeds) == pytest.approx(stats.t.ppf(0.025, seeds - 1))
+    assert statistics.tail_and_resamples(4, 1, 0.05)[0] == 0.025
+    levels = [np.full(40, level) for level in (0.1, 0.5, 0.9)]  # all draws of one seed: 1 in 27, beyond a bound
+    for items in (None, [np.arange(40) + 100 * seed for seed in range(3)]):
+        found = statistics.hierarchical_bootstrap(levels, stream(1, 0, 0, "test"), items=items)
+        assert found == pytest.approx((0.1, 0.9))

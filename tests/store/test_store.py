@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -271,19 +271,20 @@ def test_a_store_of_one_version_for_all_is_taken_over_and_an_older_one_is_not(re
 
 def test_a_locked_store_is_waited_for_and_its_holder_named(home: Path) -> None:
     record(home, _steps(home, 3))
-    script = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('open', flush=True); time.sleep(1.5)"
+    script = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(store_path(home))], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, str(store_path(home))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == "open\n"
+        assert holder.stdin is not None and holder.stdout is not None and holder.stdout.readline() == "open\n"
         with (
             pytest.raises(StoreError, match=rf"held by process {holder.pid} \(python.*\) for 0 s"),
             connection.opened(store_path(home), read_only=True, wait=0.2),
         ):
             pass
-        start = time.monotonic()
+        let_go = threading.Timer(0.5, holder.stdin.close)
+        let_go.start()
         assert query(home, "SELECT count(*) FROM sft_steps").rows == [(3,)]
-        assert 0.5 < time.monotonic() - start < 10
+        assert let_go.finished.is_set()
 
 
 def test_a_connection_of_this_process_is_waited_for_too(home: Path) -> None:

@@ -22,6 +22,13 @@ CONTRACT = {
     "births deaths merges qd_coverage",
     "ledger_balance": "run_id generation balance",
     "lineage": "run_id child parent role generation",
+    "merge_table": "suite arm seeds evaluations search_score test_score test_lo test_hi flops seconds",
+    "merge_domains": "suite arm domain score lo hi",
+    "merge_generation": "run_id generation best mean diversity",
+    "attention_table": "suite framework arm programs score lo hi predicted measured step_time parameters",
+    "attention_losses": "suite program size seed loss",
+    "candidate": "run_id candidate generation operator genome status reject_stage reason score",
+    "candidate_lineage": "run_id child parent role",
 }
 
 

@@ -10,7 +10,9 @@ from filelock import FileLock
 from prefect.exceptions import TerminationSignal
 from prefect.states import Failed
 
+from evolora_core.errors import StageError
 from evolora_core.searches.attention.proposers.client import Endpoint, _unanswered
+from evolora_core.store.connection import Locked, Unwritable
 from tasks.stage import INTERRUPTED, _turn, is_fault, reason
 
 
@@ -43,3 +45,12 @@ def test_a_server_that_does_not_answer_is_asked_again_later(status: int | None, 
 def test_a_reason_says_something() -> None:
     assert reason(TerminationSignal(signal=15)) == reason(KeyboardInterrupt()) == reason(SystemExit(1)) == INTERRUPTED
     assert reason(ValueError()) == "ValueError" and reason(ValueError("a\nb")) == "ValueError: a b"
+
+
+@pytest.mark.parametrize(
+    ("fault", "again"),
+    [(Locked("held"), True), (Unwritable("full"), True), (OSError(28, "no space"), True), (ConnectionError(), True)]
+    + [(StageError("wrong"), False), (PermissionError(), False), (FileNotFoundError(), False), (ValueError(), False)],
+)
+def test_disks_locks_and_connections_are_tried_again(fault: Exception, again: bool) -> None:
+    assert is_fault(SimpleNamespace(), SimpleNamespace(), Failed(data=fault)) is again  # type: ignore[arg-type]

@@ -155,3 +155,16 @@ def test_publishing_replaces_a_pack_and_leaves_an_equal_one_alone(tmp_path: Path
     publish(result, out, SECTIONS)
     assert [path.name for path in out.rglob("*.csv")] == ["curve.csv"]
     assert [path.name for path in out.parent.iterdir()] == ["x"]
+
+
+def test_every_arm_may_spend_its_multiple_of_what_the_ecology_spent() -> None:
+    config = load_suite(ROOT / "configs" / "suites" / "curves.yaml")
+    suite = Suite(config, SuiteId("curves", "0"))
+    given: dict[str, Any] = {"seed": 0, "condition": "ecology", "folder": "x", "identity": "x", "seconds": 1.0}
+    lead, found = StageResult(stage="evolve", flops=1000, summary={}, **given), {}
+    for arm in config.trained:
+        if arm != config.budget_of:
+            request: Any = by(config, arm).stage.request(suite, arm, 0, datasets=lead, prices=lead, budget=lead)
+            found[arm] = request.config.budget_flops
+    assert found == {arm: round(1000 * config.budget(arm)) for arm in found}
+    assert {250, 1000, 4000} < {*found.values()}

@@ -8,6 +8,8 @@ import pytest
 from small_ecologies import founded
 
 from evolora_core.engine.archive import Elite
+from evolora_core.engine.probes import probe
+from evolora_core.language.flops import FlopModel
 from evolora_core.searches.adapters.ecology import evolve
 from evolora_core.searches.adapters.ecology.learning import rehearsal
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of, train
@@ -163,3 +165,20 @@ def test_without_learning_nothing_is_set_aside_for_it_but_a_tenth_for_longer_ans
 
     assert learning_flops(founded(small, config)) == 0
     assert enough(LONGER + 0.01) and not enough(LONGER - 0.01)
+
+
+def test_a_step_is_charged_what_its_rows_cost(ecology: Run) -> None:
+    """Counted here from the rows themselves: all budgets are multiples of what the ecology's meter says."""
+    run, state, counted = ecology, ecology.state, list[int]()
+    for organelle in state.living:
+        state.buffers[organelle.id].add(Memory(0, (5, 6), 1.0), 8)
+    state.generation, model = 10, FlopModel.from_model(run.task.host.model)
+
+    def look(population: Any, batch: Any) -> None:
+        ranks = population.ranks.numpy(force=True)[batch.slots.numpy(force=True)]
+        counted.append(int(model.train_flops(batch.lengths, batch.answer_lengths, ranks).sum()))
+
+    before = state.meter.flops("update")
+    with probe("update", look):
+        evolve.cool(run)
+    assert counted and state.meter.flops("update") - before == sum(counted)

@@ -1,8 +1,6 @@
 """The generation loop on the shipped nano host."""
 
-import logging
 import math
-import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -32,19 +30,6 @@ def test_a_resumed_run_is_the_same_run(small: Any, straight: Any, tmp_path: Path
     for name in ("population.safetensors", "population.json", "routes-family.json", "routes-single.json"):
         assert (tmp_path / name).read_bytes() == (straight.folder / name).read_bytes()
     assert resumed.meter.total() == straight.meter.total()
-
-
-def test_a_damaged_checkpoint_is_not_gone_on_from(
-    small: Any, straight: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    evolve(small, tmp_path, config=small.config.model_copy(update={"generations": 1}))
-    evolve(small, tmp_path, config=small.config.model_copy(update={"generations": 2}))
-    os.truncate(tmp_path / "checkpoints" / "g000002" / "state.safetensors", 1000)
-    with caplog.at_level(logging.INFO):
-        evolve(small, tmp_path)
-    assert "checkpoint g000002: state.safetensors was changed; going on from before it" in caplog.text
-    assert "resumed at generation 1" in caplog.text
-    assert without_clock(tmp_path) == without_clock(straight.folder)
 
 
 def test_the_ledger_has_every_balance_and_all_that_was_metered(small: Any, straight: Any) -> None:
@@ -133,7 +118,7 @@ def test_a_run_that_died_after_its_last_commit_makes_no_further_generation(
 
 def test_single_spends_its_budget_and_not_more(small: Any, straight: Any, tmp_path: Path) -> None:
     single = evolve(small, tmp_path, mode="single", budget=straight.meter.total())
-    assert straight.meter.total() * 0.5 < single.meter.total() <= straight.meter.total()
+    assert straight.meter.total() * 0.9 < single.meter.total() <= straight.meter.total()
     assert len(rows(tmp_path, "organelles")) == 1
 
 

@@ -11,7 +11,7 @@ from small_ecologies import start
 from evolora_core.errors import StageError
 from evolora_core.searches.adapters.ecology import foretaste
 from evolora_core.searches.adapters.ecology.events import Events
-from evolora_core.searches.adapters.ecology.evolve import advance, finish
+from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 
 
@@ -39,18 +39,6 @@ def test_it_counts_what_its_generations_took_and_found(small: Any, started: Any)
     assert found.rewarded == pytest.approx(sum(first) / len(first))
     assert found.rewarded <= found.practised <= 1
     assert {row["key"] for row in found.rows()} == {field.name for field in dataclasses.fields(found)}
-
-
-def test_a_run_that_goes_on_from_its_calibration_is_the_run_without_a_break(
-    small: Any, started: Any, straight: Any
-) -> None:
-    resumed = start(small, started.folder)
-    assert resumed.state.generation == 2
-    advance(resumed)
-    ends = straight, finish(resumed, ["family", "single"])
-    assert ends[0].meter.total() == ends[1].meter.total()
-    weights = [(run.folder / "population.safetensors").read_bytes() for run in ends]
-    assert weights[0] == weights[1]
 
 
 def test_a_ticket_that_nobody_can_pay_is_named(small: Any, tmp_path: Path) -> None:

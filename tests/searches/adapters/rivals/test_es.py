@@ -40,7 +40,7 @@ def facts(result: Any) -> Any:
 def test_it_moves_the_adapter_and_stays_within_its_budget(nano: Any, sorting: Any, tmp_path: Path) -> None:
     result = train(nano, sorting, tmp_path)
     assert len(result.steps) > 3
-    assert sum(row["flops"] for row in result.steps) == result.meter.total() <= BUDGET
+    assert 0.9 * BUDGET < sum(row["flops"] for row in result.steps) == result.meter.total() <= BUDGET
     adapter = import_peft(result.adapter_folder, nano)
     assert adapter.rank == 2 and adapter.norm() > 0
 

@@ -1,7 +1,6 @@
 """Supervised fine-tuning that stays near its host."""
 
 import math
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,21 +112,3 @@ def test_executed_flops_are_what_the_counter_counts(
     finally:
         host.model.set_attn_implementation("sdpa")
     assert result.meter.rows()[0]["executed_flops"] == pytest.approx(counter.get_total_flops(), rel=0.03)
-
-
-def test_a_killed_run_goes_on_as_if_nothing_had_been(
-    host: Any, train_items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = train(host, train_items, tmp_path / "whole", kl=0.5)
-    monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
-
-    def die(done: int, total: int) -> None:
-        if done == 4:
-            raise KeyboardInterrupt
-
-    with suppress(KeyboardInterrupt):
-        train(host, train_items, tmp_path / "killed", kl=0.5, progress=die)
-    assert list((tmp_path / "killed" / ".work").glob("checkpoint-*"))
-    resumed = train(host, train_items, tmp_path / "killed", kl=0.5)
-    assert whole.steps == resumed.steps and whole.meter.total() == resumed.meter.total()
-    assert all(torch.equal(tensor, weights(resumed)[name]) for name, tensor in weights(whole).items())
