@@ -22,6 +22,7 @@ from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.registry import find_suite
 from evolora_core.store import kept_open, query, store_path
 from flows.cli import main
+from tasks.stage import SCRATCH
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = str(ROOT / "configs" / "suites" / "tiny.yaml")
@@ -38,7 +39,8 @@ def finished(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> 
     os.environ["EVOLORA_HOME"] = str(place / "home")
     made = paper_suite(TINY, ["processes=1"])
     home = place / "home"
-    yield SimpleNamespace(home=home, place=place, suite=made["suite"], pack=place / made["pack"])
+    begun = list(entries(home, find_suite(home, made["suite"])))
+    yield SimpleNamespace(home=home, place=place, suite=made["suite"], pack=place / made["pack"], begun=begun)
     os.chdir(before[0])
     os.environ["EVOLORA_HOME"] = before[1]
 
@@ -73,7 +75,7 @@ def every_row(home: Path) -> dict[str, list[Any]]:
 
 
 def test_every_stage_is_done_and_in_the_store(finished: SimpleNamespace) -> None:
-    found = list(entries(finished.home, find_suite(finished.home, finished.suite)))
+    found = finished.begun
     assert {entry.state for entry in found} == {"done"}
     recorded = set(query(finished.home, "SELECT run_id, stage FROM stages").rows)
     assert recorded == {(entry.run_id, entry.stage) for entry in found}
@@ -275,7 +277,7 @@ def test_whatever_chooses_routes_is_part_of_every_training_stage(arm: str) -> No
 
 def test_an_artefact_has_nothing_that_only_a_killed_stage_needs(finished: SimpleNamespace) -> None:
     assert (finished.home / "runs").exists()
-    assert not [path for path in (finished.home / "runs").rglob("*") if path.name in (".work", ".answered")]
+    assert not [path for path in (finished.home / "runs").rglob("*") if path.name in SCRATCH]
 
 
 def test_rebuilding_the_store_gives_the_same_rows(
