@@ -22,7 +22,8 @@ from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.hosts.folder import load_config
 from evolora_core.searches.merging.build import merged_config, merged_shapes, merged_tensor
 from evolora_core.searches.merging.misfits import Misfit
-from evolora_core.searches.merging.recipe import Genome, Route, nodes
+from evolora_core.searches.merging.paper import amiss
+from evolora_core.searches.merging.recipe import Genome, Route, leaves, nodes
 from evolora_core.searches.merging.streaming import DTYPES, size_of, write_tensors
 from evolora_core.searches.merging.weights import Weights
 
@@ -86,10 +87,13 @@ def make_model(
         elif tokenizer_from is not None:
             _copy_tokenizer(tokenizer_from, partial)
 
-        def tensor(name: str) -> Tensor:
-            return _finite(name, merged_tensor(genome, name, models, base), dtype)
+        first = models[leaves(genome.recipe)[0]]
+        names = {first.stored(name): name for name in shapes}
 
-        write_tensors(partial / WEIGHTS, shapes, tensor, dtype)
+        def tensor(stored: str) -> Tensor:
+            return _finite(names[stored], merged_tensor(genome, names[stored], models, base), dtype)
+
+        write_tensors(partial / WEIGHTS, {stored: shapes[name] for stored, name in names.items()}, tensor, dtype)
         if any(isinstance(node, Route) for node in nodes(genome.recipe)):
             _check_whole(partial, out, shapes)
         _put(partial, out)
@@ -167,7 +171,7 @@ def _copy_tokenizer(source: Path, folder: Path) -> None:
 def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Misfit unless transformers makes a model of the folder and finds all of its tensors: loaded for real if it is
     small, else by the names and sizes that the configuration asks for."""
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
 
@@ -177,26 +181,13 @@ def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]])
                 loaded: Any = AutoModelForCausalLM.from_pretrained(
                     folder, local_files_only=True, use_safetensors=True, output_loading_info=True
                 )
-                amiss = sorted(set(loaded[1]["missing_keys"]) | set(loaded[1]["unexpected_keys"]))
+                wrong = sorted(set(loaded[1]["missing_keys"]) | set(loaded[1]["unexpected_keys"]))
             else:
-                amiss = _amiss_on_paper(folder, shapes)
+                wrong = amiss(AutoConfig.from_pretrained(folder, local_files_only=True), shapes)
     except Exception as error:
         raise Misfit(f"--out {out}: {type(error).__name__}: {one_line(error, 160)}; change the route") from error
-    if amiss:
-        raise Misfit(f"--out {out}: {amiss[0]} is not as config.json asks for; change the route")
-
-
-def _amiss_on_paper(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    from transformers import AutoConfig, AutoModelForCausalLM
-    from transformers.conversion_mapping import get_model_conversion_mapping
-    from transformers.core_model_loading import WeightRenaming, apply_renamings
-
-    with torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
-    asked = {name: tuple(own.shape) for name, own in model.named_parameters()}
-    renamed = [own for own in get_model_conversion_mapping(model) if isinstance(own, WeightRenaming)]
-    shapes = {name if name in asked else apply_renamings(name, renamed): size for name, size in shapes.items()}
-    return sorted(name for name in asked.keys() | shapes.keys() if asked.get(name) != shapes.get(name))
+    if wrong:
+        raise Misfit(f"--out {out}: {wrong[0]} is not as config.json asks for; change the route")
 
 
 def _put(made: Path, out: Path) -> None:
