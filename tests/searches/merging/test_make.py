@@ -218,6 +218,31 @@ def test_large_ones_are_checked_on_paper(
     assert made(route((0, 0), (1, 1), (1, 2), (0, 2), inputs=[TIES, "c"]), neox, tmp_path / "deep").is_dir()
 
 
+@pytest.mark.parametrize(
+    ("architecture", "experts"),
+    [
+        ("mixtral", {"num_local_experts": 2, "num_experts_per_tok": 1}),
+        ("qwen3_moe", {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}),
+    ],
+)
+def test_routes_of_experts_are_checked_on_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str, experts: dict[str, Any]
+) -> None:
+    """Files have each expert by itself, and loaded models have them in one tensor."""
+    monkeypatch.setattr(make, "SMALL", 0)
+    words = family_folders(tmp_path / "family", architecture, **experts)
+    out = made(route((0, 0), (0, 1), (0, 1), inputs=["a"]), words, tmp_path / "out")
+    model, own = AutoModelForCausalLM.from_pretrained(out), AutoModelForCausalLM.from_pretrained(words["a"])
+    for to, layer in enumerate((0, 1, 1)):
+        there, here = (dict(one.model.layers[at].named_parameters()) for one, at in ((model, to), (own, layer)))
+        assert all(torch.equal(there[name], here[name]) for name in here)
+    monkeypatch.setattr(
+        make, "merged_config", lambda *given: FolderWeights(Path(words["a"])).config | {"num_hidden_layers": 4}
+    )
+    with pytest.raises(ConfigError, match=r"model.layers.3.* is not as config.json asks for"):
+        made(route((0, 0), (0, 1), (0, 1), inputs=["a"]), words, tmp_path / "deep")
+
+
 RECIPE = """\
 models: {base: nano, code: my-code, math: my-math}
 base: base
