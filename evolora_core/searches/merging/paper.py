@@ -11,7 +11,7 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.text import one_line
 
 if TYPE_CHECKING:
-    from transformers.core_model_loading import WeightConverter, WeightRenaming
+    from transformers.core_model_loading import WeightConverter, WeightRenaming, WeightTransform
 
 Sizes = Mapping[str, tuple[int, ...]]
 
@@ -28,7 +28,7 @@ class Naming:
 
     stored: Mapping[str, str]
     joined: bool
-    back: Sequence["WeightRenaming"]
+    back: Sequence["WeightTransform"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, read_text
 from evolora_core.foreign.text import one_line
-from evolora_core.searches.merging.headers import KINDS, read_headers
+from evolora_core.searches.merging.headers import KINDS, Stored, read_headers
 from evolora_core.searches.merging.paper import named_as_loaded
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LAYER = re.compile(r"(.*?)\.(\d{1,4})\.(.+)")  # the first number of a name is that of its layer
 HEADS = ("lm_head.weight", "embed_out.weight")
+WORDS = ("embed_tokens.weight", "embed_in.weight", "wte.weight", "word_embeddings.weight")  # embeddings of tokens
+TIED = "tie_word_embeddings"
 BEHIND = math.nextafter(1.0, 0.0)  # the place of what comes after the last layer
 LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # keys of config.json
 
@@ -74,6 +76,9 @@ class Loaded:
         import torch
 
         config = model.config.to_dict() | {"architectures": [type(model).__name__]}
+        head, words = model.get_output_embeddings(), model.get_input_embeddings()
+        if TIED in config and head is not None:  # transformers ties none that files have apart, whatever it says
+            config[TIED] = head.weight is words.weight
         return cls(config, {name: own.detach().to("cpu", torch.float32) for name, own in model.named_parameters()})
 
     @cached_property
@@ -115,12 +120,14 @@ class FolderHeaders:
         if raw.get("quantization_config"):
             raise HostError(f"host {folder}: config.json: its weights are quantised; name the model in float form")
         self.config = fill(raw)
+        if self.config.get(TIED):
+            _check_tied(folder, self._stored)
         self.names: tuple[str, ...] = tuple(
             name
             for name, stored in self._stored.items()
             if stored.kind in KINDS
             and not name.endswith("rotary_emb.inv_freq")  # older files hold this constant
-            and not (name.endswith(HEADS) and self.config.get("tie_word_embeddings"))
+            and not (name.endswith(HEADS) and self.config.get(TIED))
         )
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -130,6 +137,16 @@ class FolderHeaders:
     def rows(self, name: str, step: int) -> NDArray[np.float32]:
         """Every so many rows of a tensor: nothing else of it is read from the file."""
         return self._stored[name].rows(step)
+
+
+def _check_tied(folder: Path, stored: Mapping[str, Stored]) -> None:
+    """HostError for a head of its own, which transformers would take, though config.json says that there is none."""
+    heads, words = ([own for name, own in stored.items() if name.endswith(ends)] for ends in (HEADS, WORDS))
+    if heads and words and heads[0].kind in KINDS and words[0].kind in KINDS and not heads[0].equals(words[0]):
+        raise HostError(
+            f"host {folder}: config.json: {TIED} is true, but {one_line(heads[0].name, 100)} is not the embedding; "
+            "set it to false"
+        )
 
 
 class FolderWeights(FolderHeaders):
@@ -173,9 +190,9 @@ class FolderWeights(FolderHeaders):
 
     def stored(self, name: str) -> str:
         """What these files call a tensor with that name, a first part aside."""
-        from transformers.core_model_loading import apply_renamings
-
-        return apply_renamings(name, list(self.naming.back))
+        for renaming in self.naming.back:
+            name = renaming.rename_source_key(name)[0]
+        return name
 
     def _open(self, path: Path) -> Any:
         from safetensors import safe_open

@@ -237,7 +237,7 @@ def test_routes_of_experts_are_checked_on_paper(
         there, here = (dict(one.model.layers[at].named_parameters()) for one, at in ((model, to), (own, layer)))
         assert all(torch.equal(there[name], here[name]) for name in here)
     monkeypatch.setattr(
-        make, "merged_config", lambda *given: FolderWeights(Path(words["a"])).config | {"num_hidden_layers": 4}
+        make, "merged_config", lambda *given: dict(FolderWeights(Path(words["a"])).config) | {"num_hidden_layers": 4}
     )
     with pytest.raises(ConfigError, match=r"model.layers.3.* is not as config.json asks for"):
         made(route((0, 0), (0, 1), (0, 1), inputs=["a"]), words, tmp_path / "deep")

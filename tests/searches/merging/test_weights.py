@@ -13,6 +13,9 @@ from tiny_models import COMMON
 
 from evolora_core.errors import HostError
 from evolora_core.language.hosts.folder import load_folder
+from evolora_core.searches.merging import headers
+from evolora_core.searches.merging.check import check_models
+from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.weights import (
     FolderWeights,
     Loaded,
@@ -97,10 +100,35 @@ def test_an_index_that_names_no_files_is_refused(index: str, reason: str, tmp_pa
     assert reason in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_stored_copy_of_a_tied_head_is_no_tensor_of_its_own(tmp_path: Path) -> None:
-    folder = saved(tiny(tie_word_embeddings=False), tmp_path / "model")
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_stored_copy_of_a_tied_head_is_no_tensor_of_its_own(tmp_path: Path, kind: torch.dtype) -> None:
+    model: Any = tiny(tie_word_embeddings=False)
+    model.to(kind)
+    model.lm_head.weight.data.copy_(model.get_input_embeddings().weight)
+    folder = saved(model, tmp_path / "model")
     rewrite(folder, tie_word_embeddings=True)
     assert "lm_head.weight" not in FolderWeights(folder).names
+
+
+def test_a_head_of_its_own_is_not_dropped_where_the_configuration_has_it_tied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers loads it untied, and so is a model of its weights."""
+    monkeypatch.setattr(headers, "BLOCK", 100)
+    folder = saved(tiny(tie_word_embeddings=False), tmp_path / "model")
+    rewrite(folder, tie_word_embeddings=True)
+    for opened in (FolderWeights, lambda own: check_models([str(own), str(own)])):
+        with pytest.raises(
+            HostError, match="tie_word_embeddings is true, but lm_head.weight is not the embedding; set it to false"
+        ):
+            opened(folder)
+    model: Any = load_folder(folder, torch.float32)[0]
+    loaded = Loaded.of(model)
+    again = shell(loaded.config, "cpu")
+    fill(again, {name: loaded.get(name) for name in loaded.names})
+    assert model.config.tie_word_embeddings and not loaded.config["tie_word_embeddings"]
+    ids = torch.tensor([[5, 6]])
+    assert torch.equal(again(ids).logits, model(ids).logits)
 
 
 @pytest.mark.parametrize(("architecture", "start"), [("gpt2", "transformer."), ("gpt_neox", "gpt_neox.")])
