@@ -7,7 +7,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,8 @@ def make_model(
         names = {first.stored(name): name for name in shapes}
 
         def tensor(stored: str) -> Tensor:
-            return _finite(names[stored], merged_tensor(genome, names[stored], models, base), dtype)
+            merged = merged_tensor(genome, names[stored], models, base)
+            return _finite(names[stored], merged, dtype, lambda: _mend(genome, models, base, sources or {}))
 
         write_tensors(partial / WEIGHTS, {stored: shapes[name] for stored, name in names.items()}, tensor, dtype)
         if any(isinstance(node, Route) for node in nodes(genome.recipe)):
@@ -138,14 +139,23 @@ def _check_room(out: Path, size: int) -> None:
         )
 
 
-def _finite(name: str, tensor: Tensor, dtype: str) -> Tensor:
-    """The tensor in the dtype. Misfit where it has NaN or infinity."""
+def _finite(name: str, tensor: Tensor, dtype: str, mend: Callable[[], str]) -> Tensor:
+    """The tensor in the dtype. Misfit where it has NaN or infinity, with the mend where it has some in float32 too."""
     found = tensor.to(getattr(torch, dtype))
     total = float(found.sum(dtype=torch.float32))  # finite only if all are, and many times as fast as asking each
     if not math.isfinite(total) and not bool(torch.isfinite(found).all()):
-        mend = "change the recipe" if not bool(torch.isfinite(tensor).all()) else "use bfloat16 or float32"
-        raise Misfit(f"{name}: the merged weights have NaN or infinity in {dtype}; {mend}")
+        told = mend() if not bool(torch.isfinite(tensor).all()) else "use bfloat16 or float32"
+        raise Misfit(f"{name}: the merged weights have NaN or infinity in {dtype}; {told}")
     return found
+
+
+def _mend(genome: Genome, models: Mapping[str, Weights], base: str, sources: Mapping[str, str]) -> str:
+    """What to do about a merge with NaN or infinity: a model that has some itself cannot be merged by any recipe."""
+    for name in dict.fromkeys([*leaves(genome.recipe), *([base] if base in models else [])]):
+        if not all(bool(torch.isfinite(models[name].get(own)).all()) for own in models[name].names):
+            called = f"model {name!r}" + (f" ({one_line(sources[name], 200)})" if name in sources else "")
+            return f"{called} has some itself, take another"
+    return "change the recipe"
 
 
 def _ends(source: Path) -> tuple[dict[str, Any], Any]:

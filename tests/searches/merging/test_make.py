@@ -188,9 +188,16 @@ def test_infinities_are_not_written(tmp_path: Path) -> None:
     models["a"] = Loaded(models["a"].config, {name: 1e5 * models["a"].get(name) for name in models["a"].names})
     with pytest.raises(ConfigError, match="NaN or infinity in float16; use bfloat16"):
         make_model(genome("a"), models, "", tmp_path / "out", None, "float16")
-    models["a"] = Loaded(models["a"].config, {name: 1e38 * models["a"].get(name) for name in models["a"].names})
-    with pytest.raises(ConfigError, match="change the recipe"):
-        make_model(genome("a"), models, "", tmp_path / "out", None)
+    models["b"] = Loaded(models["b"].config, {name: 3e37 * models["b"].get(name) for name in models["b"].names})
+    twice = {"op": "linear", "inputs": ["b", "b"], "params": {"weight": 10.0}, "options": {"normalize": "no"}}
+    with pytest.raises(ConfigError, match="in float32; change the recipe"):
+        make_model(genome(twice), models, "", tmp_path / "out", None)
+    broken = {name: models["a"].get(name).clone() for name in models["a"].names}
+    broken["model.layers.1.mlp.up_proj.weight"][0, 0] = torch.nan
+    models["c"] = Loaded(models["c"].config, broken)
+    for recipe in ("c", {"op": "sce", "inputs": ["a", "c"], "params": {"select_topk": 0.5}}):
+        with pytest.raises(ConfigError, match=r"in float32; model 'c' \(me/c\) has some itself, take another"):
+            make_model(genome(recipe), models, "base", tmp_path / "out", None, sources={"c": "me/c"})
     with pytest.raises(ConfigError, match="float64"):
         make_model(genome("a"), models, "", tmp_path / "out", None, "float64")
 
