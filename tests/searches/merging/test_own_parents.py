@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tiny_merges import character_host, family_folders, genome, moved, saved, tiny
 
 from evolora_core.engine.identity import host_files_hash
@@ -89,6 +89,15 @@ def test_a_model_that_keeps_numbers_beside_its_weights_is_refused(tmp_path: Path
         HostError, match=r"gate\.e_score_correction_bias is kept beside its weights and cannot be merged"
     ):
         open_loaded(str(saved(model, tmp_path / "routed")))
+
+
+def test_what_is_wrong_with_a_parent_s_files_names_its_key(words: dict[str, str], tmp_path: Path) -> None:
+    model = saved(moved(tiny(), 5), tmp_path / "mine")
+    whole = load_file(model / "model.safetensors")
+    del whole["model.norm.weight"]
+    save_file(whole, model / "model.safetensors")
+    with pytest.raises(ConfigError, match=r"models\.mine: host .*mine: 1 tensors .* such as model\.norm\.weight"):
+        parent(words["base"], str(model), tmp_path / "stage")
 
 
 def test_a_recipe_of_several_tokenizers_names_the_one_to_take(
