@@ -21,6 +21,7 @@ from evolora_core.language.hosts.allocator import keep_freed_memory
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.hosts.folder import load_config
 from evolora_core.searches.merging.build import merged_config, merged_shapes, merged_tensor
+from evolora_core.searches.merging.manners import further_templates
 from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.paper import amiss
 from evolora_core.searches.merging.recipe import Genome, Route, leaves, nodes
@@ -176,6 +177,9 @@ def _copy_tokenizer(source: Path, folder: Path) -> None:
     for name in TOKENIZER:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
+    for path in further_templates(source):
+        (folder / path.parent.name).mkdir(exist_ok=True)
+        shutil.copyfile(path, folder / path.parent.name / path.name)
 
 
 def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_merges import character_host, family_folders, genome, moved, saved, tiny
+from transformers import AutoTokenizer
 
 from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.run_index import SuiteId
@@ -129,6 +130,25 @@ def test_a_parent_with_another_chat_template_is_told(
         parent(words["base"], str(model), tmp_path / "mine")
     (told,) = caplog.messages
     assert told.startswith(f"models.mine: {model} has another chat template than {words['base']}; ")
+
+
+def test_further_chat_templates_are_compared_and_taken_along(
+    words: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For tools, say, as transformers saves several templates."""
+    model = saved(moved(tiny(), 5), tmp_path / "tools")
+    tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    templates = {"default": "{{ messages }}", "tools": "{{ tools }}"}
+    tokenizer.chat_template = templates
+    tokenizer.save_pretrained(model)
+    plain = saved(moved(tiny(), 6), tmp_path / "plain")
+    (plain / "chat_template.jinja").write_text(templates["default"])
+    recipe = {"models": {"a": str(model), "b": str(plain)}, "recipe": {"op": "linear", "inputs": ["a", "b"]}}
+    with caplog.at_level(logging.WARNING):
+        make_described(parse_recipe(recipe), tmp_path / "out")
+    assert len(caplog.messages) == 1 and "models.b" in caplog.text and "another chat template" in caplog.text
+    made: Any = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert made.chat_template == templates
 
 
 def test_an_estimate_of_models_that_do_not_fit_says_why(tmp_path: Path) -> None:
