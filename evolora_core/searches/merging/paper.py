@@ -4,6 +4,7 @@ has loaded them. No number is read.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,10 @@ class Conversion:
     renamings: Sequence["WeightRenaming"]
     converters: Sequence["WeightConverter"]
 
+    @cached_property
+    def _undoing(self) -> list["WeightTransform"]:
+        return [own.reverse_transform() for own in self.converters]
+
     @classmethod
     def of(cls, model: Any) -> "Conversion":
         """That of a model."""
@@ -63,7 +68,7 @@ class Conversion:
 
     def makes(self, name: str) -> bool:
         """Whether a tensor of the loaded model is made of others in the files."""
-        return any(own.reverse_transform().rename_source_key(name)[1] for own in self.converters)
+        return any(own.rename_source_key(name)[1] for own in self._undoing)
 
 
 def on_paper(config: Any) -> Any:
