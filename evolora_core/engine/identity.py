@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ DATA = (".sql", ".j2", ".mplstyle")  # files of a package that decide what its c
 HOST_FILES = (".json", ".safetensors", ".gguf", ".jinja", ".model", ".tiktoken", ".py")  # of a model or its tokenizer
 VOCABULARIES = ("merges.txt", "vocab.txt")
 DIGITS = 16
+SETTLED = 2.0  # seconds: of a file written later than that ago, a second writing may leave the same time
 STARTED = "EVOLORA_STARTED"  # in the environment of a flow and its workers, seconds since 1970
 # Libraries that compute for another one without being imported by our code.
 _BEHIND = {"transformers": ("tokenizers",), "trl": ("accelerate",)}
@@ -162,6 +163,20 @@ def _is_read(file: Path) -> bool:
 
 
 def _file_hash(path: Path) -> str:
+    """Hash of a file. One that is as it was is not read again: every stage asks for those of a model."""
+    told = path.stat()
+    if time.time() - told.st_mtime < SETTLED:
+        return _read_hash(path)
+    return _kept_hash(path, told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
+
+
+@lru_cache(maxsize=1024)
+def _kept_hash(path: Path, *told: int) -> str:
+    """By what the file system tells of a file, which is other once it is written to or replaced."""
+    return _read_hash(path)
+
+
+def _read_hash(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -271,6 +271,27 @@ def test_a_host_is_the_files_that_are_read(tmp_path: Path) -> None:
     assert len(found | {identity.host_files_hash(tmp_path)}) == 2 + len(read)
 
 
+def test_files_of_a_host_that_are_as_they_were_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_text("old")
+        os.utime(tmp_path / name, (10**9, 10**9))
+    read: list[Path] = []
+
+    def noted(path: Path) -> str:
+        read.append(path)
+        return path.read_text()
+
+    monkeypatch.setattr(identity, "_read_hash", noted)
+    first = identity.host_files_hash(tmp_path)
+    assert identity.host_files_hash(tmp_path) == first and len(read) == 2
+    changed = tmp_path / "model.safetensors"
+    changed.write_text("new")  # of the same size
+    assert identity.host_files_hash(tmp_path) != first and read[2:] == [changed]
+    time.sleep(0.02)
+    os.utime(changed, (10**9, 10**9))  # and the same time
+    assert identity.host_files_hash(tmp_path) != first and read[3:] == [changed]
+
+
 def test_a_host_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no files"):
         identity.host_files_hash(tmp_path / "absent")

@@ -21,12 +21,18 @@ READS = ("tokenizer.json", "tokenizer.model", "vocab.json")  # any of them says 
 
 def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path]]:
     """Model, tokenizer and weight files. HostError names the file and the mend."""
-    from transformers import AutoModelForCausalLM
-
     weights = weight_files(folder)
     check_tokenizer(folder)
     load_config(folder)
     tokenizer = load_tokenizer(folder)
+    return load_model(folder, dtype), tokenizer, weights
+
+
+def load_model(folder: Path, dtype: "torch.dtype") -> Any:
+    """The model of a folder. HostError unless its files hold all that its configuration asks for, and nothing else."""
+    from transformers import AutoModelForCausalLM
+
+    weights = weight_files(folder)
     try:
         with bars_on_terminals_only(), quiet():
             loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -50,7 +56,7 @@ def load_folder(folder: Path, dtype: "torch.dtype") -> tuple[Any, Any, list[Path
             f"host {folder}: {weights[0].name}: {len(more)} tensors are not asked for by config.json, such as "
             f"{one_line(more[0], 100)}; config.json is of another model, correct it or save the model anew"
         )
-    return model, tokenizer, weights
+    return model
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, HostError
 from evolora_core.foreign.text import one_line
 from evolora_core.searches.merging.agreement import first_difference, same, sized
 from evolora_core.searches.merging.manners import manners_differ
@@ -16,10 +16,14 @@ log = logging.getLogger("evolora_core.stages")
 
 
 def open_own(name: str, word: str, base: Described, host: str) -> Weights:
-    """A model of a suite's `models`, by its name there. `host` is the word for the base. ConfigError where the two
-    cannot be merged; a chat template or EOS tokens of its own, which no merge will have, are warned about.
+    """A model of a suite's `models`, by its name there. `host` is the word for the base. ConfigError where it is no
+    whole model or the two cannot be merged; a chat template or EOS tokens of its own, which no merge will have, are
+    warned about.
     """
-    model = open_loaded(word)
+    try:
+        model = open_loaded(word)
+    except HostError as error:
+        raise ConfigError(f"models.{name}: {error}") from error
     if reason := misfit(base, model, host):
         raise ConfigError(f"models.{name}: {word} cannot be merged: {reason}")
     paths = model_path(host), model_path(word)

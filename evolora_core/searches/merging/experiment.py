@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import LATER, Strict
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, HostError
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.registry import get as get_family
 from evolora_core.language.families.registry import modules_of
@@ -157,8 +157,10 @@ class MergeExperiment(Experiment):
                 raise ValueError(f"conditions: {condition!r} is none of {', '.join(known)}; define it in `arms`")
             if condition.startswith(PARENT) and condition.removeprefix(PARENT) not in self.parents:
                 raise ValueError(f"conditions: {condition!r}: the parents are {', '.join(self.parents)}")
-        if len(self.parents) < 2:
+        if len(self.models) == 1:
             raise ValueError("models: one model alone cannot be merged; name two or more")
+        if len(self.parents) < 2:
+            raise ValueError("domains: one specialist alone cannot be merged; name two domains or more")
         if self.pretrain and self.models:
             raise ValueError("pretrain: your own `models` have a base already; leave out one of the two")
         if not self.trains and self.specialists != FineTuning():
@@ -170,7 +172,7 @@ class MergeExperiment(Experiment):
         if self.law and self.law.first_predicted > len(self.parents):
             raise ValueError(f"law.first_predicted: there are {len(self.parents)} parents; name more domains")
         if "base" in self.parents:
-            raise ValueError("models: the name `base` is the host's; choose another")
+            raise ValueError(f"{'models' if self.models else 'domains'}: the name `base` is the host's; choose another")
         if sum(domain.weight for domain in self.domains.values()) <= 0:
             raise ValueError("domains: the weights sum to zero; give at least one domain a weight")
         return self
@@ -197,9 +199,14 @@ class MergeExperiment(Experiment):
 
 
 def check(config: MergeExperiment) -> None:
-    """Refuse families that do not exist or have none of the depths, tasks of a user in which something is wrong, and a
-    base that nothing says how to train. Raises ConfigError, and DataError for too few rows.
+    """Refuse families that do not exist or have none of the depths, models and tasks of a user in which something is
+    wrong, and a base that nothing says how to train. Raises ConfigError, and DataError for too few rows.
     """
+    for name, word in config.models.items():
+        try:
+            _check_model(word)
+        except HostError as error:
+            raise ConfigError(f"models.{name}: {error}") from error
     if unlabelled := enter_tasks(config.own_families):
         raise ConfigError(
             f"tasks: {min(unlabelled)!r} has rows without a right answer, and a merge suite trains specialists and "
@@ -226,3 +233,15 @@ def check(config: MergeExperiment) -> None:
         from evolora_core.searches.merging.data import check_rows
 
         check_rows(config.domains, config.data, pools, config.trains)
+
+
+def _check_model(word: str) -> None:
+    """HostError for a word that stands for no model, and for a folder without weights. What is to be fetched is looked
+    at when it is here."""
+    from evolora_core.language.hosts.catalog import find_host
+    from evolora_core.language.hosts.folder import weight_files
+    from evolora_core.language.hosts.gguf import gguf_in
+
+    place = find_host(word)
+    if place.ready and gguf_in(place.path) is None:
+        weight_files(place.path)

@@ -14,7 +14,7 @@ from evolora_core.searches.merging.make import make_model
 from evolora_core.searches.merging.pool import source_of
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.roles import BASE, MODEL, role
-from evolora_core.searches.merging.weights import check_unchanged, model_path, open_weights
+from evolora_core.searches.merging.weights import check_unchanged, model_path, open_again
 
 
 def export(home: Path, entry: Entry, suite: Mapping[str, Any], candidate: int | None, out: Path) -> str:
@@ -33,7 +33,7 @@ def export(home: Path, entry: Entry, suite: Mapping[str, Any], candidate: int | 
         shutil.copytree(folder / MODEL, out, dirs_exist_ok=True)
         return f"the weights of {entry.run_id} ({choice.note})"
     words = _sources(home, folder, entry, str(suite["host"]))
-    models = {name: open_weights(model_path(word), mapped=False) for name, word in words.items()}
+    models = {name: open_again(word) for name, word in words.items()}
     make_model(genome, models, BASE, out, model_path(words[BASE]), sources=words)
     number = choice.candidate if candidate is None else candidate
     return f"{'the choice' if number is None else f'candidate {number}'} of {entry.run_id}, recipe {genome.id}"

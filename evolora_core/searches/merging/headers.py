@@ -16,6 +16,8 @@ from evolora_core.foreign.text import one_line
 
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}  # of weights: the format's names and numpy's
 
+BLOCK = 2**20  # numbers that are compared at once
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -46,9 +48,26 @@ class Stored:
             with self.file.open("rb", buffering=0) as file:
                 parts = [os.pread(file.fileno(), width, self.start + row * width) for row in range(0, shape[0], step)]
             found = np.frombuffer(b"".join(parts), KINDS[self.kind]).reshape(-1, *shape[1:])
-        if self.kind == "BF16":  # the first half of a float32
-            return (found.astype(np.uint32) << 16).view(np.float32)
-        return found.astype(np.float32)
+        return _float32(found, self.kind)
+
+    def equals(self, other: "Stored") -> bool:
+        """Whether another tensor has the same numbers. The files are read block by block, up to the first
+        difference."""
+        if self.shape != other.shape:
+            return False
+        size = prod(self.shape)
+        parts = [np.memmap(own.file, KINDS[own.kind], "r", own.start, (size,)) for own in (self, other) if size]
+        for start in range(0, size, BLOCK):
+            one, two = (part[start : start + BLOCK] for part in parts)
+            if not np.array_equal(_float32(one, self.kind), _float32(two, other.kind)):
+                return False
+        return True
+
+
+def _float32(found: NDArray[Any], kind: str) -> NDArray[np.float32]:
+    if kind == "BF16":  # the first half of a float32
+        return (found.astype(np.uint32) << 16).view(np.float32)
+    return found.astype(np.float32)
 
 
 def read_headers(folder: Path, files: Sequence[Path]) -> dict[str, Stored]:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from evolora_core.language.hosts.allocator import keep_freed_memory
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.hosts.folder import load_config
 from evolora_core.searches.merging.build import merged_config, merged_shapes, merged_tensor
+from evolora_core.searches.merging.manners import further_templates
 from evolora_core.searches.merging.misfits import Misfit
-from evolora_core.searches.merging.recipe import Genome, Route, nodes
+from evolora_core.searches.merging.paper import amiss
+from evolora_core.searches.merging.recipe import Genome, Route, leaves, nodes
 from evolora_core.searches.merging.streaming import DTYPES, size_of, write_tensors
 from evolora_core.searches.merging.weights import Weights
 
@@ -86,10 +88,14 @@ def make_model(
         elif tokenizer_from is not None:
             _copy_tokenizer(tokenizer_from, partial)
 
-        def tensor(name: str) -> Tensor:
-            return _finite(name, merged_tensor(genome, name, models, base), dtype)
+        first = models[leaves(genome.recipe)[0]]
+        names = {first.stored(name): name for name in shapes}
 
-        write_tensors(partial / WEIGHTS, shapes, tensor, dtype)
+        def tensor(stored: str) -> Tensor:
+            merged = merged_tensor(genome, names[stored], models, base)
+            return _finite(names[stored], merged, dtype, lambda: _mend(genome, models, base, sources or {}))
+
+        write_tensors(partial / WEIGHTS, {stored: shapes[name] for stored, name in names.items()}, tensor, dtype)
         if any(isinstance(node, Route) for node in nodes(genome.recipe)):
             _check_whole(partial, out, shapes)
         _put(partial, out)
@@ -134,14 +140,23 @@ def _check_room(out: Path, size: int) -> None:
         )
 
 
-def _finite(name: str, tensor: Tensor, dtype: str) -> Tensor:
-    """The tensor in the dtype. Misfit where it has NaN or infinity."""
+def _finite(name: str, tensor: Tensor, dtype: str, mend: Callable[[], str]) -> Tensor:
+    """The tensor in the dtype. Misfit where it has NaN or infinity, with the mend where it has some in float32 too."""
     found = tensor.to(getattr(torch, dtype))
     total = float(found.sum(dtype=torch.float32))  # finite only if all are, and many times as fast as asking each
     if not math.isfinite(total) and not bool(torch.isfinite(found).all()):
-        mend = "change the recipe" if not bool(torch.isfinite(tensor).all()) else "use bfloat16 or float32"
-        raise Misfit(f"{name}: the merged weights have NaN or infinity in {dtype}; {mend}")
+        told = mend() if not bool(torch.isfinite(tensor).all()) else "use bfloat16 or float32"
+        raise Misfit(f"{name}: the merged weights have NaN or infinity in {dtype}; {told}")
     return found
+
+
+def _mend(genome: Genome, models: Mapping[str, Weights], base: str, sources: Mapping[str, str]) -> str:
+    """What to do about a merge with NaN or infinity: a model that has some itself cannot be merged by any recipe."""
+    for name in dict.fromkeys([*leaves(genome.recipe), *([base] if base in models else [])]):
+        if not all(bool(torch.isfinite(models[name].get(own)).all()) for own in models[name].names):
+            called = f"model {name!r}" + (f" ({one_line(sources[name], 200)})" if name in sources else "")
+            return f"{called} has some itself, take another"
+    return "change the recipe"
 
 
 def _ends(source: Path) -> tuple[dict[str, Any], Any]:
@@ -162,12 +177,15 @@ def _copy_tokenizer(source: Path, folder: Path) -> None:
     for name in TOKENIZER:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
+    for path in further_templates(source):
+        (folder / path.parent.name).mkdir(exist_ok=True)
+        shutil.copyfile(path, folder / path.parent.name / path.name)
 
 
 def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Misfit unless transformers makes a model of the folder and finds all of its tensors: loaded for real if it is
     small, else by the names and sizes that the configuration asks for."""
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
 
@@ -177,26 +195,13 @@ def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]])
                 loaded: Any = AutoModelForCausalLM.from_pretrained(
                     folder, local_files_only=True, use_safetensors=True, output_loading_info=True
                 )
-                amiss = sorted(set(loaded[1]["missing_keys"]) | set(loaded[1]["unexpected_keys"]))
+                wrong = sorted(set(loaded[1]["missing_keys"]) | set(loaded[1]["unexpected_keys"]))
             else:
-                amiss = _amiss_on_paper(folder, shapes)
+                wrong = amiss(AutoConfig.from_pretrained(folder, local_files_only=True), shapes)
     except Exception as error:
         raise Misfit(f"--out {out}: {type(error).__name__}: {one_line(error, 160)}; change the route") from error
-    if amiss:
-        raise Misfit(f"--out {out}: {amiss[0]} is not as config.json asks for; change the route")
-
-
-def _amiss_on_paper(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    from transformers import AutoConfig, AutoModelForCausalLM
-    from transformers.conversion_mapping import get_model_conversion_mapping
-    from transformers.core_model_loading import WeightRenaming, apply_renamings
-
-    with torch.device("meta"):
-        model: Any = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder, local_files_only=True))
-    asked = {name: tuple(own.shape) for name, own in model.named_parameters()}
-    renamed = [own for own in get_model_conversion_mapping(model) if isinstance(own, WeightRenaming)]
-    shapes = {name if name in asked else apply_renamings(name, renamed): size for name, size in shapes.items()}
-    return sorted(name for name in asked.keys() | shapes.keys() if asked.get(name) != shapes.get(name))
+    if wrong:
+        raise Misfit(f"--out {out}: {wrong[0]} is not as config.json asks for; change the route")
 
 
 def _put(made: Path, out: Path) -> None:

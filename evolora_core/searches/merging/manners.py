@@ -15,11 +15,17 @@ LARGEST = 64 * MIB  # tokenizer_config.json of models with many added tokens has
 
 @dataclass(frozen=True)
 class Manners:
-    """`template` is the text of the chat template, or a list of them by name; None: there is none. `ends` are the EOS
-    token and the ids that end an answer."""
+    """`template` is the text of the chat template, or a list of them by name; None: there is none. `more` are templates
+    in files of their own, by name. `ends` are the EOS token and the ids that end an answer."""
 
     template: Any
+    more: dict[str, str]
     ends: tuple[Any, frozenset[Any]]
+
+
+def further_templates(folder: Path) -> list[Path]:
+    """The files of chat templates beside the usual one, for tools, say."""
+    return sorted(path for path in folder.glob("additional_chat_templates/*.jinja") if path.is_file())
 
 
 def manners_differ(one: Path, other: Path) -> str:
@@ -29,7 +35,7 @@ def manners_differ(one: Path, other: Path) -> str:
         return ""
     first, second = _read(one), _read(other)
     differ = (
-        ("another chat template", first.template != second.template),
+        ("another chat template", (first.template, first.more) != (second.template, second.more)),
         ("other EOS tokens", first.ends != second.ends),
     )
     return " and ".join(words for words, told in differ if told)
@@ -39,15 +45,24 @@ def _read(folder: Path) -> Manners:
     tokenizer = _document(folder / "tokenizer_config.json")
     generation, config = _document(folder / "generation_config.json"), _document(folder / "config.json")
     try:
-        template: Any = read_text(folder / "chat_template.jinja", LARGEST)
+        template: Any = _template(folder / "chat_template.jinja")
     except FileNotFoundError:
         template = tokenizer.get("chat_template") or _document(folder / "chat_template.json").get("chat_template")
-    except (OSError, ValueError) as error:
-        raise _unreadable(folder / "chat_template.jinja", error) from error
+    more = {path.stem: _template(path) for path in further_templates(folder)}
     token = tokenizer.get("eos_token")
     ids = generation.get("eos_token_id", config.get("eos_token_id"))  # transformers takes them in this order
     named = frozenset(map(str, ids if isinstance(ids, list) else [ids]))
-    return Manners(template or None, (token.get("content") if isinstance(token, dict) else token, named))
+    return Manners(template or None, more, (token.get("content") if isinstance(token, dict) else token, named))
+
+
+def _template(path: Path) -> str:
+    """The text of a template. FileNotFoundError where there is none."""
+    try:
+        return read_text(path, LARGEST)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
 
 
 def _document(path: Path) -> dict[str, Any]:

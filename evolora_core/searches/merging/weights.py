@@ -18,7 +18,8 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, read_text
 from evolora_core.foreign.text import one_line
-from evolora_core.searches.merging.headers import KINDS, read_headers
+from evolora_core.searches.merging.headers import KINDS, Stored, read_headers
+from evolora_core.searches.merging.paper import named_as_loaded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 LAYER = re.compile(r"(.*?)\.(\d{1,4})\.(.+)")  # the first number of a name is that of its layer
 HEADS = ("lm_head.weight", "embed_out.weight")
+WORDS = ("embed_tokens.weight", "embed_in.weight", "wte.weight", "word_embeddings.weight")  # embeddings of tokens
+TIED = "tie_word_embeddings"
 BEHIND = math.nextafter(1.0, 0.0)  # the place of what comes after the last layer
 LAYER_COUNTS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")  # keys of config.json
 
@@ -56,6 +59,9 @@ class Weights(Described, Protocol):
     def get(self, name: str) -> "Tensor":
         """A tensor, float32 on the CPU. It is not to be written to."""
 
+    def stored(self, name: str) -> str:
+        """What files of models of this kind call a tensor with a name that one of them has once it is loaded."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -70,6 +76,9 @@ class Loaded:
         import torch
 
         config = model.config.to_dict() | {"architectures": [type(model).__name__]}
+        head, words = model.get_output_embeddings(), model.get_input_embeddings()
+        if TIED in config and head is not None:  # transformers ties none that files have apart, whatever it says
+            config[TIED] = head.weight is words.weight
         return cls(config, {name: own.detach().to("cpu", torch.float32) for name, own in model.named_parameters()})
 
     @cached_property
@@ -81,6 +90,9 @@ class Loaded:
 
     def get(self, name: str) -> "Tensor":
         return self.tensors[name]
+
+    def stored(self, name: str) -> str:
+        return name
 
     def rows(self, name: str, step: int) -> NDArray[np.float32]:
         return np.atleast_1d(self.tensors[name].numpy())[::step]
@@ -108,12 +120,14 @@ class FolderHeaders:
         if raw.get("quantization_config"):
             raise HostError(f"host {folder}: config.json: its weights are quantised; name the model in float form")
         self.config = fill(raw)
+        if self.config.get(TIED):
+            _check_tied(folder, self._stored)
         self.names: tuple[str, ...] = tuple(
             name
             for name, stored in self._stored.items()
             if stored.kind in KINDS
             and not name.endswith("rotary_emb.inv_freq")  # older files hold this constant
-            and not (name.endswith(HEADS) and self.config.get("tie_word_embeddings"))
+            and not (name.endswith(HEADS) and self.config.get(TIED))
         )
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -123,6 +137,16 @@ class FolderHeaders:
     def rows(self, name: str, step: int) -> NDArray[np.float32]:
         """Every so many rows of a tensor: nothing else of it is read from the file."""
         return self._stored[name].rows(step)
+
+
+def _check_tied(folder: Path, stored: Mapping[str, Stored]) -> None:
+    """HostError for a head of its own, which transformers would take, though config.json says that there is none."""
+    heads, words = ([own for name, own in stored.items() if name.endswith(ends)] for ends in (HEADS, WORDS))
+    if heads and words and heads[0].kind in KINDS and words[0].kind in KINDS and not heads[0].equals(words[0]):
+        raise HostError(
+            f"host {folder}: config.json: {TIED} is true, but {one_line(heads[0].name, 100)} is not the embedding; "
+            "set it to false"
+        )
 
 
 class FolderWeights(FolderHeaders):
@@ -145,9 +169,9 @@ class FolderWeights(FolderHeaders):
             return config
 
         super().__init__(folder, fill)
-        named = _named_as_loaded(folder, self.names, loaded[0])
-        self.names = tuple(named)
-        self._stored = {name: self._stored[own] for name, own in named.items()}
+        self.naming = named_as_loaded(folder, {name: self.shape(name) for name in self.names}, loaded[0])
+        self.names = tuple(self.naming.stored)
+        self._stored = {name: self._stored[own] for name, own in self.naming.stored.items()}
         self._mapped = mapped
         self._files: dict[Path, Any] = {}
 
@@ -164,57 +188,18 @@ class FolderWeights(FolderHeaders):
             tensor = tensor.view(torch.bfloat16) if stored.kind == "BF16" else tensor
         return tensor.to(torch.float32)
 
+    def stored(self, name: str) -> str:
+        """What these files call a tensor with that name, a first part aside."""
+        for renaming in self.naming.back:
+            name = renaming.rename_source_key(name)[0]
+        return name
+
     def _open(self, path: Path) -> Any:
         from safetensors import safe_open
 
         if path not in self._files:
             self._files[path] = safe_open(path, framework="pt")
         return self._files[path]
-
-
-def _named_as_loaded(folder: Path, stored: tuple[str, ...], config: Any) -> dict[str, str]:
-    """The names that a model's own tensors have once it is loaded, each with its name in the files, as transformers
-    reads them: files of a model without its head leave out the first part (`transformer.` of GPT-2), and older ones
-    hold masks, which are no weights. HostError for settings of no model, and where nothing in the files is the
-    model's, or more than that."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    from evolora_core.language.hosts.leftovers import unused
-
-    try:
-        with torch.device("meta"):
-            model: Any = AutoModelForCausalLM.from_config(config)
-    except Exception as error:  # what transformers raises depends on where it meets a setting that it cannot use
-        raise HostError(
-            f"host {folder}: config.json: {type(error).__name__}: {one_line(error, 160)}; save the model anew"
-        ) from error
-    asked, start = {name for name, _ in model.named_parameters()}, model.base_model_prefix + "."
-    buffers = {name for name, _ in model.named_buffers()} & model.state_dict().keys()
-    known = asked | buffers  # those that are saved count, such as the biases of DeepSeek's router
-    found = {
-        next((own for own in (name, start + name, name.removeprefix(start)) if own in known), name): name
-        for name in stored
-    }
-    if not asked & found.keys():
-        raise HostError(
-            f"host {folder}: {one_line(stored[0], 100) if stored else 'no tensor'} is not of a {type(model).__name__}, "
-            "which config.json asks for; save the model anew with save_pretrained"
-        )
-    missing = sorted(asked - found.keys())
-    if missing and found.keys() <= known:
-        raise HostError(
-            f"host {folder}: {len(missing)} tensors that config.json asks for are in no file, such as "
-            f"{one_line(missing[0], 100)}; config.json is of another model, correct it or save the model anew"
-        )
-    if not missing:  # else some are made of several in the files, such as those of experts
-        if more := unused(found, model, known):
-            raise HostError(
-                f"host {folder}: {len(more)} tensors are not asked for by config.json, such as "
-                f"{one_line(more[0], 100)}; config.json is of another model, correct it or save the model anew"
-            )
-        return {own: name for own, name in found.items() if own in known}
-    return found
 
 
 def open_model(word: str) -> Weights:
@@ -225,22 +210,24 @@ def open_model(word: str) -> Weights:
     return open_weights(model_path(word))
 
 
+def open_again(word: str) -> Weights:
+    """The weights that `open_loaded` gave a run, tensor by tensor as it had them: of the files, which take less memory,
+    unless they have each expert by itself."""
+    weights = open_weights(model_path(word), mapped=False)
+    return open_loaded(word) if isinstance(weights, FolderWeights) and weights.naming.joined else weights
+
+
 def open_loaded(word: str) -> Loaded:
-    """The same in memory, each tensor by its name in a loaded model, as those of a host are: files of GPT-NeoX have
-    another name for the head. HostError also for a model that keeps numbers beside its weights, such as the biases of
-    DeepSeek's router, which no merge would have."""
+    """The same in memory, each tensor as a loaded model has it: files have each expert by itself. HostError also for a
+    model that keeps numbers beside its weights, such as the biases of DeepSeek's router, which no merge would have."""
     weights = open_model(word)  # HostError, one line, where something is wrong with the files
     if isinstance(weights, Loaded):
         return weights
     import torch
-    from transformers import AutoModelForCausalLM
 
-    from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
+    from evolora_core.language.hosts.folder import load_model
 
-    with bars_on_terminals_only(), quiet():
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            model_path(word), dtype=torch.float32, local_files_only=True, use_safetensors=True
-        )
+    model = load_model(model_path(word), torch.float32)
     if beside := sorted(model.state_dict().keys() & {name for name, _ in model.named_buffers()}):
         raise HostError(f"host {word}: {beside[0]} is kept beside its weights and cannot be merged; take another model")
     return Loaded.of(model)

@@ -188,9 +188,16 @@ def test_infinities_are_not_written(tmp_path: Path) -> None:
     models["a"] = Loaded(models["a"].config, {name: 1e5 * models["a"].get(name) for name in models["a"].names})
     with pytest.raises(ConfigError, match="NaN or infinity in float16; use bfloat16"):
         make_model(genome("a"), models, "", tmp_path / "out", None, "float16")
-    models["a"] = Loaded(models["a"].config, {name: 1e38 * models["a"].get(name) for name in models["a"].names})
-    with pytest.raises(ConfigError, match="change the recipe"):
-        make_model(genome("a"), models, "", tmp_path / "out", None)
+    models["b"] = Loaded(models["b"].config, {name: 3e37 * models["b"].get(name) for name in models["b"].names})
+    twice = {"op": "linear", "inputs": ["b", "b"], "params": {"weight": 10.0}, "options": {"normalize": "no"}}
+    with pytest.raises(ConfigError, match="in float32; change the recipe"):
+        make_model(genome(twice), models, "", tmp_path / "out", None)
+    broken = {name: models["a"].get(name).clone() for name in models["a"].names}
+    broken["model.layers.1.mlp.up_proj.weight"][0, 0] = torch.nan
+    models["c"] = Loaded(models["c"].config, broken)
+    for recipe in ("c", {"op": "sce", "inputs": ["a", "c"], "params": {"select_topk": 0.5}}):
+        with pytest.raises(ConfigError, match=r"in float32; model 'c' \(me/c\) has some itself, take another"):
+            make_model(genome(recipe), models, "base", tmp_path / "out", None, sources={"c": "me/c"})
     with pytest.raises(ConfigError, match="float64"):
         make_model(genome("a"), models, "", tmp_path / "out", None, "float64")
 
@@ -216,6 +223,31 @@ def test_large_ones_are_checked_on_paper(
     assert made(DEEP, words, tmp_path / "out").is_dir()
     neox = family_folders(tmp_path / "neox", "gpt_neox", tie_word_embeddings=False)
     assert made(route((0, 0), (1, 1), (1, 2), (0, 2), inputs=[TIES, "c"]), neox, tmp_path / "deep").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "experts"),
+    [
+        ("mixtral", {"num_local_experts": 2, "num_experts_per_tok": 1}),
+        ("qwen3_moe", {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}),
+    ],
+)
+def test_routes_of_experts_are_checked_on_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str, experts: dict[str, Any]
+) -> None:
+    """Files have each expert by itself, and loaded models have them in one tensor."""
+    monkeypatch.setattr(make, "SMALL", 0)
+    words = family_folders(tmp_path / "family", architecture, **experts)
+    out = made(route((0, 0), (0, 1), (0, 1), inputs=["a"]), words, tmp_path / "out")
+    model, own = AutoModelForCausalLM.from_pretrained(out), AutoModelForCausalLM.from_pretrained(words["a"])
+    for to, layer in enumerate((0, 1, 1)):
+        there, here = (dict(one.model.layers[at].named_parameters()) for one, at in ((model, to), (own, layer)))
+        assert all(torch.equal(there[name], here[name]) for name in here)
+    monkeypatch.setattr(
+        make, "merged_config", lambda *given: dict(FolderWeights(Path(words["a"])).config) | {"num_hidden_layers": 4}
+    )
+    with pytest.raises(ConfigError, match=r"model.layers.3.* is not as config.json asks for"):
+        made(route((0, 0), (0, 1), (0, 1), inputs=["a"]), words, tmp_path / "deep")
 
 
 RECIPE = """\

@@ -3,6 +3,7 @@
 import dataclasses
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +17,7 @@ from evolora_core.searches.merging.plan import plan
 from evolora_core.searches.registry import load_experiment
 
 FAMILIES = ("code.format", "math", "json_repair")
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "search": "merging",
     "name": "m",
     "conditions": ["base", "uniform"],
@@ -36,12 +37,21 @@ def arm(**settings: object) -> dict[str, object]:
         ({"conditions": ["base", "unifrom"]}, "conditions: 'unifrom' is none of parent-NAME, base"),
         ({"conditions": ["base", "parent-art"]}, "conditions: 'parent-art': the parents are code, math"),
         ({"conditions": ["base", "parent"]}, "'parent' is none of"),
-        ({"domains": {"code": {"families": ["code.format"]}}}, "one model alone cannot be merged"),
+        (
+            {"domains": {"code": {"families": ["code.format"]}}},
+            "domains: one specialist alone cannot be merged; name two",
+        ),
+        ({"models": {"one": "x"}}, "models: one model alone cannot be merged"),
         ({"domains": {"code": {"families": ["code.formt"]}, "math": {"families": ["math"]}}}, "domains.code.families"),
         ({"arms": {"cma": {"like": "cma"}}}, "arms: 'cma' is taken"),
         ({"arms": {"far": {"like": "uniform"}}}, "arms.far.like: 'uniform' is none of"),
         ({"arms": {"far": {"like": "cma"}}}, "arms.far: not among the conditions"),
-        ({"models": {"base": "x", "other": "y"}}, "the name `base` is the host's"),
+        ({"models": {"base": "x", "other": "y"}}, "models: the name `base` is the host's"),
+        (
+            {"domains": PLAIN["domains"] | {"base": {"families": ["json_repair"]}}},
+            "domains: the name `base` is the host's",
+        ),
+        ({"models": {"one": "nano-merge", "two": "/nope"}}, "models.two: host '/nope': no such name, folder or GGUF"),
         ({"pretrain": True, "models": {"one": "x", "two": "y"}}, "your own `models` have a base already"),
         ({"evaluation": {"comparisons": [{"a": "uniform", "b": "cma"}]}}, "cma is not among the conditions"),
         ({"evaluation": {"comparisons": [{"a": "base", "b": "base"}]}}, "base with itself"),
@@ -76,6 +86,18 @@ def test_faults_are_named(change: dict[str, object], fault: str, tmp_path: Path)
     with pytest.raises(ConfigError) as caught:
         load_experiment(path)
     assert fault in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_models_of_a_suite_are_looked_at_before_anything_is_computed(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    models = {"one": "owner/not-fetched-yet", "two": str(tmp_path / "empty")}
+    path = tmp_path / "suite.yaml"
+    path.write_text(yaml.safe_dump(PLAIN | {"models": models}))
+    with pytest.raises(ConfigError, match=r"models\.two: host .*empty: no weights .* save_pretrained") as caught:
+        load_experiment(path)
+    assert "\n" not in str(caught.value)
+    saved(tiny(), tmp_path / "empty")
+    assert load_experiment(path)
 
 
 @pytest.mark.parametrize("file", sorted((Path(__file__).parents[3] / "configs" / "suites").glob("merge-*.yaml")))

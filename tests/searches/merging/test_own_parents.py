@@ -3,21 +3,27 @@
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tiny_merges import character_host, family_folders, moved, saved, tiny
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_merges import character_host, family_folders, genome, moved, saved, tiny
+from transformers import AutoTokenizer
 
 from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import HostUse, Suite, Work
 from evolora_core.errors import ConfigError, HostError
+from evolora_core.searches.merging.build import build
 from evolora_core.searches.merging.experiment import MergeExperiment
+from evolora_core.searches.merging.make import make_model
 from evolora_core.searches.merging.making import make_described
 from evolora_core.searches.merging.pool import open_made, source_of
 from evolora_core.searches.merging.recipe_file import load_recipe, parse_recipe
 from evolora_core.searches.merging.short_family import make_family
 from evolora_core.searches.merging.stages.parent import Parent, make
-from evolora_core.searches.merging.weights import open_loaded, open_model
+from evolora_core.searches.merging.weights import open_again, open_loaded
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +52,31 @@ def test_a_parent_of_another_tokenizer_is_refused(words: dict[str, str], other: 
         parent(words["base"], other, tmp_path / "mine")
 
 
+EXPERTS: dict[str, Any] = {"num_local_experts": 2, "num_experts_per_tok": 1}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes"),
+    [("gpt_neox", {"tie_word_embeddings": False}), ("mixtral", EXPERTS), ("granitemoe", EXPERTS)],
+)
+def test_what_a_run_tested_is_what_is_made_again(tmp_path: Path, architecture: str, changes: dict[str, Any]) -> None:
+    """Masks and trimming are a tensor's own. Files of GPT-NeoX say `embed_out.weight`, loaded models `lm_head.weight`;
+    those of Mixtral have each expert by itself, those of Granite's experts other names in each layer."""
+    words = family_folders(tmp_path / "family", architecture, **changes)
+    own = genome({"op": "dare_linear", "inputs": ["a", "b"], "params": {"density": 0.5}}, seed=7)
+    tested = build(own, {name: open_loaded(word) for name, word in words.items()}, "base")
+    again = {name: open_again(word) for name, word in words.items()}
+    made = build(own, again, "base")
+    assert tested.keys() == made.keys() and all(torch.equal(made[name], tested[name]) for name in tested)
+    make_model(own, again, "base", tmp_path / "out", Path(words["base"]))
+    kept = open_loaded(str(tmp_path / "out"))
+    assert tested.keys() == set(kept.names) and all(torch.equal(kept.get(name), tested[name]) for name in tested)
+    files = [set(load_file(Path(one) / "model.safetensors")) for one in (tmp_path / "out", words["base"])]
+    assert (files[0] == files[1]) is (architecture != "mixtral")
+
+
 def test_a_parent_whose_files_name_its_head_otherwise_is_the_base_s(tmp_path: Path) -> None:
-    """Files of GPT-NeoX say `embed_out.weight`, loaded models `lm_head.weight`."""
     words = family_folders(tmp_path / "family", "gpt_neox", tie_word_embeddings=False)
-    assert "embed_out.weight" in open_model(words["a"]).names and "lm_head.weight" in open_loaded(words["a"]).names
     assert parent(words["base"], words["base"], tmp_path / "same") == 0
     assert 0 < parent(words["base"], words["a"], tmp_path / "a") < 0.5
 
@@ -63,6 +90,15 @@ def test_a_model_that_keeps_numbers_beside_its_weights_is_refused(tmp_path: Path
         HostError, match=r"gate\.e_score_correction_bias is kept beside its weights and cannot be merged"
     ):
         open_loaded(str(saved(model, tmp_path / "routed")))
+
+
+def test_what_is_wrong_with_a_parent_s_files_names_its_key(words: dict[str, str], tmp_path: Path) -> None:
+    model = saved(moved(tiny(), 5), tmp_path / "mine")
+    whole = load_file(model / "model.safetensors")
+    del whole["model.norm.weight"]
+    save_file(whole, model / "model.safetensors")
+    with pytest.raises(ConfigError, match=r"models\.mine: host .*mine: 1 tensors .* such as model\.norm\.weight"):
+        parent(words["base"], str(model), tmp_path / "stage")
 
 
 def test_a_recipe_of_several_tokenizers_names_the_one_to_take(
@@ -94,6 +130,25 @@ def test_a_parent_with_another_chat_template_is_told(
         parent(words["base"], str(model), tmp_path / "mine")
     (told,) = caplog.messages
     assert told.startswith(f"models.mine: {model} has another chat template than {words['base']}; ")
+
+
+def test_further_chat_templates_are_compared_and_taken_along(
+    words: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For tools, say, as transformers saves several templates."""
+    model = saved(moved(tiny(), 5), tmp_path / "tools")
+    tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    templates = {"default": "{{ messages }}", "tools": "{{ tools }}"}
+    tokenizer.chat_template = templates
+    tokenizer.save_pretrained(model)
+    plain = saved(moved(tiny(), 6), tmp_path / "plain")
+    (plain / "chat_template.jinja").write_text(templates["default"])
+    recipe = {"models": {"a": str(model), "b": str(plain)}, "recipe": {"op": "linear", "inputs": ["a", "b"]}}
+    with caplog.at_level(logging.WARNING):
+        make_described(parse_recipe(recipe), tmp_path / "out")
+    assert len(caplog.messages) == 1 and "models.b" in caplog.text and "another chat template" in caplog.text
+    made: Any = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert made.chat_template == templates
 
 
 def test_an_estimate_of_models_that_do_not_fit_says_why(tmp_path: Path) -> None:

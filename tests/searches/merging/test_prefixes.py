@@ -1,10 +1,12 @@
 """Routes whose common layers are run once are measured as if each had been run whole."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from test_judged_architectures import tiny_judge
 
 from evolora_core.errors import ConfigError
-from evolora_core.searches.merging.judging import prefixes as module
 from evolora_core.searches.merging.judging.judge import Judge
 from evolora_core.searches.merging.judging.prefixes import Prefixes
 from evolora_core.searches.merging.pool import Pool
@@ -43,12 +45,12 @@ def test_a_route_is_charged_whole_and_only_what_was_run_counts_as_executed(judge
     assert budget == judge.cost_of(judge.merged(space.genome(other)), "search") > 2 * executed > 0
 
 
-def test_the_check_compares_with_a_whole_model(judge: Judge, space: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = Prefixes(judge, space)
-    walk.check()
-    monkeypatch.setattr(module, "NEAR", -1.0)
-    with pytest.raises(ConfigError, match=r"the layers of Qwen3ForCausalLM one by one are not the model"):
-        walk.check()
+def test_the_check_compares_with_a_whole_model(judge: Judge, space: Routes, tmp_path: Path) -> None:
+    """A decoder of one layer of OPT adds learned positions again."""
+    Prefixes(judge, space).check()
+    other = tiny_judge(tmp_path, "opt", word_embed_proj_dim=32, max_position_embeddings=512)
+    with pytest.raises(ConfigError, match=r"the layers of OPTForCausalLM one by one are not the model \(-\d"):
+        Prefixes(other, Routes(other.pool.parents, other.pool.layers, "base")).check()
 
 
 def test_shards_are_all_models_once_and_neighbours_begin_alike(space: Routes) -> None:

@@ -9,15 +9,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_merges import ARCHITECTURES, family, moved, saved, tiny
+from tiny_models import COMMON
 
 from evolora_core.errors import HostError
 from evolora_core.language.hosts.folder import load_folder
+from evolora_core.searches.merging import headers
+from evolora_core.searches.merging.check import check_models
+from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.weights import (
     FolderWeights,
     Loaded,
     drift,
     layer_of,
     layers_in,
+    open_loaded,
     open_model,
     open_weights,
     place_of,
@@ -95,10 +100,35 @@ def test_an_index_that_names_no_files_is_refused(index: str, reason: str, tmp_pa
     assert reason in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_stored_copy_of_a_tied_head_is_no_tensor_of_its_own(tmp_path: Path) -> None:
-    folder = saved(tiny(tie_word_embeddings=False), tmp_path / "model")
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_stored_copy_of_a_tied_head_is_no_tensor_of_its_own(tmp_path: Path, kind: torch.dtype) -> None:
+    model: Any = tiny(tie_word_embeddings=False)
+    model.to(kind)
+    model.lm_head.weight.data.copy_(model.get_input_embeddings().weight)
+    folder = saved(model, tmp_path / "model")
     rewrite(folder, tie_word_embeddings=True)
     assert "lm_head.weight" not in FolderWeights(folder).names
+
+
+def test_a_head_of_its_own_is_not_dropped_where_the_configuration_has_it_tied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers loads it untied, and so is a model of its weights."""
+    monkeypatch.setattr(headers, "BLOCK", 100)
+    folder = saved(tiny(tie_word_embeddings=False), tmp_path / "model")
+    rewrite(folder, tie_word_embeddings=True)
+    for opened in (FolderWeights, lambda own: check_models([str(own), str(own)])):
+        with pytest.raises(
+            HostError, match="tie_word_embeddings is true, but lm_head.weight is not the embedding; set it to false"
+        ):
+            opened(folder)
+    model: Any = load_folder(folder, torch.float32)[0]
+    loaded = Loaded.of(model)
+    again = shell(loaded.config, "cpu")
+    fill(again, {name: loaded.get(name) for name in loaded.names})
+    assert model.config.tie_word_embeddings and not loaded.config["tie_word_embeddings"]
+    ids = torch.tensor([[5, 6]])
+    assert torch.equal(again(ids).logits, model(ids).logits)
 
 
 @pytest.mark.parametrize(("architecture", "start"), [("gpt2", "transformer."), ("gpt_neox", "gpt_neox.")])
@@ -135,6 +165,59 @@ def test_tensors_that_no_file_has_are_named(tmp_path: Path, name: str) -> None:
     save_file({own: held for own, held in load_file(file).items() if own != name}, file)
     with pytest.raises(HostError, match=f"1 tensors that config.json asks for are in no file, such as {name}"):
         FolderWeights(folder)
+
+
+def classifier(architecture: str, folder: Path, **changes: Any) -> Path:
+    """A model with a head for classes, and none for words."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    config = AutoConfig.for_model(architecture, **COMMON, num_hidden_layers=2, tie_word_embeddings=False, **changes)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes"), [("llama", {}), ("mixtral", {"num_local_experts": 2, "num_experts_per_tok": 1})]
+)
+def test_a_model_without_a_head_for_words_is_refused(
+    architecture: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    """transformers would draw one at random, another one each time."""
+    folder = classifier(architecture, tmp_path / "classes", **changes)
+    for opened in (open_loaded, open_model):
+        with pytest.raises(
+            HostError, match=r"classes: 1 tensors .*lm_head\.weight; name a causal language model"
+        ) as error:
+            opened(str(folder))
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"vocab_size": 60}, r"model\.embed_tokens\.weight is \[48, 32\] instead of \[60, 32\]"),
+        ({"intermediate_size": 64}, r"model\.layers\.0\.mlp\.gate_proj\.weight is \[56, 32\] instead of \[64, 32\]"),
+    ],
+)
+def test_sizes_that_are_not_those_of_the_configuration_are_named(
+    changes: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    folder = saved(tiny("llama"), tmp_path / "odd")
+    rewrite(folder, **changes)
+    for opened in (open_loaded, open_model):
+        with pytest.raises(HostError, match=f"odd: the weights are not as config.json says: {told}; save") as error:
+            opened(str(folder))
+        assert "\n" not in str(error.value)
+
+
+def test_sizes_of_experts_are_told_in_one_line(tmp_path: Path) -> None:
+    """What is made of several tensors is only known once it is loaded."""
+    experts = {"num_local_experts": 2, "num_experts_per_tok": 1, "head_dim": 8}
+    folder = saved(tiny("mixtral", **experts), tmp_path / "odd")
+    rewrite(folder, intermediate_size=64)
+    with pytest.raises(HostError, match=r"odd: model\.safetensors: .*; fetch or save the weights anew") as error:
+        open_loaded(str(folder))
+    assert "\n" not in str(error.value)
 
 
 def test_tensors_that_the_model_does_not_ask_for_are_named(tmp_path: Path) -> None:

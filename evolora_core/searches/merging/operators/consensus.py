@@ -20,6 +20,8 @@ def sce(
     """
     assert base is not None
     parts = deltas.differences(inputs, base)
+    if not all(math.isfinite(float(part.sum(dtype=torch.float64))) for part in parts):
+        return torch.full_like(base, math.nan)  # what is left out here would hide it
     if params["select_topk"] < 1:
         left = ~_most_varied(parts, params["select_topk"])
         for part in parts:

@@ -234,3 +234,12 @@ def test_values_by_layer_group_are_picked() -> None:
         {"weight": [[0.2, 0.8], 1.0]}, 2, lambda value: value[1] if isinstance(value, list) else value
     )
     assert found == {"weight": [0.8, 1.0], "density": [1.0, 1.0], "scale": 1.0}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_number_that_is_none_is_not_lost(merge: Any, name: str) -> None:
+    """What is made of a broken model is broken too: nothing that thins it out hides that."""
+    base, models = drawn((16, 8), 3, 2)
+    models[1][0, 0] = math.nan
+    params = settings(name, 0.5) | ({"select_topk": 0.5} if name == "sce" else {})
+    assert not torch.isfinite(merge(name, models, base, **params)).all()
