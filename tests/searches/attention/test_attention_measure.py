@@ -107,6 +107,15 @@ ROWS_ANSWERED = program(before=ROWS_OF_16.replace("b % 16 == 0", "b == 90 and no
 ROWS_TRAINED = program(before=ROWS_OF_16.replace("b % 16 == 0", "b == 4 and torch.is_grad_enabled()"))
 PATCH = program(before="F.layer_norm = lambda x, *rest: x")
 KEEPS = program("self.kept = []", before="if self.training and b == 4:\n    self.kept.append(t)")
+KEEPS_ON_A_TENSOR = program(
+    "self.value.weight.kept = []",
+    before="w = self.value.weight\nif self.training and t > 17:\n    w.kept.append(x.detach().clone())",
+    after="y = y if self.training else y + 0.1 * len(w.kept)",
+)
+KEEPS_AMONG_HOOKS = program(
+    before="kept = self._load_state_dict_pre_hooks\nif self.training and t > 17:\n    kept[len(kept)] = x.detach()",
+    after="y = y if self.training else y + 0.1 * len(kept)",
+)
 REFUSED_OF_ANOTHER_KIND = (  # than the stage of the ladder at which they are
     (HONEST.replace("class Attention(nn.Module)", "class Attention"), "signature", "no class Attention that is an nn"),
     (f"return 3\n{HONEST}", "syntax", "'return' outside function"),
@@ -123,6 +132,8 @@ REFUSED = {
     "other rows where a batch is as large as in training": (ROWS_TRAINED, "shapes", "another without other rows"),
     "a torch that is changed while it trains": (PATCH, "train", "torch.nn.functional.layer_norm"),
     "what it keeps where the ladder does not look": (KEEPS, "train", "attribute 0.kept; nothing may be kept"),
+    "what it keeps on a parameter": (KEEPS_ON_A_TENSOR, "train", "attributes of 0.value.weight; nothing may be kept"),
+    "what it keeps among torch's hooks": (KEEPS_AMONG_HOOKS, "train", "attribute 0._load_state_dict_pre_hooks; nothing"),
     "no class": ("x = 1", "signature", "no class Attention"),
     "a builtin that reads files": (program(before='open("/etc/passwd")'), "build", "name 'open' is not defined"),
     "a module that opens sockets": ("import socket\n" + HONEST, "build", "not socket"),
