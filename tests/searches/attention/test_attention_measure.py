@@ -12,7 +12,7 @@ import pytest
 import torch
 from confinement import confined
 from safetensors.torch import load_file, save_file
-from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, ROWS_OF_16, program
+from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, MORE_WORK, ROWS_OF_16, program
 
 from evolora_core.sandbox.limits import Limits
 from evolora_core.sandbox.run import Outcome, Sandbox
@@ -23,6 +23,7 @@ from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
 from evolora_core.searches.attention.host import training
+from evolora_core.searches.attention.host.flops import cost_of_step
 from evolora_core.searches.attention.host.model import build
 from evolora_core.searches.attention.host.sizes import SIZES, non_embedding, total
 from evolora_core.searches.attention.host.training import TrainSpec, train
@@ -84,6 +85,14 @@ def test_a_program_is_measured(sandbox: Sandbox, corpus: Corpus, tmp_path: Path)
     assert not np.array_equal(found.losses, other.losses)
 
 
+def test_work_that_begins_once_it_is_trained_counts(sandbox: Sandbox, corpus: Corpus, tmp_path: Path) -> None:
+    """The ladder sees a gate that is shut."""
+    plain = measured(sandbox, HONEST, corpus, tmp_path / "plain")
+    found = measured(sandbox, WORKS_ONCE_TRAINED, corpus, tmp_path / "more")
+    assert found.rejection is None and found.flops > 3 * plain.flops
+    assert plain.flops == cost_of_step(load_program(HONEST), SIZES["xs"], corpus.vocab, SPEC.batch, CONTEXT).flops
+
+
 def test_no_held_out_source_is_in_a_child_s_memory(sandbox: Sandbox) -> None:
     """Modules of the standard library carry their docstrings, which is text of the corpus."""
     root = Path(sysconfig.get_path("stdlib")).resolve()
@@ -116,6 +125,10 @@ KEEPS_AMONG_HOOKS = program(
     before="kept = self._load_state_dict_pre_hooks\nif self.training and t > 17:\n    kept[len(kept)] = x.detach()",
     after="y = y if self.training else y + 0.1 * len(kept)",
 )
+ANSWERS_AT_LENGTH = program(after=MORE_WORK.format("not (self.training and t > 17)"))
+WORKS_ONCE_TRAINED = program(
+    "self.gate = nn.Parameter(torch.zeros(1))", after="y = y + self.gate * x" + MORE_WORK.format("self.gate.item() != 0")
+)
 REFUSED_OF_ANOTHER_KIND = (  # than the stage of the ladder at which they are
     (HONEST.replace("class Attention(nn.Module)", "class Attention"), "signature", "no class Attention that is an nn"),
     (f"return 3\n{HONEST}", "syntax", "'return' outside function"),
@@ -134,6 +147,7 @@ REFUSED = {
     "what it keeps where the ladder does not look": (KEEPS, "train", "attribute 0.kept; nothing may be kept"),
     "what it keeps on a parameter": (KEEPS_ON_A_TENSOR, "train", "attributes of 0.value.weight; nothing may be kept"),
     "what it keeps among torch's hooks": (KEEPS_AMONG_HOOKS, "train", "attribute 0._load_state_dict_pre_hooks; nothing"),
+    "more work to answer than in training": (ANSWERS_AT_LENGTH, "cost", "in evaluation takes"),
     "no class": ("x = 1", "signature", "no class Attention"),
     "a builtin that reads files": (program(before='open("/etc/passwd")'), "build", "name 'open' is not defined"),
     "a module that opens sockets": ("import socket\n" + HONEST, "build", "not socket"),
