@@ -1,5 +1,6 @@
 """The text of a program: its block, what makes two texts one program, and what is refused unread."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -185,6 +186,15 @@ def test_what_does_not_parse_is_refused_with_its_line() -> None:
     )
     assert refused(lambda: program_id("x = 1\0")).stage == "syntax"
     assert refused(lambda: program_id("x = " + "-" * 5000 + "1")).stage == "syntax"
+
+
+# Python 3.11 writes no f-string that holds a backslash within braces, and writes a no-break space with one.
+UNWRITTEN = ["x = 0x" + "f" * 5000] + (["x = f\"{'\u00a0'}\""] if sys.version_info < (3, 12) else [])
+
+
+@pytest.mark.parametrize("source", UNWRITTEN, ids=["digits", "f-string"][: len(UNWRITTEN)])
+def test_what_python_cannot_write_is_refused(source: str) -> None:
+    assert "cannot write the text anew" in refused(lambda: program_id(source)).reason
 
 
 # What is refused unread

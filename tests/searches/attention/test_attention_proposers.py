@@ -124,6 +124,12 @@ def test_blocks_are_what_stands_between_equal_fences() -> None:
     assert _blocks(f"{'`' * 200_000}\n{'`' * 199_999}\n" * 2 + "a\n" * 100_000) == [f"{'`' * 199_999}\n"]
 
 
+EMPTIED = (
+    f"<<<<<<< SEARCH\n{block_of(FRAMEWORK.source)}\n=======\n>>>>>>> REPLACE\n"
+    "<<<<<<< SEARCH\nnowhere = 1\n=======\n>>>>>>> REPLACE\n"
+)
+
+
 @pytest.mark.parametrize(
     ("answer", "stage", "words"),
     [
@@ -131,6 +137,7 @@ def test_blocks_are_what_stands_between_equal_fences() -> None:
         ("```python\nclass Prepare", "syntax", "does not end"),
         (f"```python\n{'x = 1  # long' * 1000}\n```", "syntax", "at most 10000 are allowed"),
         (EDIT.replace("q @ k", "q @ K", 1), "syntax", r"is missing; nearest is line \d+, 'scores = q @ k"),
+        (EMPTIED, "syntax", "the block is empty after the edits before.*edit 2"),
         (EDIT.replace(">>>>>>> REPLACE", ""), "syntax", "the edit does not end.*edit 1"),
         (EDIT.replace("=======\n", ""), "syntax", "'>>>>>>> REPLACE' stands where '=======' is expected"),
         (EDIT.replace("2 * q", "q"), "syntax", "changes nothing"),
