@@ -327,6 +327,15 @@ def test_the_environment_names_the_endpoint() -> None:
             endpoint_from_environment(named | change)
 
 
+def test_a_key_that_cannot_be_sent_is_shown_to_nobody() -> None:
+    named = {"EVOLORA_LLM_URL": "http://127.0.0.1:1/v1", "EVOLORA_LLM_MODEL": "tiny"}
+    assert endpoint_from_environment(named | {"EVOLORA_LLM_KEY": " secret\r\n"}).key == "secret"
+    for wrong in ("secret\r\nmore", "sécret"):
+        with pytest.raises(ConfigError, match="EVOLORA_LLM_KEY: holds characters") as caught:
+            endpoint_from_environment(named | {"EVOLORA_LLM_KEY": wrong})
+        assert "cret" not in str(caught.value)
+
+
 # From a record
 
 
