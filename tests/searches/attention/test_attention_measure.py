@@ -85,11 +85,13 @@ def test_a_program_is_measured(sandbox: Sandbox, corpus: Corpus, tmp_path: Path)
     assert not np.array_equal(found.losses, other.losses)
 
 
-def test_work_that_begins_once_it_is_trained_counts(sandbox: Sandbox, corpus: Corpus, tmp_path: Path) -> None:
-    """The ladder sees a gate that is shut."""
+def test_work_that_hides_counts(sandbox: Sandbox, corpus: Corpus, tmp_path: Path) -> None:
+    """Behind a gate that is shut until it is trained, where the ladder does not see it, and in layers of torch."""
     plain = measured(sandbox, HONEST, corpus, tmp_path / "plain")
     found = measured(sandbox, WORKS_ONCE_TRAINED, corpus, tmp_path / "more")
     assert found.rejection is None and found.flops > 3 * plain.flops
+    layers = measured(sandbox, LAYERS_OF_TORCH, corpus, tmp_path / "layers")  # which have shortcuts in evaluation
+    assert layers.rejection is None and layers.flops > 2 * plain.flops
     assert plain.flops == cost_of_step(load_program(HONEST), SIZES["xs"], corpus.vocab, SPEC.batch, CONTEXT).flops
 
 
@@ -128,6 +130,10 @@ KEEPS_AMONG_HOOKS = program(
 ANSWERS_AT_LENGTH = program(after=MORE_WORK.format("not (self.training and t > 17)"))
 WORKS_ONCE_TRAINED = program(
     "self.gate = nn.Parameter(torch.zeros(1))", after="y = y + self.gate * x" + MORE_WORK.format("self.gate.item() != 0")
+)
+LAYERS_OF_TORCH = program(
+    "self.side = nn.MultiheadAttention(dim, heads, batch_first=True).eval()",
+    before="with torch.no_grad():\n    for _ in range(20):\n        x = x + 0 * self.side.eval()(x, x, x)[0]",
 )
 REFUSED_OF_ANOTHER_KIND = (  # than the stage of the ladder at which they are
     (HONEST.replace("class Attention(nn.Module)", "class Attention"), "signature", "no class Attention that is an nn"),

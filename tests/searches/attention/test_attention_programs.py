@@ -226,6 +226,8 @@ def test_what_python_cannot_write_is_refused(source: str) -> None:
         ("x = nn.Module.forward.__globals__", "`.__globals__` is not allowed"),
         ("torch.manual_seed(0)", "`.manual_seed` is not allowed"),
         ("torch.set_default_dtype(torch.float64)", "`.set_default_dtype` is not allowed"),
+        ("x = torch.ones(3).to_sparse()", "`.to_sparse` is not allowed"),
+        ("x = torch.ones(3).to_mkldnn()", "`.to_mkldnn` is not allowed"),
         ("x = getattr(torch, '_C')", "getattr and hasattr are allowed with"),
         ("x = getattr(torch, 'lo' + 'ad')", "getattr and hasattr are allowed with"),
         ("x = '{0.__class__}'", "two underscores"),

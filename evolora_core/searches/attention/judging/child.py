@@ -42,6 +42,7 @@ _MORE = 1.05  # times the operations of a forward in training that one with whic
 
 def ladder(folder: Path) -> None:
     """Examine the program in the folder. The result holds the steps so far, so that it outlives a kill."""
+    _without_shortcuts()
     job, source = LadderJob.read(folder), source_of(folder)
 
     def report(steps: Sequence[Step]) -> None:
@@ -53,10 +54,16 @@ def ladder(folder: Path) -> None:
 
 def measure(folder: Path) -> None:
     """Train the program in the folder and answer the prefixes."""
+    _without_shortcuts()
     try:
         _write(folder, _measured(folder))
     except Rejected as error:
         _write(folder, {"status": "rejected", "stage": error.stage, "reason": error.reason, "place": error.place})
+
+
+def _without_shortcuts() -> None:
+    """Attention layers of torch run as the operations that are counted, in evaluation too."""
+    torch.backends.mha.set_fastpath_enabled(False)
 
 
 def _measured(folder: Path) -> dict[str, Any]:
