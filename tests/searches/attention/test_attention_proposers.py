@@ -31,6 +31,7 @@ from evolora_core.searches.attention.proposers.client import (
 )
 from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
+from evolora_core.searches.attention.proposers.prompting import user_prompt
 from evolora_core.searches.attention.proposers.replay import Recorded, call_line, read_calls
 from evolora_core.searches.attention.proposers.spending import Budget, BudgetSpent, Limits, Prices
 
@@ -201,6 +202,15 @@ def endpoint(served: Served, retries: int = 2) -> Endpoint:
 
 def proposer(ask: Ask, **limits: Any) -> EndpointProposer:
     return EndpointProposer(Asking("tiny"), ask, Budget(Limits(**limits), Prices(prompt=1.0, completion=10.0)))
+
+
+def test_the_prompt_shows_the_last_refused_text_that_there_is() -> None:
+    """An answer of which no program can be made has none."""
+    refused = [Scored(name, text, None, None, Rejection("shapes", name)) for name, text in (("one", "x = 1"), ("two", ""))]
+    prompt = user_prompt(request(failures=tuple(refused)), scored())
+    assert "shapes: two" in prompt and "has one:\n\n```python\nx = 1\n```\n\nStart from" in prompt
+    prompt = user_prompt(request(failures=(refused[1],)), scored())
+    assert "shapes: two" in prompt and "has one" not in prompt and "```python\n\n```" not in prompt
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
