@@ -195,9 +195,7 @@ def _candidate(
     return own, made.call
 
 
-def _twin(
-    own: Candidate, known: Mapping[str, Candidate], judged: Mapping[int, Candidate], template: str
-) -> Candidate:
+def _twin(own: Candidate, known: Mapping[str, Candidate], judged: Mapping[int, Candidate], template: str) -> Candidate:
     """A program that was known, with what is known of it, at no cost; or one that is no program. The baseline, whose
     program is `template`, is known from the beginning.
     """

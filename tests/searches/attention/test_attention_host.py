@@ -266,7 +266,8 @@ def fused(x: Tensor) -> Tensor:
 
 
 def sparse(x: Tensor) -> Tensor:
-    return torch.sparse.mm(x[0].to_sparse(), x[1].T.to_sparse()).to_dense()
+    found: Tensor = torch.sparse.mm(x[0].to_sparse(), x[1].T.to_sparse()).to_dense()
+    return found
 
 
 FORWARD: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {

@@ -129,7 +129,8 @@ KEEPS_AMONG_HOOKS = program(
 )
 ANSWERS_AT_LENGTH = program(after=MORE_WORK.format("not (self.training and t > 17)"))
 WORKS_ONCE_TRAINED = program(
-    "self.gate = nn.Parameter(torch.zeros(1))", after="y = y + self.gate * x" + MORE_WORK.format("self.gate.item() != 0")
+    "self.gate = nn.Parameter(torch.zeros(1))",
+    after="y = y + self.gate * x" + MORE_WORK.format("self.gate.item() != 0"),
 )
 LAYERS_OF_TORCH = program(
     "self.side = nn.MultiheadAttention(dim, heads, batch_first=True).eval()",
@@ -152,7 +153,11 @@ REFUSED = {
     "a torch that is changed while it trains": (PATCH, "train", "torch.nn.functional.layer_norm"),
     "what it keeps where the ladder does not look": (KEEPS, "train", "attribute 0.kept; nothing may be kept"),
     "what it keeps on a parameter": (KEEPS_ON_A_TENSOR, "train", "attributes of 0.value.weight; nothing may be kept"),
-    "what it keeps among torch's hooks": (KEEPS_AMONG_HOOKS, "train", "attribute 0._load_state_dict_pre_hooks; nothing"),
+    "what it keeps among torch's hooks": (
+        KEEPS_AMONG_HOOKS,
+        "train",
+        "attribute 0._load_state_dict_pre_hooks; nothing",
+    ),
     "more work to answer than in training": (ANSWERS_AT_LENGTH, "cost", "in evaluation takes"),
     "no class": ("x = 1", "signature", "no class Attention"),
     "a builtin that reads files": (program(before='open("/etc/passwd")'), "build", "name 'open' is not defined"),

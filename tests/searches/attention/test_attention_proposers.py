@@ -206,7 +206,9 @@ def proposer(ask: Ask, **limits: Any) -> EndpointProposer:
 
 def test_the_prompt_shows_the_last_refused_text_that_there_is() -> None:
     """An answer of which no program can be made has none."""
-    refused = [Scored(name, text, None, None, Rejection("shapes", name)) for name, text in (("one", "x = 1"), ("two", ""))]
+    refused = [
+        Scored(name, text, None, None, Rejection("shapes", name)) for name, text in (("one", "x = 1"), ("two", ""))
+    ]
     prompt = user_prompt(request(failures=tuple(refused)), scored())
     assert "shapes: two" in prompt and "has one:\n\n```python\nx = 1\n```\n\nStart from" in prompt
     prompt = user_prompt(request(failures=(refused[1],)), scored())

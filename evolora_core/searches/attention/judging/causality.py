@@ -9,9 +9,10 @@ where numbers of many positions are mixed before they cancel, as in a convolutio
 or in least squares of a triangular system (1.1).
 
 The lengths are primes, no multiples of any block, up to twice the context, and the context itself, at which a leak
-would pay. The work of the perturbation grows as the third power of the length, were all positions tried: beyond WHOLE
-it tries POSITIONS of them, and contexts above 256 have one length beyond them. A leak behind a gate that starts at zero shows once the parameters are stirred; one that training opens, in
-`check_trained`. Whatever passes all this gains nothing from it: a target is never in the process (`sealed.py`).
+would pay. The work of the perturbation would grow as the third power of the length: of a text longer than WHOLE it
+tries POSITIONS places, and a context above LONG has one length beyond it. A leak behind a gate that starts at zero
+shows once the parameters are stirred; one that training opens, in `check_trained`. Whatever passes all this gains
+nothing from it: a target is never in the process (`sealed.py`).
 """
 
 from collections.abc import Callable, Sequence

@@ -27,9 +27,9 @@ def remembered(module: nn.Module) -> Iterator[tuple[str, Any]]:
     """Each value that outlives a call, by name. What was set on a tensor is no part of its numbers, and what stands in
     torch's own dictionaries of a module, such as those of hooks, may be a program's.
     """
-    for kind, tensors in ((PARAMETER, module.named_parameters()), ("buffer ", module.named_buffers())):
+    for word, tensors in ((PARAMETER, module.named_parameters()), ("buffer ", module.named_buffers())):
         for name, value in tensors:
-            yield kind + name, value
+            yield word + name, value
             yield f"attributes of {name}", dict(vars(value))
     seen: set[int] = set()
     for path, part in module.named_modules():

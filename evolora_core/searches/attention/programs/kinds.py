@@ -2,8 +2,8 @@
 
 A cell follows from the names of the operations that a program calls, wherever they stand and whatever they are for.
 So it is known before the program has cost anything, whoever wrote it, but different mechanisms may share a cell and
-alike ones may differ: a cumulative sum that adds up outer products is `fading` too. Cells are fixed: what a search finds
-moves no border between them.
+alike ones may differ: a cumulative sum that adds up outer products is `fading` too. Cells are fixed: what a search
+finds moves no border between them.
 """
 
 import ast
