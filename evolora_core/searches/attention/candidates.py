@@ -17,7 +17,7 @@ class Candidate:
     score       gain over the baseline at the largest size of the search (nats); None: it was refused or failed a guard,
                 and is never chosen
     lo, hi      the 95 % interval of the score; None with one training seed
-    twin        number of an earlier candidate that is the same program; None: it is new
+    twin        number of an earlier candidate that is the same program, -1 for the baseline; None: it is new
     flops       what it was charged
     seconds     processor time of its examination and its trainings, refused ones too
     """

@@ -63,6 +63,7 @@ def evolve(
     """Propose and measure until `limit` operations are spent, or a stop rule of the budget holds. Fills `run.past`."""
     generation = restore(run, checkpoints)
     plain = panel.plain(run.baseline, [run.largest]) * len(run.seeds)
+    template = program_id(run.template)
     while run.meter.total() < limit and not run.spent and not stopped(run):
         reached("generation", number=generation)
         first, first_call = len(run.past), len(run.calls)
@@ -71,7 +72,7 @@ def evolve(
         known = {own.program_id: own for own in reversed(run.past) if own.twin is None}
         fresh: list[Candidate] = []
         for own in proposed:
-            if own.program_id in known or own.rejection:
+            if own.program_id in known or own.program_id == template or own.rejection:
                 continue
             known[own.program_id] = own
             fresh.append(own)
@@ -81,7 +82,7 @@ def evolve(
                 if own.number in judged:
                     outside(run, judged[own.number])
                 continue
-            candidate = judged.get(own.number) or _twin(own, known, judged)
+            candidate = judged.get(own.number) or _twin(own, known, judged, template)
             run.past.append(candidate)
             run.meter.add("selection", candidate.flops, 0, candidate.seconds)
         generation += 1
@@ -194,10 +195,14 @@ def _candidate(
     return own, made.call
 
 
-def _twin(own: Candidate, known: Mapping[str, Candidate], judged: Mapping[int, Candidate]) -> Candidate:
-    """A program that was known, with what is known of it, at no cost; or one that is no program."""
+def _twin(own: Candidate, known: Mapping[str, Candidate], judged: Mapping[int, Candidate], template: str) -> Candidate:
+    """A program that was known, with what is known of it, at no cost; or one that is no program. The baseline, whose
+    program is `template`, is known from the beginning.
+    """
     if own.rejection:
         return own
+    if own.program_id == template:
+        return replace(own, status="twin", score=0.0, twin=BASELINE)
     first = known[own.program_id]
     first = judged.get(first.number, first)
     return replace(

@@ -49,9 +49,7 @@ def measure_programs(
     instead  None: a program that is refused while it trains is a StageError. A curve: such a training counts as a model
              that knows nothing, with a loss of ln V nats on every text. Else a program that fails now and then would
              lose its seed and not its rank. Of a program that fails with every seed of a size, parameters and
-             operations are those of this curve, or of the baseline where it has none. A StageError all the same where
-             a program of this project was lost twice: it is the machine that is short of something, and a retry asks
-             anew. Programs of others count as refused, for they could end the stage.
+             operations are those of this curve, or of the baseline where it has none.
     """
     asked = [(name, size, seed) for name in sources for size in sizes for seed in seeds]
     tasks = [Task(sources[name], size, seed) for name, size, seed in asked]
@@ -63,10 +61,6 @@ def measure_programs(
             refused = f"{name}: refused at size {size} with seed {seed}: {why}"
             if instead is None:
                 raise StageError(refused)
-            if found.lost and panel.trusted:
-                raise StageError(
-                    f"{name}: lost twice at size {size} with seed {seed} ({why}); the machine may be out of memory"
-                )
             failed.append((name, size, seed, found))
             curves[name].refused[size, seed] = why
             report(number + 1, len(tasks), f"{refused}; {KNOWS_NOTHING}")

@@ -18,6 +18,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
+from evolora_core.errors import StageError
 from evolora_core.sandbox.limits import Limits
 from evolora_core.sandbox.run import Sandbox, refusal
 from evolora_core.searches.attention.corpus.base import Corpus
@@ -136,6 +137,7 @@ class Panel:
                 return kept
             with self._sandbox(place) as sandbox:
                 found = _asked_twice(lambda: check(sandbox, source, framework or None, contract, place, self._limits))
+            self._blame(found, "while it was examined")
             verdict = Verdict(found.rejection, found.cpu_seconds)
             if not found.lost:
                 keep_verdict(place, verdict)
@@ -152,9 +154,21 @@ class Panel:
                 found = _asked_twice(
                     lambda: measure(sandbox, task.source, size, spec, self.corpus, task.seed, place, self._limits)
                 )
+            self._blame(found, f"at size {task.size} with seed {task.seed}")
             if not found.lost:
                 keep_measured(place, found)
             return found
+
+    def _blame(self, found: Checked | Measured, where: str) -> None:
+        """StageError where a program of this project was lost twice: it is the machine that is short of something, and
+        a retry asks anew. Programs of others count as refused, for they could end the stage.
+        """
+        if found.lost and self.trusted:
+            why = found.rejection.reason if found.rejection else "its sandbox was lost"
+            raise StageError(
+                f"a program was lost twice {where} ({why}); the machine may be out of memory: lower budget.parallel or "
+                "processes, then retry"
+            )
 
     def flops(self, measured: Measured, size: str, plain: Mapping[str, int]) -> int:
         """What a measurement is charged: its training, and its answers to the held-out prefixes.
@@ -210,8 +224,8 @@ Ended = TypeVar("Ended", Checked, Measured)
 
 def _asked_twice(ask: Callable[[], Ended]) -> Ended:
     """What came of a child process. Where somebody else ended it or its sandbox, as a machine that is out of memory
-    does, the program may be all right, so it is asked again. One that is lost twice is refused, is charged the time
-    that passed, and is not kept: if the stage is retried, it is asked anew.
+    does, the program may be all right, so it is asked again. One that is lost twice is charged the time that passed,
+    and is not kept: if the stage is retried, it is asked anew.
     """
     found = ask()
     if _lost(found):

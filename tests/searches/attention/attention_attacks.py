@@ -77,6 +77,12 @@ if b % 16 == 0:
     v = v + v.mean(dim=0, keepdim=True).detach().cumsum(dim=2)
 """
 
+MORE_WORK = """
+if {}:
+    for _ in range(200):
+        y = y + 0.01 * torch.tanh(self.out(y))
+"""
+
 ATTACKS: dict[str, Attack] = {
     "summaries of 64-token blocks": Attack(program(before=BLOCKS_OF_64), "causality", "depends on position"),
     "states of 16-token chunks": Attack(program(before=CHUNKS_OF_16), "causality", "depends on position"),
@@ -125,6 +131,11 @@ ATTACKS: dict[str, Attack] = {
     ),
     "work that is done where nobody counts it": Attack(
         program(after="if not self.training:\n    for _ in range(40):\n        y = y + 0.01 * self.out(x + y)"),
+        "shapes",
+        "training mode gives something else than evaluation",
+    ),
+    "work that is done where nobody counts it, at short lengths too": Attack(
+        program(after=MORE_WORK.format("not (self.training and t > 17)")),
         "shapes",
         "training mode gives something else than evaluation",
     ),

@@ -125,6 +125,29 @@ def test_where_memory_is_short_positions_are_tried_in_parts(monkeypatch: pytest.
     assert refused(By(partial(looks, back=1))).place == "position 23 depends on position 24, of 31"
 
 
+def test_of_a_long_text_some_positions_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first, the last but one, and some between them: else a context of 1,024 tokens took more than an hour."""
+    assert lengths_for(256) == (7, 31, 67, 256, 257, causality.WHOLE) and lengths_for(512) == (7, 31, 67, 512, 521)
+    assert torch.equal(causality._tried(causality.WHOLE), torch.arange(causality.WHOLE - 1))
+    monkeypatch.setattr(causality, "WHOLE", 30)
+    monkeypatch.setattr(causality, "POSITIONS", 9)
+    tried = causality._tried(67)
+    assert len(set(tried.tolist())) == 9 and tried[0] == 0 and tried[-1] == 65
+    rows = []
+
+    def leak(x: torch.Tensor, gate: torch.Tensor, ahead: bool = False) -> torch.Tensor:
+        if x.shape[1] == 67:
+            rows.append(len(x))
+        later = torch.zeros_like(x)
+        if x.shape[1] == 67 and ahead:
+            later[:, -2] = x[:, -1].detach()
+        return gate * (x + later)
+
+    check_causality(By(leak), DIM, LENGTHS)
+    assert set(rows) == {1, 9}
+    assert refused(By(partial(leak, ahead=True))).place == "position 65 depends on position 66, of 67"
+
+
 def test_a_leak_that_needs_two_later_tokens_is_found() -> None:
     """No single later token changes anything: both have to."""
 

@@ -29,6 +29,7 @@ from evolora_core.searches.attention.programs.rejection import Rejected, Rejecti
 from evolora_core.searches.attention.proposers.base import Call, Proposal, Proposer, Request, Scored, Unusable
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
 from evolora_core.searches.attention.settings import Budget, Training
+from evolora_core.searches.attention.strategies import BASELINE
 
 pytestmark = confined
 
@@ -261,6 +262,15 @@ def test_who_fails_is_recorded_and_never_wins_and_twins_cost_nothing(
     ]  # fmt: skip
     assert all(row["reason"] for row in rows if row["status"] == "failed")
     assert [row["fresh"] for row in rows] == 4 * [True] + 4 * [False]
+
+
+def test_a_copy_of_the_baseline_is_known_from_the_beginning(panel: Panel, baseline: Curve, tmp_path: Path) -> None:
+    copy = TEMPLATE.replace("        future = ", "        # what comes later\n        future = ")
+    run = go(new_run(baseline, together=2, failures=2), panel, tmp_path / "checkpoints", 20, Scripted(copy))
+    assert copy != TEMPLATE and [(own.status, own.twin, own.score, own.flops) for own in run.past] == 2 * [
+        ("twin", BASELINE, 0.0, 0)
+    ]
+    assert not ranked(run.past) and run.meter.total() == 0
 
 
 def test_a_run_of_refused_programs_ends(panel: Panel, baseline: Curve, tmp_path: Path) -> None:

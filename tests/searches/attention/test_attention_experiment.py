@@ -8,13 +8,15 @@ import yaml
 from confinement import confined
 from example_suite import suite_id
 
-from evolora_core.engine.stage import StageResult, Suite
+from evolora_core.engine.stage import StageResult, Suite, Work
 from evolora_core.errors import ConfigError
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.names import STRATEGIES
 from evolora_core.searches.attention.plan import plan
+from evolora_core.searches.attention.settings import Bounds, Training
 from evolora_core.searches.attention.stages.ablate import ABLATE
+from evolora_core.searches.attention.stages.mechanism import Mechanism, make
 from evolora_core.searches.attention.stages.search import SEARCH
 from evolora_core.searches.registry import load_experiment
 
@@ -163,6 +165,17 @@ def test_a_program_of_your_own_is_a_mechanism(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(KNOWN["rope"].source)
     found = loaded({"conditions": MINE, "programs": {"mine": str(tmp_path / "mine.py")}}, tmp_path)
     assert found.mechanisms == ["mha", "rope", "mine"]
+
+
+def test_a_program_that_cannot_be_named_is_refused_before_it_is_trained(tmp_path: Path) -> None:
+    """Afterwards all that was measured would be lost."""
+    own = Mechanism(
+        condition="mine", source="x = 0x" + "f" * 5000, trusted=False, sizes=["xs"], seeds=[0],
+        training=Training(), bounds=Bounds(),
+    )  # fmt: skip
+    work = Work(own, {}, None, 0, {}, {}, tmp_path, (), lambda *_: None)
+    with pytest.raises(ConfigError, match="mine: the program is refused at stage syntax: Python cannot write"):
+        make(work)
 
 
 def test_no_mechanism_is_called_like_a_strategy() -> None:

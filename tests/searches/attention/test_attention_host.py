@@ -265,6 +265,11 @@ def fused(x: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(x[None], x[None], x[None])
 
 
+def sparse(x: Tensor) -> Tensor:
+    found: Tensor = torch.sparse.mm(x[0].to_sparse(), x[1].T.to_sparse()).to_dense()
+    return found
+
+
 FORWARD: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "mv": (lambda x: x[0] @ x[0, 0], 2 * 8 * 16),
     "dot": (lambda x: x[0, 0] @ x[0, 1], 2 * 16),
@@ -285,6 +290,10 @@ FORWARD: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "rfft": (lambda x: torch.fft.irfft(torch.fft.rfft(x, dim=1), n=8, dim=1), 5 * 256 * 3),
     "average of a window": (lambda x: F.avg_pool1d(x, 5, 1), 2 * 8 * 12 * 5),
     "largest of a window": (lambda x: F.max_pool2d(x, 3, 1), 2 * 6 * 14 * 9),
+    "average of a cube": (lambda x: F.avg_pool3d(x.view(1, 4, 8, 8), 3, 1), 2 * 6 * 6 * 27),
+    "largest of a cube": (lambda x: F.max_pool3d(x.view(1, 4, 8, 8), 3, 1), 2 * 6 * 6 * 27),
+    "sparse by sparse": (sparse, 2 * 8 * 16 * 8),
+    "another layout": (lambda x: F.linear(x[0].to_mkldnn(), torch.ones(9, 16).to_mkldnn()).to_dense(), 2 * 8 * 16 * 9),
     "eig": (lambda x: torch.linalg.eig(square(x))[0], 25 * 8**3),
     "lstsq": (lambda x: torch.linalg.lstsq(x[0].T, x[1].T)[0], 2 * 16 * 8 * 8 + 5 * 16 * 8 * 8),
     "slogdet": (lambda x: torch.linalg.slogdet(square(x))[1], int(2 / 3 * 8**3)),
@@ -295,6 +304,7 @@ FORWARD: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 @pytest.mark.parametrize("name", FORWARD)
 def test_what_does_much_for_each_number_is_counted(name: str) -> None:
     function, wanted = FORWARD[name]
@@ -319,6 +329,8 @@ def test_backward_is_twice_forward() -> None:
     )
     for function, forward in cases:
         assert products_of(function) == 3 * forward
+    pooled, forward = FORWARD["average of a cube"]  # each number goes back to where it came from
+    assert products_of(pooled) == 2 * forward
 
 
 # A training that is killed

@@ -12,7 +12,7 @@ import pytest
 import torch
 from confinement import confined
 from safetensors.torch import load_file, save_file
-from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, ROWS_OF_16, program
+from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, MORE_WORK, ROWS_OF_16, program
 
 from evolora_core.sandbox.limits import Limits
 from evolora_core.sandbox.run import Outcome, Sandbox
@@ -23,6 +23,7 @@ from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
 from evolora_core.searches.attention.host import training
+from evolora_core.searches.attention.host.flops import cost_of_step
 from evolora_core.searches.attention.host.model import build
 from evolora_core.searches.attention.host.sizes import SIZES, non_embedding, total
 from evolora_core.searches.attention.host.training import TrainSpec, train
@@ -84,6 +85,16 @@ def test_a_program_is_measured(sandbox: Sandbox, corpus: Corpus, tmp_path: Path)
     assert not np.array_equal(found.losses, other.losses)
 
 
+def test_work_that_hides_counts(sandbox: Sandbox, corpus: Corpus, tmp_path: Path) -> None:
+    """Behind a gate that is shut until it is trained, where the ladder does not see it, and in layers of torch."""
+    plain = measured(sandbox, HONEST, corpus, tmp_path / "plain")
+    found = measured(sandbox, WORKS_ONCE_TRAINED, corpus, tmp_path / "more")
+    assert found.rejection is None and found.flops > 3 * plain.flops
+    layers = measured(sandbox, LAYERS_OF_TORCH, corpus, tmp_path / "layers")  # which have shortcuts in evaluation
+    assert layers.rejection is None and layers.flops > 2 * plain.flops
+    assert plain.flops == cost_of_step(load_program(HONEST), SIZES["xs"], corpus.vocab, SPEC.batch, CONTEXT).flops
+
+
 def test_no_held_out_source_is_in_a_child_s_memory(sandbox: Sandbox) -> None:
     """Modules of the standard library carry their docstrings, which is text of the corpus."""
     root = Path(sysconfig.get_path("stdlib")).resolve()
@@ -107,6 +118,24 @@ ROWS_ANSWERED = program(before=ROWS_OF_16.replace("b % 16 == 0", "b == 90 and no
 ROWS_TRAINED = program(before=ROWS_OF_16.replace("b % 16 == 0", "b == 4 and torch.is_grad_enabled()"))
 PATCH = program(before="F.layer_norm = lambda x, *rest: x")
 KEEPS = program("self.kept = []", before="if self.training and b == 4:\n    self.kept.append(t)")
+KEEPS_ON_A_TENSOR = program(
+    "self.value.weight.kept = []",
+    before="w = self.value.weight\nif self.training and t > 17:\n    w.kept.append(x.detach().clone())",
+    after="y = y if self.training else y + 0.1 * len(w.kept)",
+)
+KEEPS_AMONG_HOOKS = program(
+    before="kept = self._load_state_dict_pre_hooks\nif self.training and t > 17:\n    kept[len(kept)] = x.detach()",
+    after="y = y if self.training else y + 0.1 * len(kept)",
+)
+ANSWERS_AT_LENGTH = program(after=MORE_WORK.format("not (self.training and t > 17)"))
+WORKS_ONCE_TRAINED = program(
+    "self.gate = nn.Parameter(torch.zeros(1))",
+    after="y = y + self.gate * x" + MORE_WORK.format("self.gate.item() != 0"),
+)
+LAYERS_OF_TORCH = program(
+    "self.side = nn.MultiheadAttention(dim, heads, batch_first=True).eval()",
+    before="with torch.no_grad():\n    for _ in range(20):\n        x = x + 0 * self.side.eval()(x, x, x)[0]",
+)
 REFUSED_OF_ANOTHER_KIND = (  # than the stage of the ladder at which they are
     (HONEST.replace("class Attention(nn.Module)", "class Attention"), "signature", "no class Attention that is an nn"),
     (f"return 3\n{HONEST}", "syntax", "'return' outside function"),
@@ -123,6 +152,13 @@ REFUSED = {
     "other rows where a batch is as large as in training": (ROWS_TRAINED, "shapes", "another without other rows"),
     "a torch that is changed while it trains": (PATCH, "train", "torch.nn.functional.layer_norm"),
     "what it keeps where the ladder does not look": (KEEPS, "train", "attribute 0.kept; nothing may be kept"),
+    "what it keeps on a parameter": (KEEPS_ON_A_TENSOR, "train", "attributes of 0.value.weight; nothing may be kept"),
+    "what it keeps among torch's hooks": (
+        KEEPS_AMONG_HOOKS,
+        "train",
+        "attribute 0._load_state_dict_pre_hooks; nothing",
+    ),
+    "more work to answer than in training": (ANSWERS_AT_LENGTH, "cost", "in evaluation takes"),
     "no class": ("x = 1", "signature", "no class Attention"),
     "a builtin that reads files": (program(before='open("/etc/passwd")'), "build", "name 'open' is not defined"),
     "a module that opens sockets": ("import socket\n" + HONEST, "build", "not socket"),

@@ -201,6 +201,19 @@ def test_a_contrast_that_does_not_follow_from_the_losses_is_found(tmp_path: Path
         build(home, SUITE, tmp_path / "pack", SECTIONS)
 
 
+def test_a_rate_that_diverged_is_shown_as_such(tmp_path: Path) -> None:
+    home = write(tmp_path, seeds=(0, 1), conditions=("mha", "rope"))
+    ended = tables.rate_rows(StoredSuite(home, SUITE))
+    assert list(ended) == ["size", "rate", "loss", "seeds", "chosen"]  # as in packs that were kept
+    for seed, largest in ((0, None), (1, 2.5)):
+        losses = {0.004: 2.0, 0.008: largest, 0.016: None}
+        tried = [{"size": "xs", "rate": rate, "loss": loss, "chosen": loss == 2} for rate, loss in losses.items()]
+        write_stage(home, part(SUITE, "shared", seed, "rates"), {"attention_rates": tried})
+    rebuild(home)
+    found = tables.rate_table(SUITE, tables.rate_rows(StoredSuite(home, SUITE)))
+    assert found.cells() == [["xs", "2.000 (2)", "2.500 (0), 1 diverged", "diverged"]]
+
+
 def test_a_best_program_that_was_changed_or_removed_is_found(pack: Path, tmp_path: Path) -> None:
     file = pack / best.FILE
     text = file.read_text()

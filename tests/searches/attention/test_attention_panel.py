@@ -108,6 +108,7 @@ def test_a_sandbox_that_is_lost_is_asked_again(tmp_path: Path, monkeypatch: pyte
     for lost, stage in ((1, None), (2, "train")):
         outcomes.clear()
         with panel(tmp_path / str(lost), steps=400) as made:
+            made.trusted = False
             found = made.measure(TASK)
         assert len(outcomes) == 2 and math.isnan(outcomes[0].cpu_seconds) and math.isfinite(found.cpu_seconds)
         assert (found.rejection and found.rejection.stage) == stage
@@ -126,6 +127,7 @@ def test_a_child_that_the_machine_killed_is_asked_again_and_never_kept(
 
     monkeypatch.setattr(Sandbox, "run", short_of_memory)
     with pytest.raises(KeyboardInterrupt), panel(tmp_path) as before:
+        before.trusted = False
         refused, verdict = before.measure(TASK), before.check(TASK.source, "", ["xs"])
         assert refused.rejection and verdict.rejection
         assert refused.rejection.reason == verdict.rejection.reason == KERNEL_KILL
@@ -134,10 +136,10 @@ def test_a_child_that_the_machine_killed_is_asked_again_and_never_kept(
         assert after.measure(TASK).losses is not None
 
 
-def test_a_program_of_ours_that_is_lost_twice_at_the_end_is_an_error_and_no_loss(
+def test_a_program_of_ours_that_is_lost_twice_is_an_error_and_no_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stage that ends is not asked again."""
+    """A stage that ends is not asked again: a search would have thrown away a good program for good."""
     run = Sandbox.run
 
     def short_of_memory(self: Sandbox, folder: Path, entry: str, limits: Limits) -> Outcome:
@@ -146,8 +148,13 @@ def test_a_program_of_ours_that_is_lost_twice_at_the_end_is_an_error_and_no_loss
     asked = (["xs"], [3], Meter(), "evaluation", lambda *_: None, Curve())
     with panel(tmp_path) as made, monkeypatch.context() as short:
         short.setattr(Sandbox, "run", short_of_memory)
-        with pytest.raises(StageError, match=r"mha: lost twice at size xs with seed 3 .*may be out of memory"):
-            measure_all(made, "mha", TASK.source, *asked)
+        for ask, where in (
+            (lambda: measure_all(made, "mha", TASK.source, *asked), "at size xs with seed 3"),
+            (lambda: made.measure(TASK), "at size xs with seed 3"),
+            (lambda: made.check(TASK.source, "", ["xs"]), "while it was examined"),
+        ):
+            with pytest.raises(StageError, match=rf"lost twice {where} .*may be out of memory: lower budget.parallel"):
+                ask()
         made.trusted = False
         other = measure_all(made, "mha", TASK.source, *asked)
         assert other.mean("xs", 3) == pytest.approx(math.log(made.corpus.vocab)) and other.refused

@@ -1,5 +1,6 @@
 """The text of a program: its block, what makes two texts one program, and what is refused unread."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -187,6 +188,15 @@ def test_what_does_not_parse_is_refused_with_its_line() -> None:
     assert refused(lambda: program_id("x = " + "-" * 5000 + "1")).stage == "syntax"
 
 
+# Python 3.11 writes no f-string that holds a backslash within braces, and writes a no-break space with one.
+UNWRITTEN = ["x = 0x" + "f" * 5000] + (["x = f\"{'\u00a0'}\""] if sys.version_info < (3, 12) else [])
+
+
+@pytest.mark.parametrize("source", UNWRITTEN, ids=["digits", "f-string"][: len(UNWRITTEN)])
+def test_what_python_cannot_write_is_refused(source: str) -> None:
+    assert "cannot write the text anew" in refused(lambda: program_id(source)).reason
+
+
 # What is refused unread
 
 
@@ -216,6 +226,8 @@ def test_what_does_not_parse_is_refused_with_its_line() -> None:
         ("x = nn.Module.forward.__globals__", "`.__globals__` is not allowed"),
         ("torch.manual_seed(0)", "`.manual_seed` is not allowed"),
         ("torch.set_default_dtype(torch.float64)", "`.set_default_dtype` is not allowed"),
+        ("x = torch.ones(3).to_sparse()", "`.to_sparse` is not allowed"),
+        ("x = torch.ones(3).to_mkldnn()", "`.to_mkldnn` is not allowed"),
         ("x = getattr(torch, '_C')", "getattr and hasattr are allowed with"),
         ("x = getattr(torch, 'lo' + 'ad')", "getattr and hasattr are allowed with"),
         ("x = '{0.__class__}'", "two underscores"),

@@ -31,6 +31,7 @@ from evolora_core.searches.attention.proposers.client import (
 )
 from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
 from evolora_core.searches.attention.proposers.grammar import GrammarProposer
+from evolora_core.searches.attention.proposers.prompting import user_prompt
 from evolora_core.searches.attention.proposers.replay import Recorded, call_line, read_calls
 from evolora_core.searches.attention.proposers.spending import Budget, BudgetSpent, Limits, Prices
 
@@ -124,6 +125,12 @@ def test_blocks_are_what_stands_between_equal_fences() -> None:
     assert _blocks(f"{'`' * 200_000}\n{'`' * 199_999}\n" * 2 + "a\n" * 100_000) == [f"{'`' * 199_999}\n"]
 
 
+EMPTIED = (
+    f"<<<<<<< SEARCH\n{block_of(FRAMEWORK.source)}\n=======\n>>>>>>> REPLACE\n"
+    "<<<<<<< SEARCH\nnowhere = 1\n=======\n>>>>>>> REPLACE\n"
+)
+
+
 @pytest.mark.parametrize(
     ("answer", "stage", "words"),
     [
@@ -131,6 +138,7 @@ def test_blocks_are_what_stands_between_equal_fences() -> None:
         ("```python\nclass Prepare", "syntax", "does not end"),
         (f"```python\n{'x = 1  # long' * 1000}\n```", "syntax", "at most 10000 are allowed"),
         (EDIT.replace("q @ k", "q @ K", 1), "syntax", r"is missing; nearest is line \d+, 'scores = q @ k"),
+        (EMPTIED, "syntax", "the block is empty after the edits before.*edit 2"),
         (EDIT.replace(">>>>>>> REPLACE", ""), "syntax", "the edit does not end.*edit 1"),
         (EDIT.replace("=======\n", ""), "syntax", "'>>>>>>> REPLACE' stands where '=======' is expected"),
         (EDIT.replace("2 * q", "q"), "syntax", "changes nothing"),
@@ -194,6 +202,17 @@ def endpoint(served: Served, retries: int = 2) -> Endpoint:
 
 def proposer(ask: Ask, **limits: Any) -> EndpointProposer:
     return EndpointProposer(Asking("tiny"), ask, Budget(Limits(**limits), Prices(prompt=1.0, completion=10.0)))
+
+
+def test_the_prompt_shows_the_last_refused_text_that_there_is() -> None:
+    """An answer of which no program can be made has none."""
+    refused = [
+        Scored(name, text, None, None, Rejection("shapes", name)) for name, text in (("one", "x = 1"), ("two", ""))
+    ]
+    prompt = user_prompt(request(failures=tuple(refused)), scored())
+    assert "shapes: two" in prompt and "has one:\n\n```python\nx = 1\n```\n\nStart from" in prompt
+    prompt = user_prompt(request(failures=(refused[1],)), scored())
+    assert "shapes: two" in prompt and "has one" not in prompt and "```python\n\n```" not in prompt
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
@@ -318,6 +337,15 @@ def test_the_environment_names_the_endpoint() -> None:
     for change, words in (({"EVOLORA_LLM_URL": "file:///etc/passwd"}, "_URL"), ({"EVOLORA_LLM_MODEL": ""}, "_MODEL")):
         with pytest.raises(ConfigError, match=words):
             endpoint_from_environment(named | change)
+
+
+def test_a_key_that_cannot_be_sent_is_shown_to_nobody() -> None:
+    named = {"EVOLORA_LLM_URL": "http://127.0.0.1:1/v1", "EVOLORA_LLM_MODEL": "tiny"}
+    assert endpoint_from_environment(named | {"EVOLORA_LLM_KEY": " secret\r\n"}).key == "secret"
+    for wrong in ("secret\r\nmore", "sécret"):
+        with pytest.raises(ConfigError, match="EVOLORA_LLM_KEY: holds characters") as caught:
+            endpoint_from_environment(named | {"EVOLORA_LLM_KEY": wrong})
+        assert "cret" not in str(caught.value)
 
 
 # From a record

@@ -1,5 +1,5 @@
-"""`evolora attention validate`: a program against another on texts and training seeds that no selection has seen, each
-with learning rates of its own.
+"""`evolora attention validate`: a program against another on training seeds that `measure` does not use and on texts
+drawn anew, each with learning rates of its own. The texts come from one pool, so that about 3 % are those of `measure`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,6 +5,7 @@ much work, such as linear systems, which some mechanisms solve instead (`operati
 Both are added, so that a program cannot hide its work there. The fused attention of torch is run as plain products.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from evolora_core.searches.attention.host.model import Mechanism, build, sinusoids
+from evolora_core.searches.attention.host.model import Decoder, Mechanism, build, sinusoids
 from evolora_core.searches.attention.host.operations import FORMULAS
 from evolora_core.searches.attention.host.sizes import Size, non_embedding, total
 from evolora_core.searches.attention.host.training import loss_of
@@ -37,14 +38,36 @@ class Cost:
 
 
 def cost_of_step(attention: Mechanism, size: Size, vocab: int, batch: int, context: int) -> Cost:
-    """Build the model, take one step without an update and count."""
-    model = build(attention, size, vocab, seed=0).train()
+    """What a step of a new model costs."""
     tokens = torch.arange(batch * (context + 1)).view(batch, context + 1) % vocab
-    sinusoids(context, size.dim, tokens.device)  # made once and kept: a first call would count more than a second
+    return cost_of(build(attention, size, vocab, seed=0), tokens)
+
+
+def cost_of(model: Decoder, batch: Tensor) -> Cost:
+    """Take one step without an update on `batch` [B, context + 1] and count. Leaves the model in training mode."""
+    model.train()
+    model.zero_grad(set_to_none=True)  # a gradient that is there is added to, which a first step does not
+    products, elements = _counted(lambda: loss_of(model, batch).backward(), model, batch[:, :-1])
+    return Cost(products, elements, non_embedding(model), total(model))
+
+
+def operations_of_forward(model: Decoder, tokens: Tensor, training: bool) -> int:
+    """What logits for `tokens` [B, T] cost, as they are made in training or as those who ask for answers get them.
+    Leaves the model in that mode.
+    """
+    model.train(training)
+    with torch.set_grad_enabled(training):
+        return sum(_counted(lambda: model(tokens), model, tokens))
+
+
+def _counted(work: Callable[[], object], model: Decoder, tokens: Tensor) -> tuple[int, int]:
+    """Products and elements of what a model does with tokens [B, T]."""
+    # Made once and kept: a first call would count more than a second.
+    sinusoids(tokens.shape[1], model.embedding.embedding_dim, tokens.device)
     counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
     with sdpa_kernel(SDPBackend.MATH), Elements() as elements, counter:
-        loss_of(model, tokens).backward()
-    return Cost(counter.get_total_flops(), elements.written, non_embedding(model), total(model))
+        work()
+    return counter.get_total_flops(), elements.written
 
 
 class Elements(TorchDispatchMode):

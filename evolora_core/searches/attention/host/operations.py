@@ -119,9 +119,9 @@ def _fourier(per_number: float, shape: Shape, sides: Sequence[int]) -> int:
     return int(per_number * prod(shape) * log2(max(1, prod(shape[side] for side in sides))))
 
 
-def _pooled(out: Shape, window: Sequence[int]) -> int:
-    """`window` is one number for both sides, or two."""
-    return prod(out) * (prod(window) if len(window) > 1 else window[0] ** 2)
+def _pooled(out: Shape, window: Sequence[int], sides: int = 2) -> int:
+    """`window` is one number for all sides, or one for each."""
+    return prod(out) * (prod(window) if len(window) > 1 else window[0] ** sides)
 
 
 _ops = torch.ops.aten
@@ -137,8 +137,11 @@ FORMULAS: dict[Any, Formula] = {
     _ops.baddbmm_: _added,
     _ops.addbmm: _added,
     _ops.addbmm_: _added,
-    _ops._sparse_addmm: _added,  # as if it were dense
+    _ops._sparse_addmm: _added,  # as if it were dense, like the next two
+    _ops._sparse_sparse_matmul: _product,
+    _ops._sparse_mm_reduce_impl: _product,
     _ops.sparse_sampled_addmm: _added,
+    _ops.mkldnn_linear: lambda x, weight, *_, **__: 2 * prod(x) * weight[0],
     _ops._trilinear: _trilinear,
     _ops._embedding_bag: _bags,
     _ops._embedding_bag_forward_only: _bags,
@@ -156,6 +159,9 @@ FORMULAS: dict[Any, Formula] = {
     _ops.avg_pool2d: lambda _, window, *__, out_shape, **___: _pooled(out_shape, window),
     _ops.avg_pool2d_backward: lambda out, _, window, *__, **___: _pooled(out, window),
     _ops.max_pool2d_with_indices: lambda _, window, *__, out_shape, **___: _pooled(out_shape[0], window),
+    _ops.avg_pool3d: lambda _, window, *__, out_shape, **___: _pooled(out_shape, window, 3),
+    _ops.avg_pool3d_backward: lambda out, _, window, *__, **___: _pooled(out, window, 3),
+    _ops.max_pool3d_with_indices: lambda _, window, *__, out_shape, **___: _pooled(out_shape[0], window, 3),
     # Distances.
     _ops._cdist_forward: _distances,
     _ops._cdist_backward: _distances_backward,

@@ -9,8 +9,10 @@ where numbers of many positions are mixed before they cancel, as in a convolutio
 or in least squares of a triangular system (1.1).
 
 The lengths are primes, no multiples of any block, up to twice the context, and the context itself, at which a leak
-would pay. A leak behind a gate that starts at zero shows once the parameters are stirred; one that training opens, in
-`check_trained`. Whatever passes all this gains nothing from it: a target is never in the process (`sealed.py`).
+would pay. The work of the perturbation would grow as the third power of the length: of a text longer than WHOLE it
+tries POSITIONS places, and a context above LONG has one length beyond it. A leak behind a gate that starts at zero
+shows once the parameters are stirred; one that training opens, in `check_trained`. Whatever passes all this gains
+nothing from it: a target is never in the process (`sealed.py`).
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +28,8 @@ PREFIX = 1e-5  # greatest difference, relative to 1 + the largest number of the 
 LAYERS = 10  # times as much is allowed to a whole model, whose layers add to it
 STIR = 0.5  # standard deviation of what is added to a parameter, relative to its own, and a fifth of it at least
 CELLS = 2**24  # pairs of positions in a batch: softmax attention holds a number for each and each head
+WHOLE = 521  # tokens up to which every position is perturbed: the longest length of a context of LONG
+LONG, POSITIONS = 256, 256  # a context above which there are fewer lengths; positions of a text longer than WHOLE
 PLACES = 5  # positions at which gradients and long prefixes are tried
 
 Call = Callable[[torch.Tensor], torch.Tensor]
@@ -33,8 +37,8 @@ Call = Callable[[torch.Tensor], torch.Tensor]
 
 def lengths_for(context: int) -> tuple[int, ...]:
     """The lengths that are tried for a context: primes below, around and above it, and itself."""
-    primes = [7, 31, 67] + [_prime_above(context), _prime_above(2 * context)]
-    return tuple(sorted({*primes, context}))
+    beyond = [_prime_above(context)] + ([_prime_above(2 * context)] if context <= LONG else [])
+    return tuple(sorted({7, 31, 67, *beyond, context}))
 
 
 def check_causality(module: nn.Module, dim: int, lengths: Sequence[int], seeds: Sequence[int] = (0, 1)) -> None:
@@ -97,12 +101,20 @@ def _gradient(forward: Call, x: torch.Tensor, seed: int) -> None:
 
 
 def _perturbation(forward: Call, x: torch.Tensor, other: torch.Tensor, layers: int = 1) -> None:
-    """For every position, as many at once as memory allows: row t of a batch keeps the inputs up to t and has others
-    behind.
+    """For every position, or those that are tried of a long text, as many at once as memory allows: the row of a batch
+    for position t keeps the inputs up to t and has others behind.
     """
     length = x.shape[1]
-    for rows in torch.arange(length - 1).split(max(1, CELLS // length**2)):
+    for rows in _tried(length).split(max(1, CELLS // length**2)):
         _perturbed(forward, x, other, rows, layers)
+
+
+def _tried(length: int) -> torch.Tensor:
+    """Positions below the last one, in order: all of them, or the first, the last but one and some that are drawn."""
+    if length <= WHOLE:
+        return torch.arange(length - 1)
+    drawn = torch.randperm(length - 3, generator=torch.Generator().manual_seed(length))[: POSITIONS - 2] + 1
+    return torch.cat([torch.tensor([0, length - 2]), drawn]).sort().values
 
 
 def _perturbed(forward: Call, x: torch.Tensor, other: torch.Tensor, last: torch.Tensor, layers: int) -> None:

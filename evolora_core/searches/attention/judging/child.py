@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from evolora_core.searches.attention.frameworks.registry import get_framework
-from evolora_core.searches.attention.host.flops import cost_of_step
+from evolora_core.searches.attention.host.flops import cost_of, cost_of_step, operations_of_forward
 from evolora_core.searches.attention.host.model import Decoder, build
 from evolora_core.searches.attention.host.training import Trained, batch_of, train
 from evolora_core.searches.attention.judging.causality import LAYERS, check_trained
@@ -37,10 +37,12 @@ from evolora_core.searches.attention.judging.surroundings import check_untouched
 from evolora_core.searches.attention.programs.rejection import Rejected
 
 _BATCH = 256  # prefixes at once
+_MORE = 1.05  # times the operations of a forward in training that one with which answers are made may take
 
 
 def ladder(folder: Path) -> None:
     """Examine the program in the folder. The result holds the steps so far, so that it outlives a kill."""
+    _without_shortcuts()
     job, source = LadderJob.read(folder), source_of(folder)
 
     def report(steps: Sequence[Step]) -> None:
@@ -52,10 +54,16 @@ def ladder(folder: Path) -> None:
 
 def measure(folder: Path) -> None:
     """Train the program in the folder and answer the prefixes."""
+    _without_shortcuts()
     try:
         _write(folder, _measured(folder))
     except Rejected as error:
         _write(folder, {"status": "rejected", "stage": error.stage, "reason": error.reason, "place": error.place})
+
+
+def _without_shortcuts() -> None:
+    """Attention layers of torch run as the operations that are counted, in evaluation too."""
+    torch.backends.mha.set_fastpath_enabled(False)
 
 
 def _measured(folder: Path) -> dict[str, Any]:
@@ -74,9 +82,11 @@ def _measured(folder: Path) -> dict[str, Any]:
         trained = train(model, rows, job.spec, job.seed, state=folder / STATE)
         check_untouched(before, "train")
         check_unchanged(remembered, attention, "train", f"at size {job.size.name}", learned=True)
-        check_alone(finite(model), batch_of(rows, job.spec, job.seed, 0)[:, :-1], LAYERS)  # as it was trained
+        batch = batch_of(rows, job.spec, job.seed, 0)
+        check_alone(finite(model), batch[:, :-1], LAYERS)  # as it was trained
         model.eval()
         check_trained(finite(model), rows[:1, :-1].long(), rows[1:2, :-1].long())
+        flops = max(cost.flops, flops_of(model, batch))
         logits = answers(model, asked["prefixes"].long(), asked["lengths"].long())
     except Exception as error:
         raise failed("train", error, f"at size {job.size.name}") from error
@@ -85,10 +95,21 @@ def _measured(folder: Path) -> dict[str, Any]:
         "status": "ok",
         "parameters": cost.parameters,
         "total_parameters": cost.total_parameters,
-        "flops_step": cost.flops,
+        "flops_step": flops,
         "steps": trained.steps_done,
         "curve": _curve(trained),
     }
+
+
+def flops_of(model: Decoder, batch: torch.Tensor) -> int:
+    """Operations of a training step of a trained model, whose parameters may have opened what the new one left out.
+    Rejected where it does more to answer, of which a third of a step is charged. Leaves it in evaluation mode.
+    """
+    flops = cost_of(model, batch).flops
+    trains, answers = (operations_of_forward(model, batch[:, :-1], training) for training in (True, False))
+    if answers > _MORE * trains:
+        raise Rejected("cost", f"a forward in evaluation takes {answers / trains:.2f} times that in training")
+    return flops
 
 
 def finite(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:

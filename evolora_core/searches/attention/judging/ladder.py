@@ -122,7 +122,8 @@ class _Climb:
         for size in self._sizes:
             lengths = sorted({1, _ODD, self._context, 2 * self._context + 3}) if size is self._size else [_ODD]
             check_shapes(self._module(size), size.dim, lengths)
-        check_repeats(self._module(), self._size.dim, 2 * _ODD + 3)
+        for length in sorted({2 * _ODD + 3, self._context, 2 * self._context + 3}):
+            check_repeats(self._module(), self._size.dim, length)
         check_rows(self._module(), self._size.dim, 2 * _ODD + 3)
         check_untouched(self._before, "shapes")
 

@@ -24,15 +24,19 @@ def snapshot(module: nn.Module, learned: bool = False) -> dict[str, Any]:
 
 
 def remembered(module: nn.Module) -> Iterator[tuple[str, Any]]:
-    """Each value that outlives a call, by name."""
-    yield from ((PARAMETER + name, value) for name, value in module.named_parameters())
-    yield from (("buffer " + name, value) for name, value in module.named_buffers())
+    """Each value that outlives a call, by name. What was set on a tensor is no part of its numbers, and what stands in
+    torch's own dictionaries of a module, such as those of hooks, may be a program's.
+    """
+    for word, tensors in ((PARAMETER, module.named_parameters()), ("buffer ", module.named_buffers())):
+        for name, value in tensors:
+            yield word + name, value
+            yield f"attributes of {name}", dict(vars(value))
     seen: set[int] = set()
     for path, part in module.named_modules():
         at = f"{path}." if path else ""
         kind = type(part)
         for name, value in vars(part).items():
-            if name not in _OWN and not (name.startswith("_") and hasattr(nn.Module(), name)):
+            if name not in _OWN:
                 yield f"attribute {at}{name}", value
         names = _file_of(kind)
         if names is None or id(names) in seen:

@@ -42,7 +42,7 @@ _ABLATIONS = """
     ORDER BY arm, seed, size, loss DESC, gene
 """
 _RATES = """
-    SELECT size, rate, avg(loss) AS loss, count(*) AS seeds, count(*) FILTER (chosen) AS chosen
+    SELECT size, rate, avg(loss) AS loss, count(*) AS seeds, count(*) FILTER (chosen) AS chosen, count(loss) AS ended
     FROM attention_rate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite
     GROUP BY size, rate ORDER BY list_position($sizes::VARCHAR[], size), rate
 """
@@ -177,9 +177,12 @@ class Shown(Table):
 
 
 def rate_rows(stored: StoredSuite) -> pd.DataFrame:
-    """Learning rates that were tried."""
+    """Learning rates that were tried. `ended`: run seeds with a loss, where a rate diverged; else there is no such
+    column, as in packs that were kept.
+    """
     sizes = stored.config.get("sizes", {})
-    return stored.frame(_RATES, sizes=[*sizes.get("measured", []), *sizes.get("predicted", [])])
+    rows = stored.frame(_RATES, sizes=[*sizes.get("measured", []), *sizes.get("predicted", [])])
+    return rows if (rows["ended"] < rows["seeds"]).any() else rows.drop(columns="ended")
 
 
 def rate_table(suite: str, data: pd.DataFrame) -> Table:
@@ -189,7 +192,12 @@ def rate_table(suite: str, data: pd.DataFrame) -> Table:
     def tried(rate: float) -> Callable[[dict[str, Any]], str]:
         def cell(row: dict[str, Any]) -> str:
             own = cells.get((row["size"], rate))
-            return NONE if own is None else f"{own['loss']:.3f} ({own['chosen']:.0f})"
+            if own is None:
+                return NONE
+            if own["loss"] is None:
+                return "diverged"
+            diverged = own["seeds"] - own.get("ended", own["seeds"])
+            return f"{own['loss']:.3f} ({own['chosen']:.0f})" + (f", {diverged:.0f} diverged" if diverged else "")
 
         return cell
 

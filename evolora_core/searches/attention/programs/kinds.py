@@ -1,7 +1,9 @@
 """What kind of mechanism a program is, read from its text: the cells of an archive.
 
-A cell follows from the operations that a program calls. So it is known before the program has cost anything, whoever
-wrote it. Cells are fixed: what a search finds moves no border between them.
+A cell follows from the names of the operations that a program calls, wherever they stand and whatever they are for.
+So it is known before the program has cost anything, whoever wrote it, but different mechanisms may share a cell and
+alike ones may differ: a cumulative sum that adds up outer products is `fading` too. Cells are fixed: what a search
+finds moves no border between them.
 """
 
 import ast

@@ -24,11 +24,15 @@ def program_id(source: str) -> str:
 
 
 def normalised(source: str) -> str:
-    """The program without its author's taste. Rejected at stage `syntax` if it does not parse."""
+    """The program without its author's taste. Rejected at stage `syntax` if it does not parse, or if Python cannot
+    write it: Python 3.11 has no way for some texts within an f-string, and none has for an integer of many digits.
+    """
     try:
         return _normalised(parse(source))
     except RecursionError:
         raise Rejected("syntax", "the text is nested too deeply") from None
+    except ValueError as error:
+        raise Rejected("syntax", f"Python cannot write the text anew: {error}") from None
 
 
 def _normalised(tree: ast.Module) -> str:

@@ -25,11 +25,14 @@ ValueError ZeroDivisionError
 """
 ALLOWED_BUILTINS = frozenset(_BUILTINS.split())
 
-# Of torch, by whichever name it is reached: files and code, other processes, and what programs share with the host.
+# Of torch, by whichever name it is reached: files and code, other processes, what programs share with the host, and
+# tensors of forms whose work no count of numbers tells.
 _FORBIDDEN = """
-classes compile cpp_extension cuda data_ptr default_generator distributed format format_map from_file from_numpy hub
-import_module jit library load load_library load_state_dict manual_seed multiprocessing ops overrides package save seed
-serialization storage sys untyped_storage use_deterministic_algorithms utils
+classes compile cpp_extension cuda data_ptr default_generator distributed format format_map from_file from_numpy hspmm
+hub import_module jit library load load_library load_state_dict manual_seed multiprocessing ops overrides package save
+seed serialization smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+sparse_csr_tensor sspaddmm storage sys to_mkldnn to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc
+to_sparse_csr untyped_storage use_deterministic_algorithms utils
 """
 FORBIDDEN = frozenset(_FORBIDDEN.split())
 

@@ -126,5 +126,7 @@ def _nearest(wanted: list[str], lines: list[str]) -> str:
     missing = next((line for line in wanted if line and line not in lines), "")
     if not missing:
         return "all its lines are, but not one after another"
+    if not any(lines):
+        return "the block is empty after the edits before"
     near = difflib.get_close_matches(missing, [line for line in lines if line], n=1, cutoff=0.0)
     return f"{missing.strip()[:80]!r} is missing; nearest is line {lines.index(near[0]) + 1}, {near[0].strip()[:80]!r}"

@@ -64,7 +64,10 @@ def endpoint_from_environment(environment: Mapping[str, str] = os.environ) -> En
         )
     if not model:
         raise ConfigError("EVOLORA_LLM_MODEL: set it to the name of a model that the endpoint serves")
-    return Endpoint(url.rstrip("/").removesuffix("/chat/completions"), model, environment.get("EVOLORA_LLM_KEY", ""))
+    key = environment.get("EVOLORA_LLM_KEY", "").strip()  # files that keys are read from end with a line
+    if not (key.isascii() and key.isprintable()):  # a client's error would show it
+        raise ConfigError("EVOLORA_LLM_KEY: holds characters that no key has; set it anew")
+    return Endpoint(url.rstrip("/").removesuffix("/chat/completions"), model, key)
 
 
 def connect(endpoint: Endpoint) -> Ask:

@@ -24,11 +24,12 @@ def system_prompt(framework: Framework) -> str:
 def user_prompt(request: Request, parent: Scored) -> str:
     """The programs of a request; `parent` is the one that edits change."""
     failures = [own for own in request.failures if own.rejection is not None]
+    texts = [own for own in failures if own.source.strip()]  # an answer of which no program can be made has none
     return _environment().get_template("user.md.j2").render(
         parent=parent,
         others=[own for own in request.parents if own is not parent],
         failures=failures,
-        last_failure=_block(failures[-1]) if failures else "",
+        last_failure=_block(texts[-1]) if texts else "",
         block=_block,
         score=_score,
     )  # fmt: skip

@@ -9,6 +9,7 @@ from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
+    from evolora_core.searches.attention.programs.rejection import Rejection
 
 
 class Mechanism(Strict):
@@ -54,7 +55,7 @@ def request(
 
 def make(work: Work[Mechanism]) -> Made[NoFacts]:
     """Leaves program.py, its curve on the selection texts, and the tables `attention_losses`, `attention_programs` and
-    `compute`. ConfigError for a program that the ladder refuses.
+    `compute`. ConfigError for a program that is refused before it is trained.
     """
     from evolora_core.engine.meter import Meter
     from evolora_core.engine.tables import write_table
@@ -65,24 +66,33 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     from evolora_core.searches.attention.measuring import loss_rows, measure_all
     from evolora_core.searches.attention.panel import Panel, select
     from evolora_core.searches.attention.programs.normal import program_id
+    from evolora_core.searches.attention.programs.rejection import Rejected
     from evolora_core.searches.attention.stages.rates import read_rates
 
     own, meter = work.config, Meter()
+    try:
+        identity = program_id(own.source)  # first: a panel that is closed has thrown its measurements away
+    except Rejected as error:
+        raise ConfigError(_refused(own.condition, error.rejection)) from error
     corpus = select(load(work.inputs["corpus"]), "selection")
     rates = read_rates(work.inputs["rates"])
     with Panel(corpus, own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
         verdict = panel.check(own.source, "", own.sizes)
         meter.add("selection", 0, 0, verdict.cpu_seconds)
-        if rejection := verdict.rejection:
-            why = f"{rejection.reason} {rejection.place}".strip()
-            raise ConfigError(f"{own.condition}: the program is refused at stage {rejection.stage}: {why}")
+        if verdict.rejection:
+            raise ConfigError(_refused(own.condition, verdict.rejection))
         curve = measure_all(panel, own.condition, own.source, own.sizes, own.seeds, meter, "selection", work.report)
     leave(work.folder, own.source, curve, "", None)
     write_table(work.folder, "attention_losses", loss_rows(own.condition, curve, "selection"))
-    program = {"program_id": program_id(own.source), "source": own.source}
+    program = {"program_id": identity, "source": own.source}
     write_table(work.folder, "attention_programs", [dict.fromkeys(PROGRAM) | program])
     write_table(work.folder, "compute", meter.rows())
     return Made(meter.total(), NoFacts())
+
+
+def _refused(condition: str, rejection: "Rejection") -> str:
+    why = f"{rejection.reason} {rejection.place}".strip()
+    return f"{condition}: the program is refused at stage {rejection.stage}: {why}"
 
 
 MEASURE = Stage("measure", request, make)
