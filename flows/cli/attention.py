@@ -146,8 +146,8 @@ def validate(
     json: Json = False,
 ) -> None:
     """Compare two programs, each at its own best learning rate, on training seeds that `measure` does not use and on
-    texts drawn anew, of which about 3 % are the same. Prints for each size the gain (nats per held-out token) with its interval, p, Holm's p, Cohen's d and a verdict; with
-    three sizes also the gain that the fitted law predicts.
+    texts drawn anew, of which about 3 % are the same. Prints for each size the gain (nats per held-out token) with its
+    interval, p, Holm's p, Cohen's d and a verdict; with three sizes also the gain that the fitted law predicts.
     """
     from evolora_core.searches.attention.commands.programs import named
 
