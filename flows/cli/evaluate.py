@@ -54,7 +54,7 @@ def evaluate(
     home = prepare_home()
     word = host or suite.get("host", "nano")
     if entry:
-        check_host(home, entry, word)
+        check_host(home, entry, word, mend="name that one with --host")
     given = suite.get("decoding", {}) | ({"max_new_tokens": max_new_tokens} if max_new_tokens is not None else {})
     if (given.get("max_new_tokens") or 1) > 65_536:
         raise ConfigError(f"--max-new-tokens {given['max_new_tokens']}: no host has that much room; ask for less")

@@ -113,8 +113,10 @@ def load_own_host(home: Path, entry: "Entry", word: str, device: str) -> "Host":
     return load_host(word, device=device, dtype=document["host"]["dtype"])
 
 
-def check_host(home: Path, entry: "Entry", word: str) -> None:
-    """Raise HostError unless the host is the one that the run was made on; its adapters mean nothing to another."""
+def check_host(home: Path, entry: "Entry", word: str, *, mend: str = "bring that one back") -> None:
+    """Raise HostError, which says how to `mend` it, unless the host is the one that the run was made on; its adapters
+    mean nothing to another.
+    """
     from evolora_core.engine.identity import host_files_hash
     from evolora_core.language.hosts.catalog import find_host
 
@@ -123,4 +125,4 @@ def check_host(home: Path, entry: "Entry", word: str) -> None:
     document = (artifacts.read_manifest(folder) or {})["identity_document"]
     place = find_host(word)
     if not place.ready or host_files_hash(place.path) != document["host"]["files"]:
-        raise HostError(f"--host {word}: {entry.run_id} was made on another host or other weights of it; name that one")
+        raise HostError(f"host {word}: {entry.run_id} was made on another host or other weights of it; {mend}")
