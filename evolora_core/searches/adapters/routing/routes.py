@@ -82,12 +82,10 @@ def choose_routes(
     organelles = sorted(slot for slot in outcomes_by_slot if slot != HOST)
     candidates = [slot for slot in organelles if slot not in no_op] or organelles
 
-    members: dict[str, list[int]] = {}
-    for number, item in enumerate(items):
-        members.setdefault(ROUTINGS[routing](item), []).append(number)
+    members = in_buckets(items, routing)
     table: dict[str, int] = {}
     accuracy: dict[str, dict[str, float]] = {}
-    for bucket, numbers in sorted(members.items()):
+    for bucket, numbers in members.items():
         merits = {slot: _merit([outcomes_by_slot[slot][number] for number in numbers]) for slot in [HOST, *organelles]}
         accuracy[bucket] = {str(slot): merit[0] for slot, merit in merits.items()}
         best = max(candidates, key=lambda slot: (merits[slot], -slot), default=HOST)
@@ -98,9 +96,17 @@ def choose_routes(
         routing=routing,
         table=table,
         accuracy=accuracy,
-        n={bucket: len(numbers) for bucket, numbers in sorted(members.items())},
+        n={bucket: len(numbers) for bucket, numbers in members.items()},
         no_op=tuple(sorted(set(no_op) & set(organelles))),
     )
+
+
+def in_buckets(items: Sequence[Item], routing: str) -> dict[str, list[int]]:
+    """The places of the items in each bucket of a router, buckets by name."""
+    found: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        found.setdefault(ROUTINGS[routing](item), []).append(place)
+    return dict(sorted(found.items()))
 
 
 def _merit(outcomes: Sequence["Outcome"]) -> tuple[float, float, float]:
