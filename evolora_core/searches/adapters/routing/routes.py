@@ -36,8 +36,7 @@ class Routes:
     """Who answers what.
 
     table       bucket -> slot (-1 = host); a bucket is a family for `family` and `learned`, a family and depth for
-                `cell`, and "" (everything) for `single`
-    fallback    slot for buckets that selection never saw
+                `cell`, and "" (everything) for `single`; the host answers in buckets that selection never saw
     accuracy    bucket -> slot (as text) -> accuracy on the selection split, for every candidate
     n           bucket -> selection items
     no_op       slots whose adapter changes nothing, and which were therefore no candidates
@@ -45,7 +44,6 @@ class Routes:
 
     routing: str
     table: dict[str, int]
-    fallback: int = HOST
     accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
     n: dict[str, int] = field(default_factory=dict)
     no_op: tuple[int, ...] = ()
@@ -126,7 +124,7 @@ def route(items: Sequence[Item], routes: Routes, guessed: Sequence[str] | None =
         raise ValueError("the families that a classifier guessed are what the router `learned` goes by, and no other")
     bucket = ROUTINGS[routes.routing]
     buckets = guessed if guessed is not None else [bucket(item) for item in items]
-    return np.array([routes.table.get(one, routes.fallback) for one in buckets], dtype=np.int64)
+    return np.array([routes.table.get(one, HOST) for one in buckets], dtype=np.int64)
 
 
 def families_told(items: Sequence[Item], routes: Routes, guessed: Sequence[str] | None = None) -> list[str]:
@@ -145,6 +143,8 @@ def read_routes(path: Path) -> Routes:
     """Read what `write_routes` wrote. DataError names the file and what is wrong with it."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
-        return Routes(**{**document, "no_op": tuple(document["no_op"])})
+        known = {**document, "no_op": tuple(document["no_op"])}
+        known.pop("fallback", None)  # of runs of earlier versions, and always the host
+        return Routes(**known)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: not a route table ({error}); run the stage that chose it again") from error
