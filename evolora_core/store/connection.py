@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from evolora_core.engine.rng import stream
-from evolora_core.errors import StoreError
+from evolora_core.errors import Passing, StoreError
 from evolora_core.store import schema
 from evolora_core.store.owners import one_line
 
@@ -31,11 +31,11 @@ def store_path(home: Path) -> Path:
     return Path(home) / "evolora.duckdb"
 
 
-class Locked(StoreError):
+class Locked(StoreError, Passing):
     """Somebody else holds the store."""
 
 
-class Unwritable(StoreError):
+class Unwritable(StoreError, Passing):
     """The disk did not take it, or did not give it."""
 
 
