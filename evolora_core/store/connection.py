@@ -40,13 +40,13 @@ class Unwritable(StoreError, Passing):
 
 
 @contextmanager
-def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
+def held(path: Path) -> Iterator[None]:
     """Keep everybody else out of a store that is about to be replaced; a missing file is made for its lock. A damaged
     one needs none.
     """
     missing, connection = not path.exists(), None
     try:
-        connection = _wait_for(path, False, wait)
+        connection = _wait_for(path, False, LOCK_WAIT)
         connection.execute("CHECKPOINT")  # nothing of it stays in a log beside the new file
     except (Locked, Unwritable):
         raise

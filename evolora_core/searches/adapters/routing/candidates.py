@@ -29,13 +29,12 @@ def answer_as_each(
     slots: Sequence[int],
     *,
     decoding: Decoding,
-    progress: Progress | None = None,
 ) -> dict[int, list[Outcome]]:
     """Greedy outcomes of the host and of each of `slots` on the same items: `(1 + slots) x items` answers, batched."""
     candidates = [HOST, *(slot for slot in dict.fromkeys(slots) if slot != HOST)]
     n = len(items)
     questions, answering = list(items) * len(candidates), np.repeat(candidates, n)
-    outcomes = answer_items(host, population, questions, answering, decoding=decoding, progress=progress)
+    outcomes = answer_items(host, population, questions, answering, decoding=decoding)
     return {slot: outcomes[i * n : (i + 1) * n] for i, slot in enumerate(candidates)}
 
 
