@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path, prepare_home
+from evolora_core.errors import ConfigError
 from evolora_core.searches.adapters.settings.evaluation import Routing
 from flows.cli._app import AnyId, AtLeastOne, Json, progress, show
 
@@ -33,8 +35,6 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
-    from evolora_core.engine.home import home_path, prepare_home
-    from evolora_core.errors import ConfigError
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.language.holdouts import read_holdout
     from evolora_core.language.tasks.own import enter_beside
