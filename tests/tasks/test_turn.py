@@ -10,9 +10,7 @@ from filelock import FileLock
 from prefect.exceptions import TerminationSignal
 from prefect.states import Failed
 
-from evolora_core.errors import StoreError
 from evolora_core.searches.attention.proposers.client import Endpoint, _unanswered
-from evolora_core.store.connection import Locked, Unwritable
 from tasks.stage import INTERRUPTED, _turn, is_fault, reason
 
 
@@ -39,21 +37,6 @@ def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
 @pytest.mark.parametrize(("status", "again"), [(None, True), (503, True), (429, True), (401, False)])
 def test_a_server_that_does_not_answer_is_asked_again_later(status: int | None, again: bool) -> None:
     fault = _unanswered(Endpoint("http://127.0.0.1:9/v1", "m"), "refused", status)
-    assert is_fault(SimpleNamespace(), SimpleNamespace(), Failed(data=fault)) is again  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("fault", "again"),
-    [
-        (Locked("held"), True),
-        (Unwritable("full"), True),
-        (OSError("Input/output error"), True),
-        (StoreError("damaged"), False),
-        (FileNotFoundError("gone"), False),
-        (ValueError("wrong"), False),
-    ],
-)
-def test_a_lock_or_a_full_disk_passes_and_a_fault_does_not(fault: Exception, again: bool) -> None:
     assert is_fault(SimpleNamespace(), SimpleNamespace(), Failed(data=fault)) is again  # type: ignore[arg-type]
 
 
