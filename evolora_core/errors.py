@@ -8,7 +8,8 @@ EvoloraError
 ├── StoreError      the DuckDB file: locked, newer, not writable
 ├── StageError      a stage that cannot run: an artefact is missing or damaged, calibration fails
 │   └── Unaffordable    a budget that does not pay for one step
-└── PackError       a pack that cannot be built or does not verify
+├── PackError       a pack that cannot be built or does not verify
+└── Passing         beside one of the others: trying again can help
 
 Each message is one line that names the file, the key or line, and the mend. Everything else that is raised is a
 fault of ours.
@@ -49,3 +50,7 @@ class Unaffordable(StageError):
 
 class PackError(EvoloraError):
     """A pack cannot be built or does not verify."""
+
+
+class Passing(EvoloraError):
+    """Trying again can help: a lock, a disk, a server."""

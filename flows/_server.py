@@ -27,6 +27,7 @@ from evolora_core.errors import EvoloraError, StageError
 log = logging.getLogger("evolora_core.stages")
 
 START_SECONDS = 600.0  # on a machine that is busy with other work a start takes minutes
+ANSWER_SECONDS = 5.0  # that a server which runs may take to say so
 PATIENCE = 30.0  # seconds of it between two lines that say so
 REVIVALS = 5  # times that a server is started again
 USUAL_PORT = 4200
@@ -201,20 +202,20 @@ def _listening(wanted: int) -> socket.socket:
     raise StageError("no port of 127.0.0.1 is free for Prefect's server")
 
 
-def _healthy(url: str, seconds: float = 5.0) -> bool:
+def _healthy(url: str) -> bool:
     """Whether a server of ours is ready. No proxy stands between two processes of this machine."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with direct.open(f"{url}/health", timeout=seconds):
+        with direct.open(f"{url}/health", timeout=ANSWER_SECONDS):
             return True
     except (urllib.error.URLError, OSError):
         return False
 
 
-def _answers(url: str, seconds: float = 5.0) -> bool:
+def _answers(url: str) -> bool:
     """Whether there is a server, which may want to know first who asks."""
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=seconds):
+        with urllib.request.urlopen(f"{url}/health", timeout=ANSWER_SECONDS):
             return True
     except urllib.error.HTTPError:
         return True

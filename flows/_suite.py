@@ -26,7 +26,7 @@ from evolora_core.engine.run_index import (
     write_entry,
     write_plan,
 )
-from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, step_name
+from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, parts_of, step_name
 from evolora_core.engine.strict import stated
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.searches.base import Experiment
@@ -168,7 +168,7 @@ class Records:
     def __init__(self, suite: SuiteId, steps: Sequence[Step]) -> None:
         self.suite, self.steps = suite, steps
         self.states: list[State[Any]] = []  # of the task runs `record`
-        self._before = [f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home_path(), suite)]
+        self._before = [step_name(own.condition, own.seed, own.stage) for own in entries(home_path(), suite)]
         self._known: dict[str, dict[str, Any]] | None = None
         self._late: list[StageFuture] = []  # that the store could not take yet
 
@@ -254,12 +254,12 @@ class Records:
 def tell(suite: SuiteId, failures: Mapping[str, str]) -> None:
     """Enter in the index why stages failed that could not be asked for, or not be recorded: they never said so."""
     for name, reason in failures.items():
-        condition, seed, stage = name.split(".")
-        known = read_entry(home_path(), suite, condition, int(seed[1:]), stage)
+        condition, seed, stage = parts_of(name)
+        known = read_entry(home_path(), suite, condition, seed, stage)
         if known and (known.state != "failed" or known.reason == reason):
             continue
-        run_id = suite.run_id(condition, int(seed[1:]))
-        blank = Entry(str(suite), run_id, condition, int(seed[1:]), stage, "", "", "failed", started=now())
+        run_id = suite.run_id(condition, seed)
+        blank = Entry(str(suite), run_id, condition, seed, stage, "", "", "failed", started=now())
         write_entry(home_path(), suite, replace(known or blank, reason=reason, finished=now()))
 
 
@@ -286,7 +286,7 @@ def recorded(suite: SuiteId) -> dict[str, dict[str, Any]]:
     if not store_path(home_path()).exists():
         return {}
     rows = query(home_path(), "SELECT condition, seed, stage, manifest FROM stages WHERE suite = ?", [str(suite)]).rows
-    return {f"{condition}.s{seed}.{stage}": json.loads(manifest) for condition, seed, stage, manifest in rows}
+    return {step_name(condition, seed, stage): json.loads(manifest) for condition, seed, stage, manifest in rows}
 
 
 def forget(suite: SuiteId, names: Sequence[str]) -> None:
@@ -295,7 +295,7 @@ def forget(suite: SuiteId, names: Sequence[str]) -> None:
         return
     from evolora_core.store import forget as forget_slices
 
-    parts = [(condition, int(seed[1:]), stage) for condition, seed, stage in (name.split(".") for name in names)]
+    parts = [parts_of(name) for name in names]
     forget_slices(home_path(), [(suite.run_id(condition, seed), stage) for condition, seed, stage in parts])
     for condition, seed, stage in parts:
         forget_entry(home_path(), suite, condition, seed, stage)

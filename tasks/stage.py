@@ -25,7 +25,7 @@ from evolora_core.engine.progress import Progress
 from evolora_core.engine.run_index import Entry, now, write_entry
 from evolora_core.engine.run_index import State as RunState
 from evolora_core.engine.stage import Made, Relative, Stage, StageRequest, StageResult, Work
-from evolora_core.errors import EvoloraError, StageError
+from evolora_core.errors import EvoloraError, Passing, StageError
 from tasks._accelerator import accelerator
 from tasks._log import run_log
 from tasks._progress import progress
@@ -86,7 +86,7 @@ def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
     try:
         state.result()
     except EvoloraError as error:
-        return type(error).__name__ in ("Locked", "Unwritable", "Unanswered")
+        return isinstance(error, Passing) or type(error).__name__ == "Unanswered"
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
         return False  # still so the next time
     except OSError:

@@ -16,6 +16,7 @@ from typing import Any
 from evolora_core.errors import ConfigError, StageError
 
 MANIFEST = "manifest.json"
+NO_MANIFEST = "it has no manifest"
 COMMIT_SECONDS = 60.0
 
 
@@ -112,11 +113,19 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         return None
 
 
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest of a committed artefact. StageError where there is none that can be read."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise _damaged(folder, NO_MANIFEST)
+    return manifest
+
+
 def damage(folder: Path) -> str | None:
     """What is wrong with an artefact, or None if its manifest stands and every file is as hashed."""
     manifest = read_manifest(folder)
     if manifest is None:
-        return "it has no manifest"
+        return NO_MANIFEST
     for name, digest in manifest["files"].items():
         path = folder / name
         if not path.is_file():
@@ -129,4 +138,8 @@ def damage(folder: Path) -> str | None:
 def check(folder: Path) -> None:
     """Raise StageError unless the artefact is whole."""
     if reason := damage(folder):
-        raise StageError(f"{folder}: {reason}; run the suite again, which makes only what is missing")
+        raise _damaged(folder, reason)
+
+
+def _damaged(folder: Path, reason: str) -> StageError:
+    return StageError(f"{folder}: {reason}; run the suite again, which makes only what is missing")

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called now and then with what is done, of what total, and a few words to show. A total of 0 is not known."""
+    """Called now and then with what is done, of what total, and a few words to show."""
 
     def __call__(self, done: float, total: float, text: str = "", /) -> None: ...
 

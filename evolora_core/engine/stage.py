@@ -205,6 +205,12 @@ def step_name(condition: str, seed: int, stage: str) -> str:
     return f"{condition}.s{seed}.{stage}"
 
 
+def parts_of(name: str) -> tuple[str, int, str]:
+    """Condition, seed and stage of a name that `step_name` gave."""
+    condition, seed, stage = name.split(".")
+    return condition, int(seed[1:]), stage
+
+
 def unique(steps: Sequence[Step]) -> list[Step]:
     """The steps without those that stand before under the same name."""
     return list({step.name: step for step in steps}.values())

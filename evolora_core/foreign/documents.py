@@ -79,14 +79,14 @@ def check_growth(text: str) -> None:
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=place)
 
 
-def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """Raise Unfit if lists and mappings are nested more than `deepest` levels."""
+def check_depth(value: Any) -> None:
+    """Raise Unfit if lists and mappings are nested more than DEEPEST levels."""
     level = [value]
-    for _ in range(deepest + 1):
+    for _ in range(DEEPEST + 1):
         level = [child for node in level for child in _children(node)]
         if not level:
             return
-    raise Unfit(f"nested more than {deepest} levels deep")
+    raise Unfit(f"nested more than {DEEPEST} levels deep")
 
 
 def check_characters(value: Any) -> None:

@@ -1,6 +1,6 @@
 """Accuracy of every arm on every split."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -25,18 +25,27 @@ def accuracy_rows(stored: StoredSuite) -> pd.DataFrame:
 
 def accuracy_table(suite: str, data: pd.DataFrame) -> Table:
     """One row per arm, one column per split."""
-    by_cell = {(row["arm"], row["split"]): row for row in rows_of(data)}
-
-    def cell(split: str) -> Callable[[dict[str, Any]], str]:
-        return lambda r: interval(by_cell.get((r["arm"], split)))
-
     columns = [
         Column("arm", lambda r: r["arm"], left=True),
         Column("seeds", lambda r: str(r["seeds"])),
-        *(Column(f"{title(split)} %", cell(split)) for split in in_order(set(data["split"]))),
+        *interval_columns(data, ["arm"], "split", in_order(set(data["split"])), title),
     ]
     caption = f"{suite}: accuracy, means over seeds with 95 % intervals"
     return Table("accuracy", caption, data, columns, key=("arm",))
+
+
+def interval_columns(
+    data: pd.DataFrame, key: Sequence[str], by: str, values: Iterable[str], heading: Callable[[str], str] = str
+) -> list[Column]:
+    """A column for each of the `values` of `by`: the accuracy, with its interval, of the row that has this value and
+    the table's row's own in `key`.
+    """
+    by_cell = {tuple(own[name] for name in [*key, by]): own for own in rows_of(data)}
+
+    def cell(value: str) -> Callable[[dict[str, Any]], str]:
+        return lambda r: interval(by_cell.get((*(r[name] for name in key), value)))
+
+    return [Column(f"{heading(value)} %", cell(value)) for value in values]
 
 
 def interval(row: dict[str, Any] | None) -> str:

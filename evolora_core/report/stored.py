@@ -96,6 +96,11 @@ class StoredSuite:
         """A query with named parameters; `$suite` is this one."""
         return frame(self.home, sql, {"suite": self.suite} | parameters)
 
+    def by_condition(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows in the order in which the suite has their conditions."""
+        order = {condition: place for place, condition in enumerate(self.config["conditions"])}
+        return rows.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+
     @cached_property
     def prompts_of_other_seeds(self) -> dict[str, float]:
         """Split -> the share of its prompts that another seed has too: items of small families are drawn again."""

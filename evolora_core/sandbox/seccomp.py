@@ -63,9 +63,9 @@ def _one_of(argument: int, values: Sequence[int]) -> list[Instruction]:
     return [_load(_low(argument)), *tests, _answer(refuse(errno.EPERM)), _answer(ALLOW)]
 
 
-def _without(argument: int, bits: int) -> list[Instruction]:
-    """Allow the call unless an argument has one of `bits` set."""
-    test = Instruction(_JUMP_BITS, 0, 1, bits)
+def _named(argument: int) -> list[Instruction]:
+    """Allow the call unless its argument of flags asks for a file without a name."""
+    test = Instruction(_JUMP_BITS, 0, 1, _TEMPORARY)
     return [_load(_low(argument)), test, _answer(refuse(errno.EPERM)), _answer(ALLOW)]
 
 
@@ -101,8 +101,8 @@ def program(architecture: syscalls.Architecture, process: int) -> list[Instructi
         "prctl": _one_of(0, (_PR_SET_NAME, _PR_GET_NAME, _PR_SET_VMA)),
         "prlimit64": _own_limits(),
         "fcntl": _one_of(1, _FCNTL),
-        "open": _without(1, _TEMPORARY),
-        "openat": _without(2, _TEMPORARY),
+        "open": _named(1),
+        "openat": _named(2),
     }
     column = architecture.column
     parts = [

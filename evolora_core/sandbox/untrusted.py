@@ -50,12 +50,14 @@ def read_json(path: Path, largest: int) -> dict[str, Any]:
     return content
 
 
-def read_array(path: Path, name: str, shape: tuple[int, ...], dtype: str = "float32") -> "np.ndarray[Any, Any]":
-    """The array `name` of a safetensors file, which has to have this shape and type. Its numbers may not be finite."""
+def read_array(path: Path, name: str, shape: tuple[int, ...]) -> "np.ndarray[Any, Any]":
+    """The array `name` of a safetensors file, which has to have this shape and be float32. Its numbers may not be
+    finite.
+    """
     import safetensors
     from safetensors.numpy import load
 
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(np.float32).itemsize
     content = read_bytes(path, size + (1 << 20))  # its header, and nothing else
     try:
         found = load(content).get(name)
@@ -63,6 +65,6 @@ def read_array(path: Path, name: str, shape: tuple[int, ...], dtype: str = "floa
         raise Unreadable(f"{path.name} holds no tensors: {error}") from None
     if found is None:
         raise Unreadable(f"{path.name} has no tensor {name!r}")
-    if found.shape != shape or found.dtype != np.dtype(dtype):
-        raise Unreadable(f"{path.name}: {name!r} is {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
+    if found.shape != shape or found.dtype != np.float32:
+        raise Unreadable(f"{path.name}: {name!r} is {found.dtype} {list(found.shape)}, not float32 {list(shape)}")
     return found

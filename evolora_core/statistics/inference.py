@@ -57,13 +57,13 @@ class Comparison:
     shared: bool = False
 
 
-def wilson(correct: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
+def wilson(correct: int, n: int) -> tuple[float, float]:
     """Wilson score interval of a proportion (Wilson 1927, JASA 22), no continuity correction. n = 0 gives (0, 1)."""
     if not 0 <= correct <= n:
         raise ValueError(f"wilson: {correct} correct of {n}")
     if n == 0:
         return 0.0, 1.0
-    z = float(special.ndtri(1 - alpha / 2))
+    z = float(special.ndtri(1 - ALPHA / 2))
     share = correct / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -112,7 +112,6 @@ def contrast(
     second: Sequence[np.ndarray],
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
-    alpha: float = ALPHA,
     items: tuple[Items, Items] = (None, None),
 ) -> Contrast:
     """Two means over the same seeds of different items: percentile intervals, resampling seeds for both together, then
@@ -123,7 +122,7 @@ def contrast(
     """
     if len(first) != len(second):
         raise ValueError(f"contrast: {len(first)} and {len(second)} seeds do not pair")
-    tail, resamples = tail_and_resamples(len(first), resamples, alpha)
+    tail, resamples = tail_and_resamples(len(first), resamples, ALPHA)
     drawn = _draw_seeds(first, rng, resamples)
     one, other = (_means(values, named, drawn, rng) for values, named in zip((first, second), items, strict=True))
     difference = bounds(one - other, tail)

@@ -19,9 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evolora_core.errors import StoreError
+from evolora_core.foreign.text import one_line
 from evolora_core.store.connection import kept_open, opened, store_path
-from evolora_core.store.owners import one_line, owners
+from evolora_core.store.owners import owners
 from evolora_core.store.record import replace_suite
+from evolora_core.store.said import duckdb_says
 from evolora_core.store.schema import tables as tables_of_store
 from evolora_core.store.transaction import transaction
 
@@ -178,7 +180,7 @@ def load(connection: duckdb.DuckDBPyConnection, tables: dict[str, pa.Table]) -> 
                 rows += _insert(connection, suite, name, sql)
         replace_suite(connection, suite, config)
     except duckdb.Error as error:
-        raise StoreError(f"rows of {suite} do not fit the store ({one_line(error)})") from error
+        raise StoreError(f"rows of {suite} do not fit the store ({duckdb_says(error)})") from error
     finally:
         for name in tables:
             connection.unregister(f"carried_{name}")

@@ -14,9 +14,9 @@ from pathlib import Path
 import duckdb
 
 from evolora_core.engine.rng import stream
-from evolora_core.errors import StoreError
+from evolora_core.errors import Passing, StoreError
 from evolora_core.store import schema
-from evolora_core.store.owners import one_line
+from evolora_core.store.said import duckdb_says
 
 LOCK_WAIT = 60.0  # seconds
 # The same settings in every connection: DuckDB refuses a second one in this process whose settings differ.
@@ -31,22 +31,22 @@ def store_path(home: Path) -> Path:
     return Path(home) / "evolora.duckdb"
 
 
-class Locked(StoreError):
+class Locked(StoreError, Passing):
     """Somebody else holds the store."""
 
 
-class Unwritable(StoreError):
+class Unwritable(StoreError, Passing):
     """The disk did not take it, or did not give it."""
 
 
 @contextmanager
-def held(path: Path, wait: float = LOCK_WAIT) -> Iterator[None]:
+def held(path: Path) -> Iterator[None]:
     """Keep everybody else out of a store that is about to be replaced; a missing file is made for its lock. A damaged
     one needs none.
     """
     missing, connection = not path.exists(), None
     try:
-        connection = _wait_for(path, False, wait)
+        connection = _wait_for(path, False, LOCK_WAIT)
         connection.execute("CHECKPOINT")  # nothing of it stays in a log beside the new file
     except (Locked, Unwritable):
         raise
@@ -77,10 +77,10 @@ def opened(path: Path, *, read_only: bool = False, wait: float = LOCK_WAIT) -> I
         raise KeyboardInterrupt from error
     except duckdb.Error as error:
         if _is_disk(error):
-            raise Unwritable(f"{path}: {one_line(error)}; is the disk full?") from error
+            raise Unwritable(f"{path}: {duckdb_says(error)}; is the disk full?") from error
         if not is_damage(error):
             raise
-        raise StoreError(f"{path}: {one_line(error)}; {_mend(path)}") from error
+        raise StoreError(f"{path}: {duckdb_says(error)}; {_mend(path)}") from error
 
 
 def _is_disk(error: duckdb.Error) -> bool:
@@ -134,9 +134,9 @@ def _wait_for(path: Path, read_only: bool, wait: float) -> duckdb.DuckDBPyConnec
         except duckdb.Error as error:
             holder = _holder(str(error))
             if holder is None and _NOT_WRITTEN.search(str(error)):
-                raise Unwritable(f"{path}: {one_line(error)}; is the disk full?") from error
+                raise Unwritable(f"{path}: {duckdb_says(error)}; is the disk full?") from error
             if holder is None:
-                raise StoreError(f"{path}: cannot be opened ({one_line(error)}); {_mend(path)}") from error
+                raise StoreError(f"{path}: cannot be opened ({duckdb_says(error)}); {_mend(path)}") from error
             if time.monotonic() - start >= wait:
                 raise Locked(f"{path}: held by {holder} for {wait:.0f} s; wait for it or stop it") from error
         attempt += 1

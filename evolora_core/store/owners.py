@@ -20,6 +20,7 @@ import duckdb
 
 from evolora_core.engine.plugins import sql_folders
 from evolora_core.errors import StoreError
+from evolora_core.store.said import duckdb_says
 
 CORE = "core"
 _COMMENT = re.compile(r"--.*")
@@ -60,9 +61,4 @@ def run_script(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     try:
         connection.execute(file.read_text(encoding="utf-8"))
     except duckdb.Error as error:
-        raise StoreError(f"{file}: cannot be applied to the store ({one_line(error)})") from error
-
-
-def one_line(error: Exception) -> str:
-    """DuckDB's message without the source listing and line breaks."""
-    return " ".join(str(error).split("LINE ")[0].split())
+        raise StoreError(f"{file}: cannot be applied to the store ({duckdb_says(error)})") from error

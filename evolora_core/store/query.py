@@ -11,8 +11,9 @@ from evolora_core.errors import StoreError
 from evolora_core.foreign.documents import check_text
 from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.guard import Begin, guarded
+from evolora_core.foreign.text import one_line
 from evolora_core.store.connection import is_damage, opened, store_path
-from evolora_core.store.owners import one_line
+from evolora_core.store.said import duckdb_says
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +136,7 @@ def _check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
 def _said(error: duckdb.Error) -> str:
     """What DuckDB says, and what helps: where the right name is found, or how a damaged store is mended."""
     if is_damage(error):
-        return f"{one_line(error)}; `evolora store rebuild` makes the store anew"
+        return f"{duckdb_says(error)}; `evolora store rebuild` makes the store anew"
     mends = {duckdb.CatalogException: "SHOW TABLES", duckdb.BinderException: "DESCRIBE paper_table"}
     look = next((statement for kind, statement in mends.items() if isinstance(error, kind)), "")
-    return one_line(error) + (f'; `evolora sql "{look}"` shows the names that there are' if look else "")
+    return duckdb_says(error) + (f'; `evolora sql "{look}"` shows the names that there are' if look else "")

@@ -11,7 +11,7 @@ import duckdb
 from evolora_core.errors import StageError
 from evolora_core.store import schema
 from evolora_core.store.connection import opened, store_path
-from evolora_core.store.owners import one_line
+from evolora_core.store.said import duckdb_says
 from evolora_core.store.slices import Artefact, Slice, read_artefact
 from evolora_core.store.transaction import transaction
 
@@ -68,7 +68,7 @@ def _load(connection: duckdb.DuckDBPyConnection, table: str, file: Path, part: S
             [part.suite, part.run_id, part.condition, part.seed, part.stage, str(file)],
         ).fetchall()
     except (duckdb.BinderException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
-        raise StageError(f"{file}: does not fit the table `{table}` of the store: {one_line(error)}") from error
+        raise StageError(f"{file}: does not fit the table `{table}` of the store: {duckdb_says(error)}") from error
     count: int = inserted[0][0]
     return count
 

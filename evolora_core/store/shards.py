@@ -20,9 +20,9 @@ from evolora_core.engine.identity import digest
 from evolora_core.engine.run_index import SuiteId, read_suite, write_suite
 from evolora_core.engine.strict import document_hash
 from evolora_core.errors import StoreError
+from evolora_core.foreign.text import one_line
 from evolora_core.store.carried import Run, carry, files, load, read, suite_in
 from evolora_core.store.connection import opened, store_path
-from evolora_core.store.owners import one_line
 from evolora_core.store.transaction import transaction
 
 # What evaluations of one run seed share; all else that they say must be alike in all seeds.

@@ -31,6 +31,7 @@ from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.ecology.task import Task
 from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
+from evolora_core.searches.estimating import bytes_of
 from flows.bench.timing import Row, row
 
 STANDARD = {"population": 16, "episodes": 256, "rank": 8}
@@ -162,8 +163,8 @@ def measure_commits(config: SuiteConfig, host: Host, at: Sequence[int] = (20, 40
             Commit(
                 generations,
                 1000 * median(taken[generations]),
-                _bytes(run.checkpoints / f"g{run.state.generation:06d}"),
-                _bytes(segment_of(run.checkpoints, run.state.generation)),
+                bytes_of(run.checkpoints / f"g{run.state.generation:06d}"),
+                bytes_of(segment_of(run.checkpoints, run.state.generation)),
             )
             for generations, run in runs.items()
         ]
@@ -175,10 +176,6 @@ def _committed(run: Run) -> float:
     started = time.perf_counter()
     evolve.commit(run.state, run.checkpoints)
     return time.perf_counter() - started
-
-
-def _bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def commit_rows(commits: Sequence[Commit], place: str) -> list[Row]:

@@ -67,9 +67,9 @@ def _arms(steps: int, seed: int) -> dict[str, np.ndarray]:
     splits = draw_splits(domains, DataSettings(train=1, search=12, selection=12, test=32), seed)
     pool = _pool(steps)
     chosen = {
-        "evomerge": _searched("evomerge", pool, splits, seed, seed),
-        "evomerge again": _searched("evomerge", pool, splits, seed, seed + AGAIN),
-        "random": _searched("random", pool, splits, seed, seed),
+        "evomerge": _searched("evomerge", pool, splits, seed),
+        "evomerge again": _searched("evomerge", pool, splits, seed + AGAIN),
+        "random": _searched("random", pool, splits, seed),
         "best-parent": Genome(recipe=PARENTS[0]),
     }
     items = [item for own in splits["test"].values() for item in own]
@@ -80,8 +80,8 @@ def _arms(steps: int, seed: int) -> dict[str, np.ndarray]:
     return {arm: answered[genome.id] for arm, genome in chosen.items()}
 
 
-def _searched(strategy: str, pool: "Pool", splits: Any, seed: int, streams: int) -> Any:
-    """The recipe that a search chooses."""
+def _searched(strategy: str, pool: "Pool", splits: Any, streams: int) -> Any:
+    """The recipe that a search with these random streams chooses."""
     from evolora_core.searches.merging import finalists
     from evolora_core.searches.merging.evolution import evolve
     from evolora_core.searches.merging.judging.judge import Judge

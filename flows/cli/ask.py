@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter, validators
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError, DataError, EvoloraError
+from evolora_core.foreign.text import printable_lines
 from flows.cli._app import AnyId, AtLeastOne, FromZero, progress
 
 if TYPE_CHECKING:
@@ -60,9 +63,6 @@ def ask(
     seed: Seed = 0,
 ) -> None:
     """Let a finished run answer a file of prompts, in batches. Ends with what it cost."""
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
-
     rows = list(_rows(prompts))
     if out.exists():
         raise ConfigError(f"--out {out}: exists; name another file")
@@ -119,9 +119,6 @@ def chat(
     """Talk to a finished run. Every prompt stands alone: adapters have learned single answers, no conversations. After
     each answer stands who gave it and what it cost.
     """
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import EvoloraError
-
     home = prepare_home()
     from evolora_core.searches.adapters.evolved import open_run
 
@@ -150,7 +147,6 @@ def _asked() -> Iterator[str]:
 
 def _say(evolved: "Evolved", prompt: str, **given: Any) -> None:
     """Print an answer as it comes, and a line about it on standard error."""
-    from evolora_core.foreign.text import printable_lines
 
     def told(text: str) -> None:
         print(printable_lines(text) if sys.stdout.isatty() else text, end="", flush=True)
@@ -169,7 +165,6 @@ def about(reply: "Reply") -> str:
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file of prompts. DataError names the line."""
-    from evolora_core.errors import DataError
     from evolora_core.foreign.documents import read_json
     from evolora_core.foreign.files import Unfit, read_text
 

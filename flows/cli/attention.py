@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter, validators
 
+from evolora_core.errors import ConfigError
 from flows.cli._app import AtLeastOne, FromZero, Json, progress, say, show
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def check(
     """Say whether a program may be trained: does it do what it must, and see nothing that comes later? Ends with 1 and
     the reason where it is refused.
     """
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.attention.commands.programs import named, sizes_named
     from evolora_core.searches.attention.frameworks.registry import get_framework
 
@@ -112,7 +112,6 @@ def measure(
     over mha are in nats of a held-out token, with 95 % intervals; FLOPs and seconds are multiples of mha's. Three sizes
     also predict the gain at three times the largest.
     """
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.attention.commands.programs import named_once
     from evolora_core.searches.attention.known.registry import BASELINE
 

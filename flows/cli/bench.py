@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter, validators
 
+from evolora_core.engine.home import home_path, prepare_home
 from evolora_core.errors import ConfigError
 from flows.cli._app import AnyId, AtLeastOne, FromZero, Json, Settings, show
 
@@ -204,7 +205,6 @@ def faults(
     json: Json = False,
 ) -> None:
     """Do to a suite what a night can do to it; afterwards its tables must be those of an undisturbed run."""
-    from evolora_core.engine.home import prepare_home
     from evolora_core.searches.adapters.experiment import load_suite
     from flows.bench.faults import measure
 
@@ -222,7 +222,6 @@ def history(
     """Ratios over time, each of two sides that were compared in one run: seconds of other hours or machines cannot be
     compared. `before` is the ratio of the same measure with the same settings the time before.
     """
-    from evolora_core.engine.home import home_path
     from evolora_core.report.benchmarks import history_rows
 
     rows = history_rows(home_path(), bench, last)
@@ -246,7 +245,6 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 def _keep(bench: str, rows: list[dict[str, Any]], as_json: bool) -> Path:
     """Print the rows and write them to a file and the store; returns the file."""
-    from evolora_core.engine.home import prepare_home
     from evolora_core.store import record_benchmark
     from flows.bench.machine import machine_facts
 

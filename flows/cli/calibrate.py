@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path
+from evolora_core.errors import ConfigError
 from flows.cli._app import Json, Settings, progress, show
 from flows.cli.run import make
 
@@ -34,9 +36,7 @@ def calibrate(
     """Run the first stages of a suite (data, prices, trials, first generations), show what they found, and estimate
     the rest. `evolora run` with the same settings goes on from there.
     """
-    from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import read_packs
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import get_search, load_experiment, suite_id
 
     config = load_experiment(suite, settings or [])

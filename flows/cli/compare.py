@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path
+from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from flows.cli._app import Json, show
 
@@ -40,8 +42,6 @@ def compare(
     Intervals, p values and verdicts are those of a pack. Suites that did not answer the same items, with the same host
     and decoding, are refused.
     """
-    from evolora_core.engine.home import home_path
-    from evolora_core.errors import ConfigError
     from evolora_core.statistics.two_suites import common_conditions, compare_suites, differing, open_side
 
     home = home_path()
@@ -77,7 +77,6 @@ def in_percent(row: dict[str, Any]) -> dict[str, Any]:
 def named(home: Path, word: str) -> "SuiteId":
     """The suite of an id, the beginning of one, a name or a file. ConfigError where several ids begin so."""
     from evolora_core.engine.run_index import suites
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import find_suite
 
     known = suites(home)
@@ -92,8 +91,6 @@ def named(home: Path, word: str) -> "SuiteId":
 
 def condition(word: str) -> str:
     """Of SUITE:CONDITION the condition."""
-    from evolora_core.errors import ConfigError
-
     _, colon, own = word.partition(":")
     if not colon or not own:
         raise ConfigError(f"{word}: names no condition; write SUITE:CONDITION, such as quickstart:ecology")
@@ -102,8 +99,6 @@ def condition(word: str) -> str:
 
 def first_split(side: "Side") -> str:
     """The split of the suite's first declared comparison."""
-    from evolora_core.errors import ConfigError
-
     declared = side.settings.get("evaluation", {}).get("comparisons", [])
     if not declared:
         raise ConfigError(f"{side.id} declares no comparison, so that no split is the first; name one by --split")

@@ -8,6 +8,8 @@ from importlib import metadata
 
 from cyclopts import App
 
+from evolora_core.engine.home import home_path, set_environment
+from evolora_core.errors import StoreError
 from flows.cli._app import Json, show
 
 Row = dict[str, str]
@@ -23,8 +25,6 @@ def doctor(*, json: Json = False) -> int:
 
     Exits with 1 if something is missing that every suite needs.
     """
-    from evolora_core.engine.home import home_path, set_environment
-
     set_environment(home_path())
     rows = [*installed(), home(), store(), *hosts(), *devices(), sandbox(), telemetry()]
     show(rows, json)
@@ -59,8 +59,6 @@ def installed() -> Iterator[Row]:
 
 def home() -> Row:
     """Whether EVOLORA_HOME can be written."""
-    from evolora_core.engine.home import home_path
-
     folder = home_path()
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if nearest.is_dir() and os.access(nearest, os.W_OK):
@@ -70,8 +68,6 @@ def home() -> Row:
 
 def store() -> Row:
     """Whether the store can be read."""
-    from evolora_core.engine.home import home_path
-    from evolora_core.errors import StoreError
     from evolora_core.store import query, store_path
     from evolora_core.store.connection import Locked
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path, prepare_home
+from evolora_core.errors import ConfigError
 from evolora_core.searches.adapters.settings.evaluation import Routing
 from flows.cli._app import AnyId, AtLeastOne, Json, progress, show
 
@@ -33,8 +35,6 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
-    from evolora_core.engine.home import home_path, prepare_home
-    from evolora_core.errors import ConfigError
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.language.holdouts import read_holdout
     from evolora_core.language.tasks.own import enter_beside
@@ -54,7 +54,7 @@ def evaluate(
     home = prepare_home()
     word = host or suite.get("host", "nano")
     if entry:
-        check_host(home, entry, word)
+        check_host(home, entry, word, mend="name that one with --host")
     given = suite.get("decoding", {}) | ({"max_new_tokens": max_new_tokens} if max_new_tokens is not None else {})
     if (given.get("max_new_tokens") or 1) > 65_536:
         raise ConfigError(f"--max-new-tokens {given['max_new_tokens']}: no host has that much room; ask for less")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError
 from flows.cli._app import AnyId
 
 
@@ -32,8 +34,6 @@ def export(
     """Write what a run made as an ordinary folder: an organelle as a PEFT adapter, which PeftModel.from_pretrained
     and vLLM load; a merged model, which AutoModelForCausalLM and AutoTokenizer load.
     """
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.adapters.finished import check_host, find
     from evolora_core.searches.registry import find_made, search_of
 
@@ -88,8 +88,6 @@ def export(
 
 def best_slot(folder: Path, slots: list[int]) -> int:
     """The slot with the highest accuracy on the selection split, among those that routing asked."""
-    from evolora_core.errors import ConfigError
-
     if not slots:
         raise ConfigError(f"{folder}: no organelle was alive at the end of this run, so there is nothing to export")
     right = dict.fromkeys(slots, 0.0)

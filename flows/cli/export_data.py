@@ -5,6 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path
+from evolora_core.errors import ConfigError
 from flows.cli._app import FromZero
 
 
@@ -25,8 +27,6 @@ def export_data(
     """Write the splits of a suite as a data set that `datasets.load_dataset` reads: a file for each split, with prompt,
     right answer, family and depth.
     """
-    from evolora_core.engine.home import home_path
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.data_export import write_splits
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

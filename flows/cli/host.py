@@ -6,6 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError
 from flows.cli._app import Json, show
 
 Name = Annotated[str, Parameter(help="A host of `evolora host list`, a hub id, a folder or a GGUF file.")]
@@ -30,8 +32,6 @@ def list_(*, json: Json = False) -> None:
 
 def show_(name: Name, /, *, json: Json = False) -> None:
     """Load a host and show what it is: sizes, the hashes of its weights, tokenizer and template, and its folder."""
-    from evolora_core.engine.home import prepare_home
-
     prepare_home()
     from evolora_core.language.hosts.catalog import find_host
     from evolora_core.language.hosts.host import load_host
@@ -44,8 +44,6 @@ def show_(name: Name, /, *, json: Json = False) -> None:
 
 def fetch(name: Name, /) -> None:
     """Fetch a host's weights into EVOLORA_HOME."""
-    from evolora_core.engine.home import prepare_home
-
     prepare_home()
     from evolora_core.language.hosts.fetch import fetch_host
 
@@ -62,9 +60,6 @@ def pretrain(
     ] = None,
 ) -> None:
     """Train a host of our own from nothing."""
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
-
     if out and out.exists() and not out.is_dir():  # before Prefect is started for it
         raise ConfigError(f"--out {out}: is no folder; name a new one")
     home = prepare_home()

@@ -6,6 +6,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import printable
 from flows.cli._app import Json, show
 
 
@@ -25,11 +28,7 @@ def check(
     """Say whether models can be merged, and how far they are from each other, without loading them. Ends with 1 and
     the reason where they cannot.
     """
-    from evolora_core.engine.home import prepare_home
-
     prepare_home()
-    from evolora_core.errors import ConfigError
-    from evolora_core.foreign.text import printable
     from evolora_core.searches.merging.check import check_models
 
     report = check_models(models, base)
@@ -54,7 +53,6 @@ def make(
     ] = None,
 ) -> None:
     """Make the model of a recipe: an ordinary folder, which AutoModelForCausalLM and AutoTokenizer load."""
-    from evolora_core.engine.home import prepare_home
     from evolora_core.searches.merging.recipe_file import load_recipe
 
     file = load_recipe(recipe)

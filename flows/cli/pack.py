@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
 from evolora_core.foreign.text import printable
 
 
@@ -29,7 +30,6 @@ def build(
     """Build the paper pack of a suite from the store; or build a pack anew from the rows that it carries, with the
     comparisons, words and plots of this version.
     """
-    from evolora_core.engine.home import prepare_home
     from evolora_core.report import build as build_pack
     from evolora_core.report import build_anew
     from evolora_core.report.pack_folder import STAMP, read_stamp
@@ -49,7 +49,6 @@ def verify(folder: Annotated[Path, Parameter(help="The folder of a pack.")], /) 
     """Recompute every number of a pack from the rows that it carries; needs no store. Where the store has the suite,
     the rows are compared with the store's. Exits with 1 and names each difference if there is any.
     """
-    from evolora_core.engine.home import prepare_home
     from evolora_core.report import renamed
     from evolora_core.report import verify as verify_pack
     from evolora_core.report.pack_folder import read_stamp
@@ -74,7 +73,6 @@ def export(
     out: Annotated[Path | None, Parameter(help="Folder to write; by default the pack itself.")] = None,
 ) -> None:
     """Write the tables of a pack as LaTeX and Markdown, and its plots as SVG. Needs the pack alone."""
-    from evolora_core.engine.home import prepare_home
     from evolora_core.report import export as export_pack
     from evolora_core.report.pack_folder import read_stamp
     from evolora_core.searches.registry import sections_of

@@ -5,6 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+
 
 def register(app: App) -> None:
     """Add the command."""
@@ -19,7 +21,6 @@ def make_map(
     svg: Annotated[bool, Parameter(help="Write the plots as SVG too.")] = False,
 ) -> None:
     """Draw the map from packs: where to search from rewards, where to fine-tune, where a population pays."""
-    from evolora_core.engine.home import prepare_home
     from evolora_core.searches.adapters.map.regime_map import build_map
 
     prepare_home()  # matplotlib keeps its cache there

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path
+from evolora_core.errors import ConfigError, EvoloraError
 from flows.cli._app import Json, show
 from flows.cli.run import Made, make
 
@@ -32,9 +34,7 @@ def retry(
     """Run again only what failed or is missing, of suites that were begun. Needs no suite file; packs go where they
     went before.
     """
-    from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import SuiteId, suites
-    from evolora_core.errors import ConfigError, EvoloraError
     from evolora_core.searches.registry import find_suite
     from flows._unchanged import unchanged_code
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path, prepare_home
+from evolora_core.errors import ConfigError
 from flows.cli._app import Json, Settings, lasts, progress, show
 
 if TYPE_CHECKING:
@@ -61,9 +63,7 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
     import os
     import tempfile
 
-    from evolora_core.engine.home import home_path
     from evolora_core.engine.stage import Suite
-    from evolora_core.errors import ConfigError
     from evolora_core.language.hosts.catalog import find_host
     from evolora_core.searches.registry import suite_id
 
@@ -105,8 +105,6 @@ def expand_seeds(config: "Experiment", words: Sequence[str]) -> list[str]:
     """The runs and stages that words name, `s3` being every run of seed 3. Raises ConfigError for a seed that the suite
     does not have.
     """
-    from evolora_core.errors import ConfigError
-
     found = []
     for word in words:
         seed = word.removeprefix("s")
@@ -160,8 +158,6 @@ def make(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> Made:
 
 
 def _make(config: "Experiment", packs: Path, only: Sequence[str]) -> Made:
-    from evolora_core.engine.home import prepare_home
-
     home = prepare_home()
     from evolora_core.engine.run_index import begin
     from evolora_core.engine.strict import stated

@@ -5,6 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError
 from flows.cli._app import FromZero
 
 
@@ -37,9 +39,7 @@ def scope(
     """
     from importlib import import_module
 
-    from evolora_core.engine.home import prepare_home
     from evolora_core.engine.run_index import read_suite, run_named
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.base import Page, page_file
     from evolora_core.searches.registry import find_suite, search_of
 

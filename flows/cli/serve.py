@@ -6,6 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError, StageError
 from flows.cli._app import AtLeastOne
 
 
@@ -29,8 +31,6 @@ def serve(
     """Serve all deployments until stopped, with a Prefect server if none answers."""
     from filelock import FileLock, Timeout
 
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError, StageError
     from flows._preflight import SUITES
 
     missing = [suite for suite in SUITES.values() if not Path(suite).is_file()]

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError
 from flows.cli._app import AtLeastOne
 from flows.cli.ask import Router, Run
 
@@ -33,9 +35,6 @@ def serve_run(
     """Serve a finished run at an OpenAI-compatible address until Ctrl-C. Models: RUN (routed), RUN:3
     (organelle 3), RUN:host (bare host). If EVOLORA_TOKEN is set, clients must send it as their key.
     """
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
-
     home = prepare_home()
     from evolora_core.searches.adapters.evolved import open_run
     from flows._openai import LOCAL, listen

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.errors import ConfigError
 from flows.cli._app import Json, show
 
 
@@ -25,7 +26,6 @@ def settings(
     from difflib import get_close_matches
 
     from evolora_core.engine.described import describe
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import get_search
 
     known = describe(get_search(search).experiment)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter, validators
 
+from evolora_core.engine.home import home_path
+from evolora_core.errors import ConfigError
 from evolora_core.foreign.files import MIB
 from evolora_core.foreign.text import one_line, printable, printable_lines
 from flows.cli._app import Json, say, shown
@@ -45,8 +47,6 @@ def sql(
     json: Json = False,
 ) -> None:
     """Query the store, read-only."""
-    from evolora_core.engine.home import home_path
-    from evolora_core.errors import ConfigError
     from evolora_core.store import bounded
 
     if (format == "parquet") != (out is not None):
@@ -69,8 +69,6 @@ def sql(
 
 def _write(ask: Callable[..., str], out: Path) -> None:
     """Write the answer as Parquet, whole or not at all: a query may be ended while it writes."""
-    from evolora_core.errors import ConfigError
-
     try:
         work = TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.")
     except OSError as error:
@@ -85,8 +83,6 @@ def _write(ask: Callable[..., str], out: Path) -> None:
 def _parquet(out: Path, unfinished: Path, data: "pa.Table") -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from evolora_core.errors import ConfigError
 
     try:
         pq.write_table(data, unfinished)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path
+from evolora_core.errors import ConfigError
 from flows.cli._app import Json, show
 
 UNKNOWN = ("seconds", "flops", "finished", "reason")  # of a stage that was not begun
@@ -25,9 +27,7 @@ def status(
     before), merged (from a shard), running, failed (with the reason), waiting. The FLOPs of `evolve` include those of
     `calibrate`.
     """
-    from evolora_core.engine.home import home_path
     from evolora_core.engine.run_index import entries, suites, waiting
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import find_suite
     from evolora_core.store.query import query
     from evolora_core.store.shards import kept_shards

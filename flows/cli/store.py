@@ -7,6 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError
+
 
 def register(app: App) -> None:
     """Add the commands."""
@@ -19,7 +22,6 @@ def register(app: App) -> None:
 
 def rebuild() -> None:
     """Make the DuckDB file anew from the run folders, and from the shards that were merged."""
-    from evolora_core.engine.home import prepare_home
     from evolora_core.store import rebuild as make_anew
 
     made = make_anew(prepare_home())
@@ -41,8 +43,6 @@ def shard(
     """Write what this store has of a suite as a folder of small files, to be joined with others by `evolora store
     merge`.
     """
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import find_suite
     from evolora_core.store import write_shard
     from flows._preflight import asked_suite
@@ -85,8 +85,6 @@ def merge(
     """Join shards, from several runs and computers, into this store, all or none. Refuses what was not made alike, and
     names the difference. The suite's comparisons are then computed from all seeds that are complete.
     """
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
     from evolora_core.store import merge as merge_shards
 
     home = prepare_home()

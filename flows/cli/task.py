@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import prepare_home
+from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from flows.cli._app import Json, Settings, lasts, progress, say, show, shown
 
@@ -31,8 +33,6 @@ def check(
     """Ask the suite's host the tasks before a long run: accuracy, what a search finds, right and wrong answers, the
     longest prompt and right answer, the items that a seed needs, and the cost of a generation.
     """
-    from evolora_core.engine.home import prepare_home
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.adapters.experiment import SuiteConfig
     from evolora_core.searches.registry import load_experiment
 

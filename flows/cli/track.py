@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from evolora_core.engine.home import home_path, prepare_home
+from evolora_core.errors import ConfigError
 from flows.cli._app import Json, progress, show
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ def track(
     """Write what the store knows of runs, finished or not, for Weights & Biases: settings, a row for each generation,
     accuracies with intervals. No models. The same again replaces what was written. Needs the extra `tracking`.
     """
-    from evolora_core.engine.home import home_path, prepare_home
     from evolora_core.tracking.wandb_files import check_installed, close, set_wandb_environment, write_run
 
     check_installed()
@@ -54,7 +55,6 @@ def track(
 def chosen(home: Path, word: str) -> "list[Tracked]":
     """What the store knows of the runs that a user names. ConfigError or StoreError where there are none."""
     from evolora_core.engine.run_index import read_suite
-    from evolora_core.errors import ConfigError
     from evolora_core.searches.registry import find_suite, search_of
     from evolora_core.tracking.runs import tracked_runs
 

@@ -20,7 +20,7 @@ def made(folder: Path, text: str = "numbers") -> Any:
 def test_committing_hashes_every_file_and_moves_the_folder(tmp_path: Path) -> None:
     manifest = made(tmp_path / "a")
     assert list(manifest["files"]) == ["sub/table.txt"]
-    assert artifacts.read_manifest(tmp_path / "a") == manifest
+    assert artifacts.read_manifest(tmp_path / "a") == artifacts.manifest_of(tmp_path / "a") == manifest
     assert artifacts.damage(tmp_path / "a") is None
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -46,6 +46,8 @@ def test_what_a_killed_attempt_left_is_still_there(tmp_path: Path) -> None:
     (artifacts.partial_folder(tmp_path / "a") / "checkpoint").write_text("1")
     assert (artifacts.partial_folder(tmp_path / "a") / "checkpoint").read_text() == "1"
     assert artifacts.damage(tmp_path / "a") == "it has no manifest"
+    with pytest.raises(StageError, match="a: it has no manifest; run the suite again"):
+        artifacts.manifest_of(tmp_path / "a")
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,6 @@ def load_description(path: Path) -> HostDescription:
     return description
 
 
-def load_descriptions(folder: Path = DESCRIPTIONS) -> dict[str, HostDescription]:
+def load_descriptions() -> dict[str, HostDescription]:
     """All described hosts by name, in the order of their names."""
-    return {path.stem: load_description(path) for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: load_description(path) for path in sorted(DESCRIPTIONS.glob("*.yaml"))}

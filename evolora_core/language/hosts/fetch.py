@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from evolora_core.engine.home import home_path
 from evolora_core.errors import HostError
+from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.catalog import find_host, is_complete
 from evolora_core.language.hosts.description import HostDescription, load_descriptions
 from evolora_core.language.hosts.gguf import convert_gguf
@@ -62,7 +63,7 @@ def _from_hub(name: str, repository: str, revision: str, folder: Path) -> None:
     try:
         snapshot_download(repository, revision=revision, local_dir=folder, allow_patterns=_HUB_FILES)
     except Exception as error:  # offline, no such repository, gated: one line says it, whichever class it has
-        reason = " ".join(str(error).split())[:160]
+        reason = one_line(error, 160)
         raise HostError(
             f"host {name!r}: the hub did not give {repository} ({type(error).__name__}: {reason}); "
             "check the name and the connection, or name a local folder"

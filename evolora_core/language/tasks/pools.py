@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.foreign.text import one_line
@@ -74,13 +75,48 @@ def _read(document: str, _: tuple[tuple[str, int, int], ...]) -> Pool:
 
 
 def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: dict[str, str]) -> list[Item]:
+    """The items of one part, in the order of its rows; `known` says where each canonical prompt stood first."""
     if not rows.rows:
         raise DataError(f"tasks.{task.name}: {task.data} has no rows{f' in {split}' if split else ''}; add some")
-    columns: dict[str, Sequence[str]] = {"prompt": columns_of(task.prompt)}
-    columns["answer"] = [task.answer] if task.answer else []
-    columns["depth"] = [task.depth] if task.depth else []
-    columns["where"] = [*(task.where or {})]
-    columns |= {f"verifier.{key}": names for key, names in verifier.columns().items()}
+    columns = _columns(task, verifier)
+    _check_columns(task, columns, rows)
+    found = []
+    for number, row in enumerate(rows.rows, start=1):
+        if any(spelled(row[column]) != value for column, value in (task.where or {}).items()):
+            continue
+        place = f"row {number}{f' of {split}' if split else ''}"
+        where = f"tasks.{task.name}: {task.data}: {place}"
+        _check_cells(task, columns, row, where)
+        prompt = _prompt(task, columns["prompt"], row, where)
+        text = canonical(prompt)
+        if text in known:
+            raise ConfigError(
+                f"{where}: has the prompt of {known[text]}, as case and white space do not count; keep one of them"
+            )
+        known[text] = place
+        target = _target(task, verifier, row, where)
+        depth = spelled(row[task.depth]) if task.depth else ALIKE
+        digest = blake2b(text.encode(), digest_size=6).hexdigest()
+        found.append(Item(prompt, target, task.name, depth, f"{task.name}:{depth}:{digest}"))
+    if not found and task.where:
+        asked = ", ".join(f"{column} {value!r}" for column, value in task.where.items())
+        raise ConfigError(f"tasks.{task.name}: {task.data} has no row with {asked}; {_values(rows, task.where)}")
+    return found
+
+
+def _columns(task: TaskConfig, verifier: Verifier) -> dict[str, Sequence[str]]:
+    """The columns that a task reads, by the key of its settings that names them."""
+    return {
+        "prompt": columns_of(task.prompt),
+        "answer": [task.answer] if task.answer else [],
+        "depth": [task.depth] if task.depth else [],
+        "where": [*(task.where or {})],
+        **{f"verifier.{key}": names for key, names in verifier.columns().items()},
+    }
+
+
+def _check_columns(task: TaskConfig, columns: Mapping[str, Sequence[str]], rows: Rows) -> None:
+    """Refuse a column that the data set does not have."""
     for key, names in columns.items():
         for name in names:
             if name not in rows.columns:
@@ -89,57 +125,51 @@ def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: 
                     f"tasks.{task.name}.{key}: {task.data} has no column {name!r}{told}; name one of "
                     f"{', '.join(rows.columns)}"
                 )
+
+
+def _check_cells(task: TaskConfig, columns: Mapping[str, Sequence[str]], row: Mapping[str, Any], where: str) -> None:
+    """Refuse a row with a cell that is empty where it must not be, or of which no text can be made."""
     needed = {*columns["prompt"], *columns["depth"]} if "{" in task.prompt else {*columns["depth"]}
-    used = {name for names in columns.values() for name in names}
-    found = []
-    for number, row in enumerate(rows.rows, start=1):
-        if any(spelled(row[column]) != value for column, value in (task.where or {}).items()):
-            continue
-        where = f"tasks.{task.name}: {task.data}: row {number}{f' of {split}' if split else ''}"
-        for column in sorted(used):
-            blank = column in columns["depth"] and not spelled(row[column]).strip()
-            if blank or (row[column] is None and column in needed):
-                raise ConfigError(f"{where}: column {column!r} is empty; fill it in, or take the row out")
-            if isinstance(row[column], bytes):
-                raise ConfigError(f"{where}: column {column!r} holds bytes that are no text in UTF-8; make it text")
-            if _dated(row[column]):
-                raise ConfigError(
-                    f"{where}: column {column!r} holds dates by its type, so that nobody knows how they were written; "
-                    "make it text (a single file of CSV or JSON Lines is read as it is written)"
-                )
-            if isinstance(row[column], list | dict) and column in columns["prompt"]:
-                raise ConfigError(f"{where}: column {column!r} is a list or an object; a prompt is made of text")
-        prompt = spelled(filled(task.prompt, {name: spelled(row[name]) for name in columns["prompt"]}))
-        if not prompt.strip():
-            raise ConfigError(f"{where}: the prompt is empty; take the row out")
-        if len(prompt) > LONGEST_PROMPT:
-            raise ConfigError(f"{where}: the prompt has more than {LONGEST_PROMPT} characters; shorten it")
-        text = canonical(prompt)
-        if text in known:
+    for column in sorted({name for names in columns.values() for name in names}):
+        cell = row[column]
+        if (column in columns["depth"] and not spelled(cell).strip()) or (cell is None and column in needed):
+            raise ConfigError(f"{where}: column {column!r} is empty; fill it in, or take the row out")
+        if isinstance(cell, bytes):
+            raise ConfigError(f"{where}: column {column!r} holds bytes that are no text in UTF-8; make it text")
+        if _dated(cell):
             raise ConfigError(
-                f"{where}: has the prompt of {known[text]}, as case and white space do not count; keep one of them"
+                f"{where}: column {column!r} holds dates by its type, so that nobody knows how they were written; "
+                "make it text (a single file of CSV or JSON Lines is read as it is written)"
             )
-        known[text] = f"row {number}{f' of {split}' if split else ''}"
-        answer = row[task.answer] if task.answer else None
-        target = verifier.target(answer, row)
-        if target is None and verifier.labelled:
-            raise ConfigError(
-                f"{where}: has no answer, and the verifier {verifier.kind} needs one; fill it in, or take the row out"
-            )
-        if complaint := verifier.complaint(target):
-            raise ConfigError(f"{where}: the answer {str(answer)[:60]!r} {complaint}; mend it, or take the row out")
-        if verifier.has_gold(target) and not (given := verifier.verify(target, verifier.gold(target))).correct:
-            raise ConfigError(
-                f"{where}: the verifier refuses the row's own answer {str(answer)[:60]!r} ({given.reason}); "
-                "mend the row or the verifier's settings"
-            )
-        depth = spelled(row[task.depth]) if task.depth else ALIKE
-        digest = blake2b(text.encode(), digest_size=6).hexdigest()
-        found.append(Item(prompt, target, task.name, depth, f"{task.name}:{depth}:{digest}"))
-    if not found and task.where:
-        asked = ", ".join(f"{column} {value!r}" for column, value in task.where.items())
-        raise ConfigError(f"tasks.{task.name}: {task.data} has no row with {asked}; {_values(rows, task.where)}")
-    return found
+        if isinstance(cell, list | dict) and column in columns["prompt"]:
+            raise ConfigError(f"{where}: column {column!r} is a list or an object; a prompt is made of text")
+
+
+def _prompt(task: TaskConfig, columns: Sequence[str], row: Mapping[str, Any], where: str) -> str:
+    prompt = spelled(filled(task.prompt, {name: spelled(row[name]) for name in columns}))
+    if not prompt.strip():
+        raise ConfigError(f"{where}: the prompt is empty; take the row out")
+    if len(prompt) > LONGEST_PROMPT:
+        raise ConfigError(f"{where}: the prompt has more than {LONGEST_PROMPT} characters; shorten it")
+    return prompt
+
+
+def _target(task: TaskConfig, verifier: Verifier, row: Mapping[str, Any], where: str) -> Any:
+    """What a row's answers are graded against. Its own answer, where it has one, has to be right by it."""
+    answer = row[task.answer] if task.answer else None
+    target = verifier.target(answer, row)
+    if target is None and verifier.labelled:
+        raise ConfigError(
+            f"{where}: has no answer, and the verifier {verifier.kind} needs one; fill it in, or take the row out"
+        )
+    if complaint := verifier.complaint(target):
+        raise ConfigError(f"{where}: the answer {str(answer)[:60]!r} {complaint}; mend it, or take the row out")
+    if verifier.has_gold(target) and not (given := verifier.verify(target, verifier.gold(target))).correct:
+        raise ConfigError(
+            f"{where}: the verifier refuses the row's own answer {str(answer)[:60]!r} ({given.reason}); "
+            "mend the row or the verifier's settings"
+        )
+    return target
 
 
 def _values(rows: Rows, where: Mapping[str, str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.overdue import within
+from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import DEPTHS, Family, Grade, Item
 from evolora_core.language.families.matching import TIMEOUT
 
@@ -151,4 +152,4 @@ def _line(error: BaseException) -> str:
 
 def _words(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {' '.join(text.split())[:160]}"
+    return f"{type(error).__name__}: {one_line(text, 160)}"

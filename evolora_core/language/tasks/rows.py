@@ -20,6 +20,7 @@ import numpy as np
 
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.documents import read_json
+from evolora_core.foreign.text import one_line
 from evolora_core.language.tasks.settings import TaskConfig
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
@@ -124,7 +125,7 @@ def _read_set(task: TaskConfig, split: str | None) -> Rows:
         else:
             found = datasets.load_dataset(str(task.local or task.data), task.subset)
     except Exception as error:  # offline, no such set, a damaged file: one line says it, whichever class it has
-        reason = " ".join(str(error.__cause__ or error).split())[:200]
+        reason = one_line(error.__cause__ or error, 200)
         raise ConfigError(
             f"tasks.{task.name}.data: {task.data}: cannot be read ({type(error).__name__}: {reason})"
         ) from error

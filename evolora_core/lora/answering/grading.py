@@ -4,7 +4,8 @@ The same function serves every arm, in training and in evaluation; it knows noth
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +78,7 @@ def answer_items(
     order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
     model = FlopModel.from_model(host.model)
     ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
-    together = min(decoding.batch_rows, host.room.rows)
-    chunk = CHUNK * together
+    chunk = CHUNK * min(decoding.batch_rows, host.room.rows)
     stop = stop_at(host, endings(host, decoding.stop_strings))
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
@@ -90,28 +90,20 @@ def answer_items(
                 outcomes[row] = Outcome(item=items[row], **known)
             done += len(rows)
             continue
-        answers: list[Answer] = []
-        while not answers:
-            try:
-                with span("generate"):
-                    answers = generate(
-                        host,
-                        population,
-                        [asked[row] for row in rows],
-                        slots[rows],
-                        max_new_tokens=caps[rows],
-                        temperatures=heat[rows].tolist(),
-                        keys=None if keys is None else np.asarray(keys)[rows],
-                        batch_rows=together,
-                        alternatives=alternatives,
-                        sampled=sampled,
-                        stop=stop,
-                    )
-            except (MemoryError, RuntimeError) as error:
-                if not out_of_memory(error) or together == 1:
-                    raise
-                together = host.room.rows = max(1, together // 2)
-                log.warning("out of memory: going on with %d answers together", together)
+        ask = partial(
+            generate,
+            host,
+            population,
+            [asked[row] for row in rows],
+            slots[rows],
+            max_new_tokens=caps[rows],
+            temperatures=heat[rows].tolist(),
+            keys=None if keys is None else np.asarray(keys)[rows],
+            alternatives=alternatives,
+            sampled=sampled,
+            stop=stop,
+        )
+        answers = _in_room(host, decoding.batch_rows, ask)
         new_tokens = [given.new_tokens for given in answers]
         rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
         flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
@@ -123,6 +115,20 @@ def answer_items(
         if progress is not None:
             progress(done, len(items))
     return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _in_room(host: Host, batch_rows: int, ask: Callable[..., list[Answer]]) -> list[Answer]:
+    """What `ask(batch_rows=...)` gives; when memory runs out, with half as many rows at a time, from then on."""
+    while True:
+        together = min(batch_rows, host.room.rows)
+        try:
+            with span("generate"):
+                return ask(batch_rows=together)
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error) or together == 1:
+                raise
+            host.room.rows = max(1, together // 2)
+            log.warning("out of memory: going on with %d answers together", host.room.rows)
 
 
 def _graded(

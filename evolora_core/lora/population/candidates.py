@@ -50,6 +50,16 @@ def load_candidates(host: Host, folder: Path) -> Population:
     return population
 
 
+def load_each(host: Host, folders: Sequence[Path]) -> Population:
+    """The adapters in folders of PEFT's format, one in each slot."""
+    adapters = [import_peft(folder, host) for folder in folders]
+    rank = max(adapter.rank for adapter in adapters)
+    population = Population.empty(host, len(adapters), rank, scale=adapters[0].scale)
+    for slot, adapter in enumerate(adapters):
+        population.put(slot, adapter)
+    return population
+
+
 def _read(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = json.loads((folder / FILE).read_text(encoding="utf-8"))
     return rows

@@ -28,6 +28,7 @@ from evolora_core.lora.population.surrogate import Surrogate
 
 IGNORED = -100  # label of positions that are not trained on
 CPU_BLOCK = 2**17  # elements that the optimizer works on at once
+EPS = 1e-8  # beside the root of the mean square, as in torch
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,10 @@ class StackedAdamW:
         self,
         population: Population,
         betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
         self.population = population
-        self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
+        self.betas, self.weight_decay = betas, weight_decay
         self.steps = torch.zeros(population.capacity, dtype=torch.long, device=population.device)
         self.first = torch.zeros_like(population.weights)  # [P, D] running mean of gradients
         self.second = torch.zeros_like(population.weights)  # [P, D] running mean of their squares
@@ -133,7 +133,7 @@ class StackedAdamW:
             second = self.second[slots, part].mul_(beta2).addcmul_(own, own, value=1 - beta2)
             self.first[slots, part], self.second[slots, part] = first, second
             weights = self.population.weights[slots, part] * (1 - rates * self.weight_decay)
-            scale = second.sqrt_().div_((1 - beta2**steps).sqrt_()).add_(self.eps)
+            scale = second.sqrt_().div_((1 - beta2**steps).sqrt_()).add_(EPS)
             change = first.div_(scale).mul_(rates / (1 - beta1**steps))
             self.population.weights[slots, part] = torch.where(mask, weights - change, 0.0)
 

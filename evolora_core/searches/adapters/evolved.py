@@ -213,7 +213,7 @@ def _unsure(text: str, strings: Sequence[str]) -> int:
 
 
 def open_run(
-    home: Path, name: str, *, routing: str = "", organelle: int | None = None, host: str = "", families: bool = False
+    home: Path, name: str, *, routing: str = "", organelle: int | None = None, families: bool = False
 ) -> Evolved:
     """A finished run of the adapter search. `routing` "": by the prompt where the run has specialists, else `single`.
     `families`: whoever asks states the family of each prompt, which the router `family` goes by.
@@ -225,7 +225,7 @@ def open_run(
 
     entry, suite = find(home, name)
     enter_beside(datasets_of(home, entry))
-    word = host or suite["host"]
+    word = suite["host"]
     check_host(home, entry, word)
     loaded = load_own_host(home, entry, word, suite.get("device", "cpu"))
     folder = home / entry.folder

@@ -96,7 +96,7 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> TrainedR
 def datasets_of(home: Path, entry: "Entry") -> Path:
     """The folder with the splits of a run."""
     folder = home / entry.folder
-    identity: str = (artifacts.read_manifest(folder) or {})["identity_document"]["inputs"]["datasets"]
+    identity: str = artifacts.manifest_of(folder)["identity_document"]["inputs"]["datasets"]
     return folder.parents[2] / f"shared-s{entry.seed}" / "datasets" / identity
 
 
@@ -104,7 +104,7 @@ def load_own_host(home: Path, entry: "Entry", word: str, device: str) -> "Host":
     """The host of a finished run as the run computed with it: its dtype, and its device where there is one."""
     from evolora_core.language.hosts.host import check_device, load_host
 
-    document = (artifacts.read_manifest(home / entry.folder) or {})["identity_document"]
+    document = artifacts.manifest_of(home / entry.folder)["identity_document"]
     try:
         check_device(word, device)
     except HostError as error:
@@ -113,14 +113,16 @@ def load_own_host(home: Path, entry: "Entry", word: str, device: str) -> "Host":
     return load_host(word, device=device, dtype=document["host"]["dtype"])
 
 
-def check_host(home: Path, entry: "Entry", word: str) -> None:
-    """Raise HostError unless the host is the one that the run was made on; its adapters mean nothing to another."""
+def check_host(home: Path, entry: "Entry", word: str, *, mend: str = "bring that one back") -> None:
+    """Raise HostError, which says how to `mend` it, unless the host is the one that the run was made on; its adapters
+    mean nothing to another.
+    """
     from evolora_core.engine.identity import host_files_hash
     from evolora_core.language.hosts.catalog import find_host
 
     folder = home / entry.folder
     artifacts.check(folder)
-    document = (artifacts.read_manifest(folder) or {})["identity_document"]
+    document = artifacts.manifest_of(folder)["identity_document"]
     place = find_host(word)
     if not place.ready or host_files_hash(place.path) != document["host"]["files"]:
-        raise HostError(f"--host {word}: {entry.run_id} was made on another host or other weights of it; name that one")
+        raise HostError(f"host {word}: {entry.run_id} was made on another host or other weights of it; {mend}")

@@ -44,7 +44,7 @@ def ship_all(evolved: Evolved, out: Path) -> int:
     router: dict[str, Any] = {"routing": "none"}
     if evolved.routes is not None:
         table = {bucket: names.get(slot, BARE) for bucket, slot in evolved.routes.table.items()}
-        router = {"routing": evolved.routes.routing, "table": table, "other": names.get(evolved.routes.fallback, BARE)}
+        router = {"routing": evolved.routes.routing, "table": table, "other": BARE}
         if evolved.routes.routing == LEARNED and evolved.run.classifier is not None:
             write_classifier(out / CLASSIFIER, evolved.run.classifier)
     (out / ROUTER).write_text(json.dumps(router, indent=1, sort_keys=True) + "\n", encoding="utf-8")

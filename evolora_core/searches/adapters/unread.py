@@ -22,9 +22,8 @@ def unread(section: Any, peopled: bool) -> dict[str, Any]:
         own = set().union(*(keys for other, keys in OF_ONE_RULE.items() if other != rule))
         if rule in RATELESS or section.prior.learning_rate:
             own.add("learning_rate")
-        unheated = (
-            {"temperature": True} if rule == "search" else {}
-        )  # its first answer is greedy, others vary by design
+        # The first answer of `search` is greedy, others vary by design.
+        unheated = {"temperature": True} if rule == "search" else {}
         return {"plasticity": own} | unheated | ({} if peopled else dict.fromkeys(OF_MANY, True))
     drawn = isinstance(section, SftConfig) and section.prior.learning_rate
     return {"learning_rate": True} if drawn or getattr(section, "update", "") == "best" else {}

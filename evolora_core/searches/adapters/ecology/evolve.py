@@ -257,8 +257,8 @@ def _report(run: Run, progress: Progress | None, generations: int | None) -> Non
     state, horizon = run.state, run.horizon
     last = state.events["generations"][-1]
     text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
-    if progress and horizon.budget_flops is None:
-        progress(state.generation, generations or horizon.generations or 0, text)
-    elif progress and horizon.budget_flops is not None:
+    if progress and horizon.budget_flops is not None:
         progress(min(state.meter.total(), horizon.budget_flops), generations or horizon.budget_flops, text)
+    elif progress and (total := generations or horizon.generations):
+        progress(state.generation, total, text)
     log.info("generation %d: %s", last["generation"], text)

@@ -47,9 +47,8 @@ class State:
     phase_updates: int = 0  # FLOPs of updates before it
     departures: list[int] = field(default_factory=list)  # FLOPs of the run when each family that has gone went
     steps: int = 0  # of the learners since it began, of each where several of a niche learn
-    last_flops: int = (
-        0  # FLOPs of the last generation without tests of pairs, which are made only if the budget pays for them
-    )
+    # FLOPs of the last generation without tests of pairs, which are made only if the budget pays for them
+    last_flops: int = 0
 
     # Who lives
 

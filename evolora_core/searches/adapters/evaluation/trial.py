@@ -10,6 +10,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import charge
 from evolora_core.lora.answering.outcome import Decoding
+from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.routing.routes import ROUTINGS, Routes, families_told
 from evolora_core.searches.adapters.routing.shots import Shots, answer_shown
@@ -57,4 +58,4 @@ def leaders(items: Sequence[Item], routes: Routes) -> list[int]:
         bucket: max(map(int, tried), key=lambda slot: (tried[str(slot)], -slot))
         for bucket, tried in routes.accuracy.items()
     }
-    return [best.get(ROUTINGS[routes.routing](item), routes.fallback) for item in items]
+    return [best.get(ROUTINGS[routes.routing](item), HOST) for item in items]

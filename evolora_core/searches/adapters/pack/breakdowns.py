@@ -1,14 +1,11 @@
 """Accuracy by family, and by routing."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pandas as pd
 
 from evolora_core.language.splits import HOLDOUTS, in_order, title
-from evolora_core.report.accuracies import interval
+from evolora_core.report.accuracies import interval_columns
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, rows_of
+from evolora_core.report.tables import Column, Table
 
 _FAMILIES = """
     SELECT split, family, condition, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
@@ -30,16 +27,10 @@ def family_rows(stored: StoredSuite) -> pd.DataFrame:
 
 def family_table(suite: str, data: pd.DataFrame) -> Table:
     """One column per condition."""
-    conditions = list(dict.fromkeys(data["condition"]))
-    by_cell = {(r["split"], r["family"], r["condition"]): r for r in rows_of(data)}
-
-    def cell(condition: str) -> Callable[[dict[str, Any]], str]:
-        return lambda r: interval(by_cell.get((r["split"], r["family"], condition)))
-
     columns = [
         Column("split", lambda r: title(r["split"]), left=True),
         Column("family", lambda r: r["family"], left=True),
-        *(Column(f"{condition} %", cell(condition)) for condition in conditions),
+        *interval_columns(data, ["split", "family"], "condition", dict.fromkeys(data["condition"])),
     ]
     caption = f"{suite}: accuracy by family, 95 % intervals in brackets"
     return Table("by_family", caption, data, columns, key=("split", "family"))
@@ -54,15 +45,10 @@ def routing_rows(stored: StoredSuite) -> pd.DataFrame:
 
 def routing_table(suite: str, data: pd.DataFrame) -> Table:
     """One column per split."""
-    by_cell = {(r["arm"], r["split"]): r for r in rows_of(data)}
-
-    def cell(split: str) -> Callable[[dict[str, Any]], str]:
-        return lambda r: interval(by_cell.get((r["arm"], split)))
-
     columns = [
         Column("condition", lambda r: r["condition"], left=True),
         Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
-        *(Column(f"{title(split)} %", cell(split)) for split in in_order(set(data["split"]))),
+        *interval_columns(data, ["arm"], "split", in_order(set(data["split"])), title),
         Column("bare host, of seeds", lambda r: f"{r['bare']:.0f} of {r['seeds']}" if r["bare"] else "", left=True),
     ]
     return Table("by_routing", f"{suite}: accuracy by routing", data, columns, key=("arm",))

@@ -1,14 +1,11 @@
 """Accuracy on the holdout files that a suite names."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pandas as pd
 
 from evolora_core.language.splits import HOLDOUTS
-from evolora_core.report.accuracies import interval
+from evolora_core.report.accuracies import interval_columns
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number, rows_of
+from evolora_core.report.tables import Column, Table, number
 
 _ROWS = """
     SELECT split, condition, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
@@ -33,17 +30,12 @@ def holdout_frame(stored: StoredSuite) -> pd.DataFrame:
 
 def holdout_table(suite: str, data: pd.DataFrame) -> Table:
     """One row per file, one column per condition."""
-    by_cell = {(r["split"], r["condition"]): r for r in rows_of(data)}
-
-    def cell(condition: str) -> Callable[[dict[str, Any]], str]:
-        return lambda r: interval(by_cell.get((r["split"], condition)))
-
     asked = data.groupby("split")["n"].max().to_dict()  # a condition may not have been run with every seed
     columns = [
         Column("file", lambda r: r["split"], left=True),
         Column("items, all seeds", lambda r: str(asked[r["split"]])),
         Column("left out", number("left_out", "{:d}")),
-        *(Column(f"{condition} %", cell(condition)) for condition in dict.fromkeys(data["condition"])),
+        *interval_columns(data, ["split"], "condition", dict.fromkeys(data["condition"])),
     ]
     caption = f"{suite}: accuracy on holdout files, 95 % intervals in brackets"
     return Table("holdouts", caption, data, columns, key=("split",))

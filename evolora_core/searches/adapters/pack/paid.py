@@ -50,8 +50,7 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     rows = stored.frame(_PAID)
     if not rows["trials"].any():
         return pd.DataFrame()
-    order = {condition: place for place, condition in enumerate(stored.config["conditions"])}
-    rows = rows.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    rows = stored.by_condition(rows)
     rows["paid_flops"] = rows["run_flops"] + rows["tuning_flops"]
     runs = stored.frame(_RUNS).set_index(["condition", "seed"])
     tuning = dict(zip(rows["condition"], rows["tuning_flops"], strict=True))

@@ -32,8 +32,7 @@ def tuning_frame(stored: StoredSuite) -> pd.DataFrame:
         index=key, columns="seed", values="accuracy"
     )
     found = found.join(answered.groupby(key).agg(accuracy=("accuracy", _mean), flops=("flops", "sum"))).reset_index()
-    order = {condition: place for place, condition in enumerate(stored.config["conditions"])}
-    found = found.sort_values("condition", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    found = stored.by_condition(found)
     found["chosen"] = (found["trial"] == found["condition"].map(best)) & found["accuracy"].notna()
     found["edge"] = ""
     for _, own in found.groupby("condition"):

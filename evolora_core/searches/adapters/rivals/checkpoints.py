@@ -19,8 +19,7 @@ from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import answer_items, charge
 from evolora_core.lora.answering.outcome import Decoding, Outcome
-from evolora_core.lora.population.peft_io import import_peft
-from evolora_core.lora.population.stack import Population
+from evolora_core.lora.population.candidates import load_each
 from evolora_core.searches.adapters.rivals.plan import FEWEST_QUESTIONS
 
 
@@ -120,15 +119,11 @@ def _answers(
     examples: Sequence[Sequence[Example]] | None,
 ) -> dict[int, list[Outcome]]:
     """Ask in rounds: each round is as long as the allowance pays for if no answer ever ended by itself."""
-    adapters = [import_peft(folder, host) for folder in folders]
-    rank = max(adapter.rank for adapter in adapters)
-    population = Population.empty(host, len(adapters), rank, scale=adapters[0].scale)
-    for slot, adapter in enumerate(adapters):
-        population.put(slot, adapter)
+    population = load_each(host, folders)
     model = FlopModel.from_model(host.model)
     shown = examples if examples is not None else [()] * len(items)
     lengths = [len(ids) for ids in host.encode_prompts([item.prompt for item in items], shown)]
-    worst = model.generate_flops(lengths, decoding.max_new_tokens, rank) * len(steps)
+    worst = model.generate_flops(lengths, decoding.max_new_tokens, population.max_rank) * len(steps)
     outcomes: dict[int, list[Outcome]] = {step: [] for step in steps}
     asked = 0
     while asked < len(items):

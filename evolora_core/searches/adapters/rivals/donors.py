@@ -12,9 +12,8 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import answer_items, charge
 from evolora_core.lora.answering.outcome import Decoding
-from evolora_core.lora.population.peft_io import import_peft
+from evolora_core.lora.population.candidates import load_each
 from evolora_core.lora.population.slots import HOST
-from evolora_core.lora.population.stack import Population
 
 
 def dearest_choice(host: Host, earlier: int, items: Sequence[Item], decoding: Decoding, rank: int) -> int:
@@ -35,14 +34,10 @@ def best_start(
     if not earlier or not items:
         return None
     started = time.perf_counter()
-    adapters = [import_peft(folder, host) for folder in earlier]
-    rank = max(adapter.rank for adapter in adapters)
-    population = Population.empty(host, len(adapters), rank, scale=adapters[0].scale)
-    for slot, adapter in enumerate(adapters):
-        population.put(slot, adapter)
-    slots = np.repeat([HOST, *range(len(adapters))], len(items))
-    outcomes = answer_items(host, population, [*items] * (1 + len(adapters)), slots, decoding=decoding)
+    slots = np.repeat([HOST, *range(len(earlier))], len(items))
+    asked = [*items] * (1 + len(earlier))
+    outcomes = answer_items(host, load_each(host, earlier), asked, slots, decoding=decoding)
     charge(meter, "selection", outcomes, time.perf_counter() - started)
-    right = np.array([outcome.grade.correct for outcome in outcomes]).reshape(1 + len(adapters), -1).sum(axis=1)
+    right = np.array([outcome.grade.correct for outcome in outcomes]).reshape(1 + len(earlier), -1).sum(axis=1)
     best = int(right.argmax())  # of equals the first: the host, then the eldest
     return earlier[best - 1] if best else None

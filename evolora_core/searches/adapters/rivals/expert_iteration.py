@@ -20,7 +20,7 @@ import numpy as np
 from evolora_core.engine import rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress, part_of
-from evolora_core.errors import DataError, Unaffordable
+from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
@@ -30,6 +30,7 @@ from evolora_core.lora.population.peft_io import export_peft, import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.labels import Given, labelled, solved
 from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
+from evolora_core.searches.adapters.rivals.training import fitting_items
 from evolora_core.searches.adapters.routing.shots import Solved
 from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationSettings
 from evolora_core.searches.adapters.settings.sft import SftSettings
@@ -124,16 +125,9 @@ def train_expert_iteration(
 
 
 def _task(host: Host, items: Sequence[Item], config: ExpertIterationSettings, decoding: Decoding, seed: int) -> _Task:
-    lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
-    fits = lengths + decoding.max_new_tokens <= host.max_context
-    if not fits.any():
-        raise DataError(
-            f"expert_iteration: none of {len(items)} training items fits the context of {host.name} with its answer; "
-            "use shorter depths, or lower decoding.max_new_tokens"
-        )
-    kept = [item for item, fit in zip(items, fits, strict=True) if fit]
+    fitting, lengths = fitting_items(host, items, decoding, "expert_iteration")
     gold = solved(labelled(items, Given(config.labels), seed)) if config.labels else []
-    return _Task(host, kept, lengths[fits], gold, decoding, config, seed)
+    return _Task(host, fitting, lengths, gold, decoding, config, seed)
 
 
 def _check_affordable(task: _Task, allowance: int) -> None:

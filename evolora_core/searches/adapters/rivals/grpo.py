@@ -32,7 +32,7 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
 from evolora_core.engine.progress import Progress
 from evolora_core.engine.strict import config_hash
-from evolora_core.errors import DataError, Unaffordable
+from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
@@ -45,7 +45,14 @@ from evolora_core.searches.adapters.rivals import resume
 from evolora_core.searches.adapters.rivals.checkpoints import is_finite
 from evolora_core.searches.adapters.rivals.groups import Groups, group_flops
 from evolora_core.searches.adapters.rivals.isolation import isolated
-from evolora_core.searches.adapters.rivals.training import AdapterOnly, keep_to_device, lora, trainer_settings
+from evolora_core.searches.adapters.rivals.training import (
+    AdapterOnly,
+    fitting_items,
+    in_parts,
+    keep_to_device,
+    lora,
+    trainer_settings,
+)
 from evolora_core.searches.adapters.settings.grpo import GrpoSettings
 
 log = logging.getLogger(__name__)
@@ -110,28 +117,12 @@ def train_grpo(
     DataError if no item fits.
     """
     folder, budget_flops = Path(folder), int(budget_flops)
-    lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
-    fits = lengths + decoding.max_new_tokens <= host.max_context
-    if not fits.any():
-        raise DataError(
-            f"grpo: none of {len(items)} training items fits the context of {host.name} with its answer; use shorter "
-            "depths, or lower decoding.max_new_tokens"
-        )
-    kept = [item for item, fit in zip(items, fits, strict=True) if fit]
-    task = _Task(host, kept, lengths[fits], decoding, config.partial_credit)
+    task = _Task(host, *fitting_items(host, items, decoding, "grpo"), decoding, config.partial_credit)
     work = folder / ".work"
     work.mkdir(parents=True, exist_ok=True)
-    rows, parts = config.groups * config.samples, 1
-    while True:
-        meter = Meter()
-        try:
-            steps, diverged = _fit(task, config, budget_flops, parts, seed, work, meter, progress)
-            break
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error) or parts == rows:
-                raise
-            parts = next(more for more in range(parts + 1, rows + 1) if rows % more == 0)
-            log.warning("out of memory: going on with batches in %d parts", parts)
+    steps, diverged, meter = in_parts(
+        lambda parts: _fit(task, config, budget_flops, parts, seed, work, progress), 1, config.groups * config.samples
+    )
     if diverged:
         log.warning(
             "grpo: training diverged at learning rate %g; the adapter is the bare host "
@@ -140,7 +131,7 @@ def train_grpo(
         )
     shutil.rmtree(folder / "adapter", ignore_errors=True)
     shutil.copytree(resume.adapter_folder(work, 0 if diverged else len(steps)), folder / "adapter")
-    return GrpoResult(folder / "adapter", meter, steps, int((~fits).sum()), diverged)
+    return GrpoResult(folder / "adapter", meter, steps, len(items) - len(task.items), diverged)
 
 
 def _fit(
@@ -150,12 +141,12 @@ def _fit(
     parts: int,
     seed: int,
     work: Path,
-    meter: Meter,
     progress: Progress | None,
-) -> tuple[list[dict[str, float]], bool]:
-    """Run (or go on with) the Trainer and keep its last adapter. Returns the rows of `grpo_steps`, and whether it
-    diverged.
+) -> tuple[list[dict[str, float]], bool, Meter]:
+    """Run (or go on with) the Trainer and keep its last adapter. Returns the rows of `grpo_steps`, whether it diverged,
+    and what it cost.
     """
+    meter = Meter()
     host, cap = task.host, task.decoding.max_new_tokens
     model = FlopModel.from_model(host.model)
     price = functools.partial(group_flops, model, samples=config.samples, rank=config.rank, reference=config.beta > 0)
@@ -199,7 +190,7 @@ def _fit(
         for entry in trainer.state.log_history
         if "loss" in entry
     ]
-    return steps, diverged
+    return steps, diverged, meter
 
 
 def _fingerprint(task: _Task) -> str:

@@ -39,7 +39,6 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.outcome import Decoding
-from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.adapters.rivals import resume
 from evolora_core.searches.adapters.rivals.answer_loss import first_answer, loss_of_answers
 from evolora_core.searches.adapters.rivals.checkpoints import (
@@ -54,7 +53,14 @@ from evolora_core.searches.adapters.rivals.layers import quicken
 from evolora_core.searches.adapters.rivals.plan import Plan, make_plan
 from evolora_core.searches.adapters.rivals.rows import TrainingRows, tokenise
 from evolora_core.searches.adapters.rivals.shown import before
-from evolora_core.searches.adapters.rivals.training import AdapterOnly, InOrder, keep_to_device, lora, trainer_settings
+from evolora_core.searches.adapters.rivals.training import (
+    AdapterOnly,
+    InOrder,
+    in_parts,
+    keep_to_device,
+    lora,
+    trainer_settings,
+)
 from evolora_core.searches.adapters.routing.shots import Solved, as_item
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
@@ -150,17 +156,11 @@ def train_sft(
     rows, plan = planned.rows, planned.plan
     work = folder / ".work"
     work.mkdir(parents=True, exist_ok=True)
-    parts = micro_batches(config.batch_rows)
-    while True:
-        meter = Meter()  # of the training alone: checkpoints keep it, and its limit is the plan's
-        try:
-            steps, diverged_at = _fit(host, rows, config, plan, parts, seed, work, start, meter, progress)
-            break
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error) or parts == config.batch_rows:
-                raise
-            parts = next(more for more in range(parts + 1, config.batch_rows + 1) if config.batch_rows % more == 0)
-            log.warning("out of memory: going on with batches in %d parts", parts)
+    steps, diverged_at, meter = in_parts(
+        lambda parts: _fit(host, rows, config, plan, parts, seed, work, start, progress),
+        micro_batches(config.batch_rows),
+        config.batch_rows,
+    )
     meter.add("update", planned.choosing, 0, 0.0)
 
     # The loss of a step is that of the weights after the step before: those are no checkpoint either.
@@ -219,10 +219,12 @@ def _fit(
     seed: int,
     work: Path,
     start: Path | None,
-    meter: Meter,
     progress: Progress | None,
-) -> tuple[list[dict[str, float]], int | None]:
-    """Run (or go on with) the Trainer through the plan. Returns the rows of `sft_steps`, and where it diverged."""
+) -> tuple[list[dict[str, float]], int | None, Meter]:
+    """Run (or go on with) the Trainer through the plan. Returns the rows of `sft_steps`, where it diverged, and what
+    the training alone cost: checkpoints keep it, and its limit is the plan's.
+    """
+    meter = Meter()
     quiet = progress is not None or not sys.stderr.isatty()
     with isolated(host) as model, tqdm(total=plan.steps, desc="sft", unit="step", disable=quiet) as bar:
 
@@ -262,7 +264,7 @@ def _fit(
         for entry in trainer.state.log_history
         if "loss" in entry
     ]
-    return steps, watch.diverged_at
+    return steps, watch.diverged_at, meter
 
 
 def _arguments(host: Host, config: SftSettings, plan: Plan, parts: int, seed: int, work: Path) -> TrlConfig:

@@ -3,7 +3,7 @@ then the choice among them and the host, all within one budget.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,16 @@ class FineTuned:
     diverged: bool
 
 
+@dataclass(frozen=True)
+class _Training:
+    """A fine-tuning: its items, those that choose among its checkpoints, its seed, and FLOPs that it may spend."""
+
+    items: list[Item]
+    selection: list[Item]
+    seed: int
+    budget_flops: int
+
+
 def fine_tune_and_route(
     config: SftSettings, terms: Terms, folder: Path, arrivals: Mapping[str, float] | None = None
 ) -> FineTuned:
@@ -52,64 +62,121 @@ def fine_tune_and_route(
     their rates are tried first. Raises Unaffordable before anything is trained, if what is left for one of several
     trainings pays for no step.
     """
-    host = terms.host
     items = labelled(terms.items, config, terms.seed)
-    training = parts(items, config, list(arrivals or ()))
-    summed = config.specialists and config.sum_weight > 0 and not config.shots
-    ranks = [config.rank] * len(config.strengths)
-    if config.specialists:  # one of them, or their sum, answers everything
-        ranks.append(summed_rank(config.rank) if summed else config.rank)
-    together = terms.for_training(ranks, [config.shots] * (config.shots > 0))
-    each = {name: int(arrivals[name] * together) if arrivals else together // len(training) for name in training}
-    # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
-    seeds = {
-        name: rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed
-        for number, name in enumerate(training)
-    }
+    trainings = _trainings(config, terms, parts(items, config, list(arrivals or ())), arrivals)
     meter, tries = Meter(), list[dict[str, float | str]]()
     config = with_drawn_rate(config, terms.seed)
     if config.contenders > 1:
-        tried = choose_rate(terms, solved(items), config, each["all"], folder)
-        config, tries, each = tried.config, tried.steps, {"all": each["all"] - tried.meter.total()}
+        whole = trainings["all"]  # contenders try the rate of one adapter for everything
+        tried = choose_rate(terms, solved(items), config, whole.budget_flops, folder)
+        config, tries = tried.config, tried.steps
+        trainings = {"all": replace(whole, budget_flops=whole.budget_flops - tried.meter.total())}
         meter.merge(tried.meter)
-    selection = {name: [item for item in terms.selection if name in ("all", item.family)] for name in training}
-    if len(training) > 1:
-        for number, (name, own) in enumerate(training.items()):
-            lent = dearest_choice(host, number, own[: config.donor_items], terms.decoding, config.rank)
-            plan_sft(
-                host,
-                solved(own),
-                config,
-                budget_flops=each[name] - lent,
-                seed=seeds[name],
-                asked=interleave(selection[name], seeds[name]),
-                decoding=terms.decoding,
-            )
+    if len(trainings) > 1:
+        _check_affordable(config, terms, trainings)
+    results = _train(config, terms, trainings, folder, meter, before=bool(tries))
+    _choose(config, terms, trainings, items, list(results), folder, meter)
+    terms.tell_overspent(meter.total())
+    return FineTuned(
+        meter=meter,
+        steps=tries + [{"adapter": name, **row} for name, result in results.items() for row in result.steps],
+        labels=len(items),
+        chosen={name: next(c.step for c in result.checkpoints if c.chosen) for name, result in results.items()},
+        left_out=sum(result.left_out for result in results.values()),
+        diverged=any(result.diverged for result in results.values()),
+    )
+
+
+def _sums(config: SftSettings) -> bool:
+    """Whether the sum of the specialists is a candidate."""
+    return config.specialists and config.sum_weight > 0 and not config.shots
+
+
+def _trainings(
+    config: SftSettings, terms: Terms, items: Mapping[str, list[Item]], arrivals: Mapping[str, float] | None
+) -> dict[str, _Training]:
+    """The fine-tunings by name, in their order: what of the budget the choice of routes leaves is cut among them."""
+    ranks = [config.rank] * len(config.strengths)
+    if config.specialists:  # one of them, or their sum, answers everything
+        ranks.append(summed_rank(config.rank) if _sums(config) else config.rank)
+    together = terms.for_training(ranks, [config.shots] * (config.shots > 0))
+    return {
+        name: _Training(
+            items=own,
+            selection=[item for item in terms.selection if name in ("all", item.family)],
+            # Specialists of the same beginnings would be more alike, and their sum nearer to each, than organelles are.
+            seed=rng.key(terms.seed, 0, number, "specialist") if config.specialists else terms.seed,
+            budget_flops=int(arrivals[name] * together) if arrivals else together // len(items),
+        )
+        for number, (name, own) in enumerate(items.items())
+    }
+
+
+def _check_affordable(config: SftSettings, terms: Terms, trainings: Mapping[str, _Training]) -> None:
+    """Raise Unaffordable if one of them pays for no step, the choice of whose weights it begins with set aside."""
+    for number, own in enumerate(trainings.values()):
+        lent = dearest_choice(terms.host, number, own.items[: config.donor_items], terms.decoding, config.rank)
+        plan_sft(
+            terms.host,
+            solved(own.items),
+            config,
+            budget_flops=own.budget_flops - lent,
+            seed=own.seed,
+            asked=interleave(own.selection, own.seed),
+            decoding=terms.decoding,
+        )
+
+
+def _train(
+    config: SftSettings,
+    terms: Terms,
+    trainings: Mapping[str, _Training],
+    folder: Path,
+    meter: Meter,
+    *,
+    before: bool,
+) -> dict[str, SftResult]:
+    """Train them one after another. Without specialists each goes on with the adapter of the one before; with donors
+    it begins with the best of all before it. `before`: rates were tried first, which is a part of the progress.
+    """
     results: dict[str, SftResult] = {}
     start: Path | None = None
-    for number, (name, own) in enumerate(training.items()):
+    for number, (name, own) in enumerate(trainings.items(), start=int(before)):
         choosing = Meter()
         if config.donor_items:
             earlier = [result.adapter_folder for result in results.values()]
-            start = best_start(host, earlier, own[: config.donor_items], terms.decoding, choosing)
+            start = best_start(terms.host, earlier, own.items[: config.donor_items], terms.decoding, choosing)
             meter.merge(choosing)
         results[name] = train_sft(
-            host,
-            solved(own),
+            terms.host,
+            solved(own.items),
             config,
-            budget_flops=each[name] - choosing.total(),
-            seed=seeds[name],
+            budget_flops=own.budget_flops - choosing.total(),
+            seed=own.seed,
             folder=folder / name,
-            selection_items=selection[name],
+            selection_items=own.selection,
             decoding=terms.decoding,
             start=start,
-            progress=part_of(terms.progress, number + bool(tries), 1, len(training) + bool(tries)),
+            progress=part_of(terms.progress, number, 1, len(trainings) + before),
         )
         meter.merge(results[name].meter)
         start = None if config.specialists else results[name].adapter_folder
-    final = list(results)[0 if config.specialists else -1 :]
-    candidates = write_candidates(folder, final, config.strengths)
-    shots = _shots(config, candidates, training, items, terms.seed)
+    return results
+
+
+def _choose(
+    config: SftSettings,
+    terms: Terms,
+    trainings: Mapping[str, _Training],
+    items: Sequence[Item],
+    names: Sequence[str],
+    folder: Path,
+    meter: Meter,
+) -> None:
+    """Choose routes among all specialists, or among the strengths of the last adapter."""
+    host = terms.host
+    candidates = write_candidates(folder, names if config.specialists else names[-1:], config.strengths)
+    shots = _shots(config, candidates, {name: own.items for name, own in trainings.items()}, items, terms.seed)
     if shots:
         write_shots(folder, shots)
     listed: dict[str, list[int]] = {}
@@ -125,17 +192,8 @@ def fine_tune_and_route(
         folder,
         meter,
         decoding=terms.decoding,
-        add_up=(lambda slots: add_candidate(host, folder, slots, config.sum_weight)) if summed else None,
+        add_up=(lambda slots: add_candidate(host, folder, slots, config.sum_weight)) if _sums(config) else None,
         shots=shots,
-    )
-    terms.tell_overspent(meter.total())
-    return FineTuned(
-        meter=meter,
-        steps=tries + [{"adapter": name, **row} for name, result in results.items() for row in result.steps],
-        labels=len(items),
-        chosen={name: next(c.step for c in result.checkpoints if c.chosen) for name, result in results.items()},
-        left_out=sum(result.left_out for result in results.values()),
-        diverged=any(result.diverged for result in results.values()),
     )
 
 

@@ -1,15 +1,24 @@
 """What the rivals that a Trainer trains have in common."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from peft import LoraConfig
 from torch.utils.data import Sampler
 
+from evolora_core.errors import DataError
+from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
+from evolora_core.lora.answering.outcome import Decoding
+from evolora_core.lora.population.passes import out_of_memory
+
+log = logging.getLogger(__name__)
+
+Fitted = TypeVar("Fitted")
 
 
 def lora(rank: int, scale: float) -> LoraConfig:
@@ -66,6 +75,34 @@ def keep_to_device(host: Host, arguments: Any) -> None:
         device = torch.device("cuda", device.index or 0)
         arguments._n_gpu, vars(arguments)["_setup_devices"] = 1, device
         torch.cuda.set_device(device)  # accelerate's `cuda` is the current one
+
+
+def fitting_items(host: Host, items: Sequence[Item], decoding: Decoding, section: str) -> tuple[list[Item], np.ndarray]:
+    """The items whose prompt and token cap fit the host's context together, and the tokens of their prompts `[items]`.
+    DataError, which names the `section` of the suite, where none does.
+    """
+    lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
+    fits = lengths + decoding.max_new_tokens <= host.max_context
+    if not fits.any():
+        raise DataError(
+            f"{section}: none of {len(items)} training items fits the context of {host.name} with its answer; use "
+            "shorter depths, or lower decoding.max_new_tokens"
+        )
+    return [item for item, fit in zip(items, fits, strict=True) if fit], lengths[fits]
+
+
+def in_parts(fit: Callable[[int], Fitted], parts: int, rows: int) -> Fitted:
+    """What `fit(parts)` gives, for which a batch of so many rows is cut into equal parts; more of them, from the last
+    commit on, whenever memory runs out.
+    """
+    while True:
+        try:
+            return fit(parts)
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error) or parts == rows:
+                raise
+            parts = next(more for more in range(parts + 1, rows + 1) if rows % more == 0)
+            log.warning("out of memory: going on with batches in %d parts", parts)
 
 
 class InOrder(Sampler[int]):

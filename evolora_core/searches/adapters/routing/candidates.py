@@ -15,7 +15,7 @@ from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.routing.learned import FILE, Classifier, fit, prompt_features, write_classifier
-from evolora_core.searches.adapters.routing.routes import ROUTINGS, Routes, choose_routes, write_routes
+from evolora_core.searches.adapters.routing.routes import Routes, choose_routes, in_buckets, write_routes
 from evolora_core.searches.adapters.routing.shots import Shots, answer_shown
 
 NO_OP = 1e-8  # norm of ΔW below which an adapter changes nothing
@@ -29,13 +29,12 @@ def answer_as_each(
     slots: Sequence[int],
     *,
     decoding: Decoding,
-    progress: Progress | None = None,
 ) -> dict[int, list[Outcome]]:
     """Greedy outcomes of the host and of each of `slots` on the same items: `(1 + slots) x items` answers, batched."""
     candidates = [HOST, *(slot for slot in dict.fromkeys(slots) if slot != HOST)]
     n = len(items)
     questions, answering = list(items) * len(candidates), np.repeat(candidates, n)
-    outcomes = answer_items(host, population, questions, answering, decoding=decoding, progress=progress)
+    outcomes = answer_items(host, population, questions, answering, decoding=decoding)
     return {slot: outcomes[i * n : (i + 1) * n] for i, slot in enumerate(candidates)}
 
 
@@ -98,19 +97,31 @@ def choose_among(
         ask(lambda item: [slot for slot in everywhere if slot in shots.ways], untold, tells=False)
     still = no_ops(population) if population else set()
     for routing in routings:
-        buckets: dict[str, list[int]] = {}
-        for number, item in enumerate(selection):
-            buckets.setdefault(ROUTINGS[routing](item), []).append(number)
-        chosen = []
-        for _, numbers in sorted(buckets.items()):
-            own = [] if routing == "single" else listed.get(selection[numbers[0]].family, [])
-            slots = dict.fromkeys([HOST, *own, *everywhere])
-            given = answers | untold if routing == "single" else answers
-            by_slot = {slot: [given[slot, n] for n in numbers] for slot in slots}
-            chosen.append(choose_routes(by_slot, routing, no_op=still))
-        write_routes(folder / f"routes-{routing}.json", joined(chosen))
+        # `single` cannot tell the family: its ways were asked without it, and no specialist is among its candidates.
+        given, own = (answers | untold, {}) if routing == "single" else (answers, listed)
+        routes = _routes(selection, routing, own, everywhere, given, still)
+        write_routes(folder / f"routes-{routing}.json", routes)
     if "learned" in routings:
         write_classifier(folder / FILE, learn_router(host, selection, meter))
+
+
+def _routes(
+    selection: Sequence[Item],
+    routing: str,
+    listed: Mapping[str, Sequence[int]],
+    everywhere: Sequence[int],
+    answers: Mapping[tuple[int, int], Outcome],
+    no_op: set[int],
+) -> Routes:
+    """The routes of one router. In each bucket the candidates are the host, those listed for its family, and those
+    that answer everything.
+    """
+    chosen = []
+    for places in in_buckets(selection, routing).values():
+        slots = dict.fromkeys([HOST, *listed.get(selection[places[0]].family, []), *everywhere])
+        by_slot = {slot: [answers[slot, place] for place in places] for slot in slots}
+        chosen.append(choose_routes(by_slot, routing, no_op=no_op))
+    return joined(chosen)
 
 
 def _ahead(

@@ -36,8 +36,7 @@ class Routes:
     """Who answers what.
 
     table       bucket -> slot (-1 = host); a bucket is a family for `family` and `learned`, a family and depth for
-                `cell`, and "" (everything) for `single`
-    fallback    slot for buckets that selection never saw
+                `cell`, and "" (everything) for `single`; the host answers in buckets that selection never saw
     accuracy    bucket -> slot (as text) -> accuracy on the selection split, for every candidate
     n           bucket -> selection items
     no_op       slots whose adapter changes nothing, and which were therefore no candidates
@@ -45,7 +44,6 @@ class Routes:
 
     routing: str
     table: dict[str, int]
-    fallback: int = HOST
     accuracy: dict[str, dict[str, float]] = field(default_factory=dict)
     n: dict[str, int] = field(default_factory=dict)
     no_op: tuple[int, ...] = ()
@@ -82,12 +80,10 @@ def choose_routes(
     organelles = sorted(slot for slot in outcomes_by_slot if slot != HOST)
     candidates = [slot for slot in organelles if slot not in no_op] or organelles
 
-    members: dict[str, list[int]] = {}
-    for number, item in enumerate(items):
-        members.setdefault(ROUTINGS[routing](item), []).append(number)
+    members = in_buckets(items, routing)
     table: dict[str, int] = {}
     accuracy: dict[str, dict[str, float]] = {}
-    for bucket, numbers in sorted(members.items()):
+    for bucket, numbers in members.items():
         merits = {slot: _merit([outcomes_by_slot[slot][number] for number in numbers]) for slot in [HOST, *organelles]}
         accuracy[bucket] = {str(slot): merit[0] for slot, merit in merits.items()}
         best = max(candidates, key=lambda slot: (merits[slot], -slot), default=HOST)
@@ -98,9 +94,17 @@ def choose_routes(
         routing=routing,
         table=table,
         accuracy=accuracy,
-        n={bucket: len(numbers) for bucket, numbers in sorted(members.items())},
+        n={bucket: len(numbers) for bucket, numbers in members.items()},
         no_op=tuple(sorted(set(no_op) & set(organelles))),
     )
+
+
+def in_buckets(items: Sequence[Item], routing: str) -> dict[str, list[int]]:
+    """The places of the items in each bucket of a router, buckets by name."""
+    found: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        found.setdefault(ROUTINGS[routing](item), []).append(place)
+    return dict(sorted(found.items()))
 
 
 def _merit(outcomes: Sequence["Outcome"]) -> tuple[float, float, float]:
@@ -120,7 +124,7 @@ def route(items: Sequence[Item], routes: Routes, guessed: Sequence[str] | None =
         raise ValueError("the families that a classifier guessed are what the router `learned` goes by, and no other")
     bucket = ROUTINGS[routes.routing]
     buckets = guessed if guessed is not None else [bucket(item) for item in items]
-    return np.array([routes.table.get(one, routes.fallback) for one in buckets], dtype=np.int64)
+    return np.array([routes.table.get(one, HOST) for one in buckets], dtype=np.int64)
 
 
 def families_told(items: Sequence[Item], routes: Routes, guessed: Sequence[str] | None = None) -> list[str]:
@@ -139,6 +143,8 @@ def read_routes(path: Path) -> Routes:
     """Read what `write_routes` wrote. DataError names the file and what is wrong with it."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
-        return Routes(**{**document, "no_op": tuple(document["no_op"])})
+        known = {**document, "no_op": tuple(document["no_op"])}
+        known.pop("fallback", None)  # of runs of earlier versions, and always the host
+        return Routes(**known)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: not a route table ({error}); run the stage that chose it again") from error

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 OUT_OF_REACH = 1.5  # standard errors by which the planned gain must be missed for a test to end early
 
@@ -51,7 +51,7 @@ def design_test(alpha: float, power: float, uplift: float, looks: int, discordan
     shares = [0.0, *(0.5**halvings for halvings in reversed(range(looks)))]
     spent = [alpha * share**2 for share in shares]
     levels = tuple(spent[look + 1] - spent[look] for look in range(looks))
-    z_alpha, z_beta = stats.norm.isf(levels[-1]), stats.norm.isf((1 - power) / 2)
+    z_alpha, z_beta = -special.ndtri(levels[-1]), -special.ndtri((1 - power) / 2)
     spread = math.sqrt(max(discordance - uplift**2, 1e-6))
     largest = math.ceil(((z_alpha * math.sqrt(discordance) + z_beta * spread) / uplift) ** 2 + 1 / uplift)
     return Design(uplift, discordance, tuple(math.ceil(largest * share) for share in shares[1:]), levels)
@@ -63,7 +63,7 @@ def superiority_p(child: np.ndarray, reference: np.ndarray) -> float:
     losses = int(np.sum(~child & reference))
     if wins + losses == 0:
         return 1.0
-    return float(stats.binom.sf(wins - 1, wins + losses, 0.5))
+    return float(special.bdtrc(wins - 1, wins + losses, 0.5))
 
 
 @dataclass
@@ -107,4 +107,4 @@ def worst_drop(child: np.ndarray, reference: np.ndarray, alpha: float) -> float:
     losses = int(np.sum(~child & reference)) + 0.5
     mean = (wins - losses) / (n + 1)
     variance = (wins + losses) / (n + 1) - mean**2
-    return float(-(mean - stats.norm.isf(alpha) * math.sqrt(variance / (n + 1))))
+    return float(-(mean + special.ndtri(alpha) * math.sqrt(variance / (n + 1))))
