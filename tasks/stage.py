@@ -86,7 +86,7 @@ def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
     try:
         state.result()
     except EvoloraError as error:
-        return isinstance(error, Passing) or type(error).__name__ == "Unanswered"
+        return isinstance(error, Passing)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
         return False  # still so the next time
     except OSError:

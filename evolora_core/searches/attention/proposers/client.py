@@ -11,7 +11,7 @@ from http.client import HTTPException
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from evolora_core.errors import ConfigError, StageError
+from evolora_core.errors import ConfigError, Passing, StageError
 
 MOST_BYTES = 4 * 2**20  # of an answer
 AGAIN = (408, 409, 429)  # statuses after which it is tried again, as after those from 500 on
@@ -44,7 +44,7 @@ class Answer:
     seconds: float
 
 
-class Unanswered(StageError):
+class Unanswered(StageError, Passing):
     """Nobody answers, or the server is busy: later it may be otherwise."""
 
 
