@@ -87,9 +87,9 @@ def _searched(strategy: str, pool: "Pool", splits: Any, seed: int, streams: int)
     from evolora_core.searches.merging.judging.judge import Judge
     from evolora_core.searches.merging.judging.scoring import Questions
     from evolora_core.searches.merging.roles import BASE
-    from evolora_core.searches.merging.spaces.names import make_space
+    from evolora_core.searches.merging.spaces.registry import make_space
     from evolora_core.searches.merging.strategies.base import Problem, ranked
-    from evolora_core.searches.merging.strategies.names import make_strategy
+    from evolora_core.searches.merging.strategies.registry import make_strategy
 
     weights = {name: own.weight for name, own in _domains().items()}
     judge = Judge(pool, {split: Questions.of(pool.host, splits[split], weights) for split in ("search", "selection")})

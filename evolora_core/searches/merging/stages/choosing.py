@@ -146,9 +146,9 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     from evolora_core.searches.merging import finalists
     from evolora_core.searches.merging.evolution import evolve
     from evolora_core.searches.merging.roles import BASE
-    from evolora_core.searches.merging.spaces.names import make_space
+    from evolora_core.searches.merging.spaces.registry import make_space
     from evolora_core.searches.merging.strategies.base import Problem, ranked
-    from evolora_core.searches.merging.strategies.names import make_strategy
+    from evolora_core.searches.merging.strategies.registry import make_strategy
 
     own, judge = work.config, judge_of(work)
     space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups, work.seed)
