@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from searches.attention.simulated_worlds import PARAMETERS, World, draw_world, study
 
 from evolora_core.engine.rng import stream
 from evolora_core.errors import StageError
@@ -13,7 +14,6 @@ from evolora_core.searches.attention.scaling.intervals import of_crossed
 from evolora_core.searches.attention.scaling.law import Law, fit_law
 from evolora_core.searches.attention.scaling.losses import Losses, cells_of, star
 from evolora_core.searches.attention.scaling.predict import draw, predict_gain, predict_loss
-from evolora_core.searches.attention.scaling.simulation import PARAMETERS, draw_world, study
 
 
 def exact(floors: list[float], scales: list[float], exponents: list[float], more: float = 1.0) -> Losses:
@@ -196,9 +196,8 @@ def test_texts_count_once_however_many_seeds() -> None:
 
 
 @pytest.mark.parametrize(("world", "seeds"), [("power", 1), ("floors", 3), ("placebo", 2)])
-def test_intervals_hold_and_the_power_form_errs_less(world: str, seeds: int) -> None:
-    rows = study(world, seeds, 40, stream(7, 0, 0, "fits", world))  # type: ignore[arg-type]
-    found = {row["form"]: row for row in rows}
+def test_intervals_hold_and_the_power_form_errs_less(world: World, seeds: int) -> None:
+    found = study(world, seeds, 40, stream(7, 0, 0, "fits", world))
     assert 0.92 <= found["power"]["held"] <= 0.995  # of 640 gains
     assert 0.90 <= found["unbent"]["held"] <= 0.98 and 0.90 <= found["line"]["held"] <= 0.98
     assert found["power"]["error"] < 0.85 * found["line"]["error"]
@@ -207,12 +206,12 @@ def test_intervals_hold_and_the_power_form_errs_less(world: str, seeds: int) -> 
 
 
 def test_programs_that_bend_make_the_intervals_of_all_wider() -> None:
-    found = {row["form"]: row for row in study("curved", 8, 25, stream(8, 0, 0, "fits"))}
+    found = study("curved", 8, 25, stream(8, 0, 0, "fits"))
     assert found["unbent"]["held"] < 0.55 and found["power"]["held"] > 0.8
 
 
 def test_intervals_hold_for_new_texts() -> None:
-    found = {row["form"]: row for row in study("power", 2, 30, stream(9, 0, 0, "fits"), texts=60)}
+    found = study("power", 2, 30, stream(9, 0, 0, "fits"), texts=60)
     assert found["power"]["held"] > 0.9 and found["power"]["width"] > 0.1
 
 

@@ -1,8 +1,8 @@
 """What the measured sizes say of a larger one: its loss, and by how much a program will beat the baseline.
 
-Two forms are told apart: `power`, with the floor of the run's law, and `line`. In simulated worlds (`simulation.py` has
-the figures) the power form has the smaller error of the gain, by up to a third. Where a program comes too near the
-floor or below it, and where there is no law, the line is taken.
+Two forms are told apart: `power`, with the floor of the run's law, and `line`. In simulated worlds (`simulated_worlds`
+of the tests has the figures) the power form has the smaller error of the gain, by up to a third. Where a program comes
+too near the floor or below it, and where there is no law, the line is taken.
 
 Two intervals are given. That of `estimate` comes from the paired residuals of the two fits, pooled over sizes and
 seeds, with what the texts, the floor and the bends of the run's programs add; it holds about 95 % with one to eight

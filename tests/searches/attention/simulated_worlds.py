@@ -22,7 +22,7 @@ to .94 against .92 to .96).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from evolora_core.searches.attention.scaling.ranks import spearman
 PARAMETERS = np.array([6592.0, 25536.0, 84864.0, 199936.0])  # xs, s, m, l
 FLOOR, EXPONENT = 2.2, 0.138  # E and α of the baseline, whose loss at the smallest size is 3.4
 
+PROGRAMS = 16  # beside the baseline
 CONTROLS = 8  # of the programs, on which the law is fitted with the baseline
 
 World = Literal[
@@ -45,7 +46,6 @@ World = Literal[
     "curved",  # Δ is bent for each candidate apart, so that no form holds
     "placebo",  # all programs are the baseline
 ]
-WORLDS: tuple[World, ...] = get_args(World)
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,15 @@ class Drawn:
     gains: np.ndarray
 
 
-def draw_world(
-    world: World, rng: np.random.Generator, *, seeds: int, programs: int = 16, noise: float = 0.01, texts: int = 0
-) -> Drawn:
+def draw_world(world: World, rng: np.random.Generator, *, seeds: int, noise: float = 0.01, texts: int = 0) -> Drawn:
     """One run. With `texts`, the losses of single texts are drawn too: each differs by program (.3 nats, the same at
     every size and seed) and again by measurement (.3).
     """
     middle = float(np.log(PARAMETERS).mean())
     at = 3 * PARAMETERS[-1]
-    shift, tilt = rng.normal(0, 0.02, programs), rng.normal(0, 0.006, programs)
-    bend = rng.normal(0, 0.003, programs)
-    own_floor = rng.normal(0, 0.02, programs)
+    shift, tilt = rng.normal(0, 0.02, PROGRAMS), rng.normal(0, 0.006, PROGRAMS)
+    bend = rng.normal(0, 0.003, PROGRAMS)
+    own_floor = rng.normal(0, 0.02, PROGRAMS)
 
     def losses_at(n: np.ndarray) -> np.ndarray:
         off = np.log(n) - middle
@@ -88,20 +86,20 @@ def draw_world(
 
     true = losses_at(PARAMETERS)
     common = rng.normal(0, noise, (1, 4, seeds))
-    values = true[:, :, None] + common + rng.normal(0, noise, (programs + 1, 4, seeds))
+    values = true[:, :, None] + common + rng.normal(0, noise, (PROGRAMS + 1, 4, seeds))
     single = None
     if texts:
-        own = rng.normal(0, 0.3, (programs + 1, 1, 1, texts))
-        single = values[..., None] + own + rng.normal(0, 0.3, (programs + 1, 4, seeds, texts))
+        own = rng.normal(0, 0.3, (PROGRAMS + 1, 1, 1, texts))
+        single = values[..., None] + own + rng.normal(0, 0.3, (PROGRAMS + 1, 4, seeds, texts))
         values = single.mean(axis=-1)
-    names = ["baseline", *(f"p{index}" for index in range(programs))]
+    names = ["baseline", *(f"p{index}" for index in range(PROGRAMS))]
     n = np.broadcast_to(PARAMETERS, true.shape)
     beyond = losses_at(np.array([at]))[:, 0]
     return Drawn(Losses(names, list("abcd"), list(range(seeds)), n, values, single), beyond[0] - beyond[1:])
 
 
-def study(world: World, seeds: int, runs: int, rng: np.random.Generator, texts: int = 0) -> list[dict[str, Any]]:
-    """A row for each way to predict the gains at N*: root mean square error, rank correlation with the true gains, how
+def study(world: World, seeds: int, runs: int, rng: np.random.Generator, texts: int = 0) -> dict[str, dict[str, float]]:
+    """Of each way to predict the gains at N*: root mean square error, rank correlation with the true gains, how
     often the 95 % interval and the bootstrap's hold, and the interval's mean width.
 
     `unbent` is `power` with an interval that trusts the law; `largest` is the plainest rival: the paired difference at
@@ -125,19 +123,14 @@ def study(world: World, seeds: int, runs: int, rng: np.random.Generator, texts: 
         largest = (losses.values[:1, -1] - losses.values[1:, -1]).mean(axis=1)
         found["largest"] += [(error, np.nan, np.nan, np.nan) for error in largest - drawn.gains]
         ranks["largest"].append(spearman(largest, drawn.gains).value)
-    rows = []
+    told = {}
     for name, results in found.items():
         error, held, boot_held, width = np.array(results).T
-        rows.append(
-            {
-                "world": world,
-                "seeds": seeds,
-                "form": name,
-                "error": float(np.sqrt(np.mean(error**2))),
-                "rank": float(np.mean(ranks[name])),
-                "held": float(held.mean()),
-                "boot_held": float(boot_held.mean()),
-                "width": float(width.mean()),
-            }
-        )
-    return rows
+        told[name] = {
+            "error": float(np.sqrt(np.mean(error**2))),
+            "rank": float(np.mean(ranks[name])),
+            "held": float(held.mean()),
+            "boot_held": float(boot_held.mean()),
+            "width": float(width.mean()),
+        }
+    return told
