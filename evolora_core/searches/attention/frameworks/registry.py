@@ -1,11 +1,11 @@
 """The frameworks by name. Whoever adds one enters it here and puts its template beside the others."""
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.nearest import nearest_or_all
 from evolora_core.searches.attention.frameworks.base import Framework
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -71,7 +71,5 @@ FRAMEWORKS: Mapping[str, Framework] = MappingProxyType(
 def get_framework(name: str) -> Framework:
     """The framework of that name. ConfigError names the nearest one."""
     if name not in FRAMEWORKS:
-        near = difflib.get_close_matches(name[:60], FRAMEWORKS, n=1, cutoff=0.4)
-        mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FRAMEWORKS)}"
-        raise ConfigError(f"framework {name[:60]!r} is unknown; {mend}")
+        raise ConfigError(f"framework {name[:60]!r} is unknown; {nearest_or_all(name, FRAMEWORKS)}")
     return FRAMEWORKS[name]

@@ -1,9 +1,9 @@
 """Spaces by name. A space's module is imported when it is first asked for, and no other is."""
 
-import difflib
 from collections.abc import Sequence
 from importlib import import_module
 
+from evolora_core.foreign.nearest import nearest_or_all
 from evolora_core.searches.merging.spaces.base import Space
 from evolora_core.searches.merging.spaces.names import NAMES
 
@@ -16,9 +16,7 @@ def make_space(name: str, parents: Sequence[str], base: str, layers: int, groups
     seed     of the random masks of its genomes, where it has operators that draw some
     """
     if name not in NAMES:
-        near = difflib.get_close_matches(name[:60], NAMES, n=1, cutoff=0.4)
-        mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
-        raise ValueError(f"space {name[:60]!r} is unknown; {mend}")
+        raise ValueError(f"space {name[:60]!r} is unknown; {nearest_or_all(name, NAMES)}")
     if len(parents) < 2 or layers < 1 or groups < 1:
         raise ValueError("a space has two parents or more, and at least one layer and one group of layers")
     space: Space = import_module(NAMES[name]).make(tuple(parents), base, layers, groups, seed)
