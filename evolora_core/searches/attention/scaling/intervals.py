@@ -23,9 +23,9 @@ class Estimate:
     hi: float
 
 
-def quantile(dof: float, alpha: float = ALPHA) -> float:
+def quantile(dof: float) -> float:
     """The two-sided t quantile; NaN without degrees of freedom."""
-    return float(special.stdtrit(dof, 1 - alpha / 2)) if dof > 0 else float("nan")
+    return float(special.stdtrit(dof, 1 - ALPHA / 2)) if dof > 0 else float("nan")
 
 
 def estimate(value: float, parts: list[tuple[float, float]]) -> Estimate:

@@ -33,5 +33,5 @@ def choose(task: Task) -> Choice:
     def together(batch: Batch) -> torch.Tensor:
         return mean_log_probabilities([torch.log_softmax(logits(model, batch).float(), dim=-1) for model in models])
 
-    score = task.judge.measure_by(together, len(models), "search").score
+    score = task.judge.measure_by(together, len(models)).score
     return Choice("ensemble", evaluations=1, search_score=score, note=f"{len(models)} models answer together")

@@ -73,10 +73,10 @@ class Judge:
         """Measure any model of this architecture."""
         return self._charged(lambda: judge(model, self.questions[split]), self.cost_of(model, split), split)
 
-    def measure_by(self, log_probabilities: Callable[[Batch], torch.Tensor], models: int, split: str) -> Judgement:
-        """Measure what asks so many models of the base's depth."""
-        cost = models * self.plain_cost(split)
-        return self._charged(lambda: judge_by(log_probabilities, self.questions[split]), cost, split)
+    def measure_by(self, log_probabilities: Callable[[Batch], torch.Tensor], models: int) -> Judgement:
+        """Measure what asks so many models of the base's depth, on the search items."""
+        cost = models * self.plain_cost()
+        return self._charged(lambda: judge_by(log_probabilities, self.questions["search"]), cost, "search")
 
     def _charged(self, judged: Callable[[], Judgement], cost: int, split: str) -> Judgement:
         started = time.monotonic()
@@ -91,9 +91,9 @@ class Judge:
         """FLOPs of measuring a model as deep as the base."""
         return self.cost_of(self.pool.host.model, split)
 
-    def item_costs(self, split: str = "search") -> np.ndarray:
-        """`[items]` FLOPs of asking a model as deep as the base each item; together they are `plain_cost`."""
-        return self.questions[split].item_flops(self._flop_model(self.pool.host.model))
+    def item_costs(self) -> np.ndarray:
+        """`[items]` FLOPs of asking a model as deep as the base each search item; together they are `plain_cost`."""
+        return self.questions["search"].item_flops(self._flop_model(self.pool.host.model))
 
     def cost(self, genome: Genome, split: str = "search") -> int:
         """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
