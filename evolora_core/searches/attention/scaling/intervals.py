@@ -1,7 +1,8 @@
 """Intervals of a mean of paired differences over seeds and texts.
 
 Seeds and texts are crossed: every seed is asked the same texts, so more seeds do not make up for few texts. The
-bootstrap of `evolora_core.statistics` draws new items for every seed and would miss that.
+bootstrap of `evolora_core.statistics` can cross them too, but a handful of seeds has no percentiles: here variances are
+added.
 """
 
 from dataclasses import dataclass
