@@ -18,7 +18,8 @@ from evolora_core.searches.merging.controls import adam, best_parent, ensemble, 
 from evolora_core.searches.merging.controls.task import Task, mean, shifted
 from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.experiment import MergeExperiment
-from evolora_core.searches.merging.judging.judge import Failed, Judge, fill, shell
+from evolora_core.searches.merging.judging.judge import Failed, Judge
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.settings import FineTuning, Gradients
 from evolora_core.searches.merging.stages import choosing
 from evolora_core.searches.merging.stages.evaluate import Evaluation

@@ -4,8 +4,8 @@ import torch
 
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, afford_parents
-from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.judging.scoring import Batch, logits
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
 
 

@@ -17,6 +17,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config, merged_names
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.roles import BASE
@@ -127,22 +128,3 @@ class Judge:
             self._kept = ("", None)  # before there is another one: memory holds one
             self._kept = (told, shell(config, self.pool.host.device))
         return self._kept[1]
-
-
-def shell(config: Mapping[str, Any], device: str) -> Any:
-    """A model of this configuration in evaluation mode, its weights to be filled in."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-    from transformers.initialization import no_init_weights
-
-    own = AutoConfig.for_model(**{key: value for key, value in config.items() if key != "transformers_version"})
-    with torch.random.fork_rng(devices=[]), no_init_weights():  # all replaced; drawing them takes most of the time
-        model: Any = AutoModelForCausalLM.from_config(own, dtype=torch.float32)
-    model.tie_weights()  # which goes with the initial values
-    return model.eval().requires_grad_(False).to(device)
-
-
-@torch.no_grad()
-def fill(model: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write weights into a model. KeyError where one is missing."""
-    for name, parameter in model.named_parameters():
-        parameter.copy_(tensors[name])
