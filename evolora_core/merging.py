@@ -61,7 +61,7 @@ def make(recipe: Model | Mapping[str, Any], out: Model) -> Path:
 
     file = parse_recipe(recipe) if isinstance(recipe, Mapping) else load_recipe(Path(recipe))
     prepare_home()
-    from evolora_core.searches.merging.making import make_described
+    from evolora_core.searches.merging.make import make_described
 
     make_described(file, Path(out))
     return Path(out)

@@ -164,6 +164,12 @@ def test_these_packages_hand_nothing_on(package: str) -> None:
     assert not imports(ROOT / "evolora_core" / package / "__init__.py")
 
 
+def test_modules_of_names_load_nothing() -> None:
+    """They are no part of an identity, so nothing may be computed in them."""
+    names = [path for path in SOURCES if path.name == "names.py"]
+    assert names and not [path for path in names if "import_module(" in path.read_text(encoding="utf-8")]
+
+
 def test_a_file_is_one_idea() -> None:
     lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
     assert len(lines) > 600 and not {name: many for name, many in lines.items() if many > 400}

@@ -9,12 +9,12 @@ import numpy as np
 
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.nearest import did_you_mean
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical, reserved
 from evolora_core.language.families.names import MODULES
 from evolora_core.language.families.registry import get as get_family
 from evolora_core.language.families.registry import gold
-from evolora_core.language.hosts.nearest import did_you_mean
 from evolora_core.language.hosts.pretrain_config import PretrainConfig
 
 if TYPE_CHECKING:

@@ -30,10 +30,10 @@ The house shares identity, artefacts, commits, run index, store, statistics, pac
 no evolutionary loop: that is a search's own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -73,6 +73,32 @@ class Experiment(Strict):
         if taken := {SHARED, WHOLE, UNDECIDED} & set(self.conditions):
             raise ValueError(f"conditions: {min(taken)!r} is taken; choose another name")
         return self
+
+
+class Pair(Protocol):
+    """Two conditions that are compared."""
+
+    @property
+    def a(self) -> str: ...
+    @property
+    def b(self) -> str: ...
+
+
+def check_pairs(key: str, pairs: Iterable[Pair], conditions: Collection[str]) -> None:
+    """ValueError, with the key at which they stand, unless each pair names two of the conditions, and no two the same
+    ones.
+    """
+    declared: set[tuple[str, str]] = set()
+    for pair in pairs:
+        for name in (pair.a, pair.b):
+            if name not in conditions:
+                raise ValueError(f"{key}: {name} is not among the conditions")
+        if pair.a == pair.b:
+            raise ValueError(f"{key}: {pair.a} with itself; compare two conditions")
+        names = (min(pair.a, pair.b), max(pair.a, pair.b))
+        if names in declared:
+            raise ValueError(f"{key}: {pair.a} with {pair.b} stands twice; keep one")
+        declared.add(names)
 
 
 @dataclass(frozen=True)

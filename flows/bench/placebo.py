@@ -87,9 +87,9 @@ def _searched(strategy: str, pool: "Pool", splits: Any, streams: int) -> Any:
     from evolora_core.searches.merging.judging.judge import Judge
     from evolora_core.searches.merging.judging.scoring import Questions
     from evolora_core.searches.merging.roles import BASE
-    from evolora_core.searches.merging.spaces.names import make_space
+    from evolora_core.searches.merging.spaces.registry import make_space
     from evolora_core.searches.merging.strategies.base import Problem, ranked
-    from evolora_core.searches.merging.strategies.names import make_strategy
+    from evolora_core.searches.merging.strategies.registry import make_strategy
 
     weights = {name: own.weight for name, own in _domains().items()}
     judge = Judge(pool, {split: Questions.of(pool.host, splits[split], weights) for split in ("search", "selection")})
@@ -119,7 +119,7 @@ def _answers(pool: "Pool", genome: Any, items: Sequence[Any]) -> np.ndarray:
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.lora.answering.grading import answer_items
     from evolora_core.searches.merging.build import build, merged_config
-    from evolora_core.searches.merging.judging.judge import fill, shell
+    from evolora_core.searches.merging.models import fill, shell
     from evolora_core.searches.merging.roles import BASE
 
     model = shell(merged_config(genome, pool.models, BASE), "cpu")
@@ -146,7 +146,7 @@ def _pool(steps: int) -> "Pool":
 
     from evolora_core.language.hosts.host import load_host
     from evolora_core.searches.merging.data import draw_splits
-    from evolora_core.searches.merging.judging.judge import fill, shell
+    from evolora_core.searches.merging.models import fill, shell
     from evolora_core.searches.merging.pool import Pool
     from evolora_core.searches.merging.roles import BASE
     from evolora_core.searches.merging.settings import DataSettings

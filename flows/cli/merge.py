@@ -57,7 +57,7 @@ def make(
 
     file = load_recipe(recipe)
     prepare_home()
-    from evolora_core.searches.merging.making import make_described
+    from evolora_core.searches.merging.make import make_described
 
     size = make_described(file, out, mergekit)
     print(f"{out}: {size} parameters, recipe {file.genome.id}")

@@ -21,6 +21,11 @@ def test_every_operator_counts_in_what_merges(stage: str) -> None:
     assert "evolora_core.searches.merging.operators.deltas" in closure
 
 
+def test_what_makes_spaces_and_strategies_counts_in_what_searches() -> None:
+    closure = import_closure("evolora_core.searches.merging.stages.choosing")
+    assert {f"evolora_core.searches.merging.{name}.registry" for name in ("spaces", "strategies")} <= closure
+
+
 def test_templates_and_the_baseline_count_in_what_trains_programs() -> None:
     child, nursery, *read = LOADED  # the first two are code
     assert child.endswith(".child") and nursery.endswith(".nursery")

@@ -7,6 +7,7 @@ from pathlib import Path
 from evolora_core.engine.home import home_path
 from evolora_core.errors import HostError
 from evolora_core.foreign.files import Unfit, check_regular
+from evolora_core.foreign.nearest import did_you_mean
 from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.description import (
     DESCRIPTIONS,
@@ -16,7 +17,6 @@ from evolora_core.language.hosts.description import (
     load_descriptions,
 )
 from evolora_core.language.hosts.gguf import check_magic
-from evolora_core.language.hosts.nearest import did_you_mean
 
 LONGEST_HUB_ID = 100  # bytes; what the hub allows is 96
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")  # of a described host

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,6 @@ class Curve:
     def mean(self, size: str, seed: int) -> float:
         """The mean loss at a size with a seed, nats."""
         return float(self.texts[size, seed].mean(dtype=np.float64))
-
-    def only(self, texts: slice) -> "Curve":
-        """The same of some of the texts."""
-        return replace(self, texts={cell: own[texts] for cell, own in self.texts.items()})
 
 
 def joined(curves: Iterable[Curve]) -> Curve:

@@ -14,7 +14,7 @@ from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.names import OPENEVOLVE, SEARCHES
 from evolora_core.searches.attention.proposers.settings import ProposerSettings
 from evolora_core.searches.attention.settings import Ablation, Budget, Ensemble, Framework, Sizes, Table, Training
-from evolora_core.searches.base import Experiment
+from evolora_core.searches.base import Experiment, check_pairs
 
 LARGEST_SEED = 2**53  # with the stride of training seeds it still fits into the store
 FEWEST_TEXTS = 4  # two in each half, of which a standard error can be taken
@@ -110,6 +110,14 @@ class AttentionExperiment(Experiment):
 
     @model_validator(mode="after")
     def _fits(self) -> "AttentionExperiment":
+        self._check_names()
+        self._check_sizes()
+        self._check_further()
+        check_pairs("evaluation.contrasts", self.evaluation.contrasts, self.conditions)
+        return self
+
+    def _check_names(self) -> None:
+        """Refuse a condition that nothing defines, a definition of none, and a suite without the baseline."""
         for name, arm in self.arms.items():
             if name in KNOWN or name in SEARCHES or name in self.programs:
                 raise ValueError(f"arms: {name!r} is taken; choose another name")
@@ -132,12 +140,18 @@ class AttentionExperiment(Experiment):
                 )
         if BASELINE not in self.conditions:
             raise ValueError(f"conditions: {BASELINE}, the baseline, has to be among them")
+
+    def _check_sizes(self) -> None:
+        """Refuse sizes or texts too few to judge by, and seeds too large."""
         if any(self.strategy(name) for name in self.conditions) and len(self.sizes.measured) < 3:
             raise ValueError("sizes.measured: a search needs three sizes or more, on which the law is fitted")
         if max(self.seeds) >= LARGEST_SEED:
             raise ValueError(f"seeds: {max(self.seeds)} is too large; training seeds are made of it")
         if self.corpus.held_out < FEWEST_TEXTS:
             raise ValueError(f"corpus.held_out: {FEWEST_TEXTS} texts or more, half for selection and half for the end")
+
+    def _check_further(self) -> None:
+        """Refuse a table, an ablation or an ensemble of what the suite does not measure."""
         if self.table and (stranger := set(self.table.sizes) - set(self.sizes.measured)):
             raise ValueError(f"table.sizes: {min(stranger)!r} is not among the measured ones")
         together = self.ensemble.sizes if self.ensemble.models else []
@@ -153,16 +167,6 @@ class AttentionExperiment(Experiment):
             raise ValueError(
                 f"ensemble.models: {self.ensemble.models} of {self.budget.finalists} finalists; raise budget.finalists"
             )
-        declared: set[tuple[str, str]] = set()
-        for pair in self.evaluation.contrasts:
-            for name in (pair.a, pair.b):
-                if name not in self.conditions:
-                    raise ValueError(f"evaluation.contrasts: {name} is not among the conditions")
-            names = (min(pair.a, pair.b), max(pair.a, pair.b))
-            if pair.a == pair.b or names in declared:
-                raise ValueError(f"evaluation.contrasts: {pair.a} with {pair.b}; compare two conditions, once")
-            declared.add(names)
-        return self
 
     @model_validator(mode="after")
     def _all_is_read(self) -> "AttentionExperiment":

@@ -42,7 +42,7 @@ from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.settings import SPLITS
 from evolora_core.searches.merging.short_family import ShortFamily, make_family
-from evolora_core.searches.merging.spaces.names import make_space
+from evolora_core.searches.merging.spaces.registry import make_space
 from evolora_core.searches.merging.spaces.routes import Routes
 from evolora_core.searches.merging.stages import datasets
 from evolora_core.searches.merging.stages.choosing import Choosing, asked

@@ -181,34 +181,31 @@ def restore(run: Evolution, meter: Meter, checkpoints: Path) -> int:
     state = json.loads((last.folder / "meter.json").read_text(encoding="utf-8"))
     meter.merge(Meter.from_state(state))
     run.idle, run.spent = state["idle"], state["spent"]
+    solved: list[np.ndarray] = []
     for segment in last.segments:
         for name in TABLES:
             if (segment / f"{name}.parquet").exists():
                 run.rows[name] += read_table(segment, name)
-        solved = json.loads((segment / SOLVED).read_text())
-        first = len(run.past)
-        parents: dict[int, list[tuple[int, str]]] = {}
-        for row in run.rows["candidate_parents"]:
-            parents.setdefault(row["child"], []).append((row["parent"], row["role"]))
-        scores: dict[int, list[float]] = {}
-        for row in run.rows["candidate_domains"]:
-            scores.setdefault(row["candidate"], []).append(np.nan if row["score"] is None else row["score"])
-        for row, bits in zip(run.rows["candidates"][first:], solved["bits"], strict=True):
-            number = row["candidate"]
-            proposal = Proposal(Genome.read(row["genome"]), row["operator"], tuple(parents.get(number, ())))
-            packed = np.frombuffer(bytes.fromhex(bits), dtype=np.uint8)
-            run.past.append(
-                Candidate(
-                    number,
-                    row["generation"],
-                    row["slot"],
-                    proposal,
-                    row["score"],
-                    np.array(scores[number]),
-                    np.unpackbits(packed, count=solved["items"]).astype(bool),
-                )
-            )
+        solved += _solved(segment)
+    parents: dict[int, list[tuple[int, str]]] = {}
+    for row in run.rows["candidate_parents"]:
+        parents.setdefault(row["child"], []).append((row["parent"], row["role"]))
+    scores: dict[int, list[float]] = {}
+    for row in run.rows["candidate_domains"]:
+        scores.setdefault(row["candidate"], []).append(np.nan if row["score"] is None else row["score"])
+    for row, items in zip(run.rows["candidates"], solved, strict=True):
+        number = row["candidate"]
+        proposal = Proposal(Genome.read(row["genome"]), row["operator"], tuple(parents.get(number, ())))
+        own = np.array(scores[number])
+        run.past.append(Candidate(number, row["generation"], row["slot"], proposal, row["score"], own, items))
     return last.number
+
+
+def _solved(segment: Path) -> list[np.ndarray]:
+    """What each candidate of a segment solved, as `_append` left it."""
+    found = json.loads((segment / SOLVED).read_text(encoding="utf-8"))
+    packed = [np.frombuffer(bytes.fromhex(bits), dtype=np.uint8) for bits in found["bits"]]
+    return [np.unpackbits(own, count=found["items"]).astype(bool) for own in packed]
 
 
 def _append(folder: Path, added: dict[str, list[dict[str, Any]]], own: Sequence[Candidate]) -> None:

@@ -14,7 +14,7 @@ from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.language.tasks.own import enter_tasks
 from evolora_core.language.tasks.pools import read_pool
 from evolora_core.language.tasks.settings import TaskConfig, check_named, own_families
-from evolora_core.searches.base import Experiment
+from evolora_core.searches.base import Experiment, check_pairs
 from evolora_core.searches.merging.names import CONTROLS, PARENT, STRATEGIES, Kind, kind_of
 from evolora_core.searches.merging.settings import Budget, DataSettings, Domain, FineTuning, Gradients, Landscape, Law
 
@@ -184,17 +184,7 @@ class MergeExperiment(Experiment):
 
     @model_validator(mode="after")
     def _compares(self) -> "MergeExperiment":
-        declared: set[tuple[str, str]] = set()
-        for pair in self.evaluation.comparisons:
-            for name in (pair.a, pair.b):
-                if name not in self.conditions:
-                    raise ValueError(f"evaluation.comparisons: {name} is not among the conditions")
-            if pair.a == pair.b:
-                raise ValueError(f"evaluation.comparisons: {pair.a} with itself; compare two conditions")
-            names = (min(pair.a, pair.b), max(pair.a, pair.b))
-            if names in declared:
-                raise ValueError(f"evaluation.comparisons: {pair.a} with {pair.b} stands twice; keep one")
-            declared.add(names)
+        check_pairs("evaluation.comparisons", self.evaluation.comparisons, self.conditions)
         return self
 
 

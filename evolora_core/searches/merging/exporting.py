@@ -32,7 +32,7 @@ def export(home: Path, entry: Entry, suite: Mapping[str, Any], candidate: int | 
     if genome is None:
         shutil.copytree(folder / MODEL, out, dirs_exist_ok=True)
         return f"the weights of {entry.run_id} ({choice.note})"
-    words = _sources(home, folder, entry, str(suite["host"]))
+    words = _sources(folder, entry, str(suite["host"]))
     models = {name: open_again(word) for name, word in words.items()}
     make_model(genome, models, BASE, out, model_path(words[BASE]), sources=words)
     number = choice.candidate if candidate is None else candidate
@@ -48,7 +48,7 @@ def _genome_of(folder: Path, entry: Entry, candidate: int) -> Genome:
     return Genome.read(rows[candidate]["genome"])
 
 
-def _sources(home: Path, folder: Path, entry: Entry, host: str) -> dict[str, str]:
+def _sources(folder: Path, entry: Entry, host: str) -> dict[str, str]:
     """Where base and parents of a run are, by name."""
     document = (artifacts.read_manifest(folder) or {})["identity_document"]
     shared = folder.parents[2] / f"shared-s{entry.seed}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from evolora_core.searches.merging.spaces.routes import Routes
 from evolora_core.searches.merging.strategies.base import Candidate, Problem
-from evolora_core.searches.merging.strategies.names import make_strategy
+from evolora_core.searches.merging.strategies.registry import make_strategy
 
 IDLE = 5  # generations without a new model after which a run is over, as in the real loop (evolution.py)
 

@@ -1,9 +1,10 @@
-"""Makes an ordinary model folder of a recipe, with memory for few tensors at a time.
+"""Makes an ordinary model folder of a recipe or a recipe file, with memory for few tensors at a time.
 
 The weights' bytes depend on the recipe and the models alone. The folder is written as NAME.partial and renamed last.
 """
 
 import json
+import logging
 import math
 import os
 import shutil
@@ -15,19 +16,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, HostError
 from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.allocator import keep_freed_memory
 from evolora_core.language.hosts.catalog import find_host
-from evolora_core.language.hosts.folder import load_config
+from evolora_core.language.hosts.folder import has_tokenizer, load_config
 from evolora_core.searches.merging.build import merged_config, merged_shapes, merged_tensor
-from evolora_core.searches.merging.manners import further_templates
+from evolora_core.searches.merging.manners import further_templates, manners_differ
+from evolora_core.searches.merging.mergekit_yaml import mergekit_yaml
 from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.paper import amiss
 from evolora_core.searches.merging.recipe import Genome, Route, leaves, nodes
+from evolora_core.searches.merging.recipe_file import RecipeFile
 from evolora_core.searches.merging.streaming import DTYPES, size_of, write_tensors
-from evolora_core.searches.merging.weights import Weights
+from evolora_core.searches.merging.vocabularies import tokenizers_differ
+from evolora_core.searches.merging.weights import Weights, model_path, open_weights
 
+log = logging.getLogger(__name__)
 WEIGHTS = "model.safetensors"
 RECIPE = "recipe.json"  # a recipe file, as `evolora merge make` takes it
 TOKENIZER = (
@@ -46,6 +51,42 @@ ENDS = ("bos_token_id", "eos_token_id", "pad_token_id")  # settings of config.js
 SPARE = 2**26  # bytes that must be left on the disk, tokenizer files included
 SMALL = 2**28  # bytes of a model that is loaded for real to see whether it is whole
 VOLATILE = ("transformers_version", "_name_or_path")  # settings of config.json that no answer depends on
+
+
+def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) -> int:
+    """Write the folder `out`, which must not exist or be empty; returns the number of the model's parameters. Models
+    that are not on this machine are fetched.
+
+    mergekit   also write the recipe as a YAML file for mergekit
+
+    HostError or ConfigError, one line, for what is no model, models that do not fit, models of several tokenizers
+    unless the file names the one to take, a full disk, and a recipe that mergekit cannot express.
+    """
+    paths = {name: model_path(word) for name, word in file.used.items()}
+    first = file.tokenizer_name
+    if paths[first].is_dir() and not has_tokenizer(paths[first]):
+        raise HostError(
+            f"models.{first}: {one_line(file.used[first], 100)} has no tokenizer.json for the merged model; save the "
+            "tokenizer with save_pretrained, or name another model with the key `tokenizer`"
+        )
+    for name, path in paths.items():
+        if file.tokenizer is None and (told := tokenizers_differ(paths[first], path)):
+            raise ConfigError(
+                f"models.{name}: {one_line(file.used[name], 100)} has another tokenizer than {first!r}: {told}; "
+                "name the one to take with the key `tokenizer`, or leave the model out"
+            )
+        if file.tokenizer is None and (told := manners_differ(paths[first], path)):
+            log.warning(
+                "warning: models.%s: %s has %s than %r, whose template and EOS tokens the merged model gets; the key "
+                "`tokenizer` of the recipe names another model",
+                *(name, one_line(file.used[name], 100), told, first),
+            )
+    models = {name: open_weights(path, mapped=False) for name, path in paths.items()}
+    base = file.base or ""
+    if mergekit is not None:
+        words = {name: str(path) for name, path in paths.items()}
+        mergekit.write_text(mergekit_yaml(file.genome, models, base, words, file.dtype, first), encoding="utf-8")
+    return make_model(file.genome, models, base, out, paths[first], file.dtype, file.used, file.tokenizer)
 
 
 def make_model(

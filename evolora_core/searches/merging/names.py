@@ -12,7 +12,7 @@ PARENT = "parent-"
 class Kind:
     """A kind of condition.
 
-    module  what makes it, a module with the function `choose` (controls) or a strategy's class
+    module  what makes it, a module with the function `choose` (controls) or `make` (strategies)
     space   space of recipes that it searches unless an arm names another; "": it searches none
     """
 

@@ -13,7 +13,7 @@ from evolora_core.language.hosts.kept import stage_host
 from evolora_core.searches.estimating import Expected, bytes_of
 from evolora_core.searches.merging.compatibility import open_own
 from evolora_core.searches.merging.experiment import MergeExperiment
-from evolora_core.searches.merging.judging.judge import fill, shell
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.stages import base

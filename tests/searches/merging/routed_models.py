@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from evolora_core.searches.merging.build import build, merged_config
-from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.misfits import Misfit
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.recipe import Genome, Node, Route
 from evolora_core.searches.merging.weights import Weights
 

@@ -20,8 +20,8 @@ from evolora_core.searches.merging.build import (
     merged_shapes,
     merged_tensor,
 )
-from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.layer_lists import routed_config
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.recipe import group_at
 from evolora_core.searches.merging.weights import BEHIND, Loaded
 

@@ -20,7 +20,7 @@ from evolora_core.searches.merging.build import build
 from evolora_core.searches.merging.check import check_models
 from evolora_core.searches.merging.compatibility import misfit
 from evolora_core.searches.merging.distances import cosines, sampled_products
-from evolora_core.searches.merging.making import make_described
+from evolora_core.searches.merging.make import make_described
 from evolora_core.searches.merging.recipe_file import parse_recipe
 from evolora_core.searches.merging.weights import Loaded, Weights, drift, open_model
 

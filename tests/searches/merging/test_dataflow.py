@@ -8,7 +8,7 @@ from tiny_merges import family, genome, route
 from evolora_core.errors import ConfigError
 from evolora_core.searches.merging.build import build, merged_config
 from evolora_core.searches.merging.folding import FOLDABLE
-from evolora_core.searches.merging.judging.judge import fill, shell
+from evolora_core.searches.merging.models import fill, shell
 
 IDS = torch.tensor([[1, 9, 33, 12, 40, 7], [1, 8, 8, 30, 21, 5]])
 SCALED = route((0, 0, 1.3), (1, 1, 0.6), (1, 2, 1.0), (0, 2, 2.5), (0, 2, 0.8), rest=1)

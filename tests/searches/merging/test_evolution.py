@@ -15,9 +15,9 @@ from evolora_core.searches.merging.evolution import IDLE, Evolution, diversity, 
 from evolora_core.searches.merging.judging.judge import Judge
 from evolora_core.searches.merging.names import STRATEGIES
 from evolora_core.searches.merging.recipe import Genome, Merge, Route, Step
-from evolora_core.searches.merging.spaces.names import make_space
+from evolora_core.searches.merging.spaces.registry import make_space
 from evolora_core.searches.merging.strategies.base import Candidate, Problem, Proposal, ranked
-from evolora_core.searches.merging.strategies.names import make_strategy
+from evolora_core.searches.merging.strategies.registry import make_strategy
 
 
 class Killed(BaseException):

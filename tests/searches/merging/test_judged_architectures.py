@@ -18,7 +18,7 @@ from evolora_core.searches.merging.judging.prefixes import Prefixes
 from evolora_core.searches.merging.judging.scoring import Questions
 from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.recipe import Genome
-from evolora_core.searches.merging.spaces.names import make_space
+from evolora_core.searches.merging.spaces.registry import make_space
 from evolora_core.searches.merging.spaces.routes import Routes
 from evolora_core.searches.merging.weights import Loaded
 

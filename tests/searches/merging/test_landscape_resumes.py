@@ -14,7 +14,7 @@ from evolora_core.engine.tables import read_table
 from evolora_core.language.hosts.host import load_host
 from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.settings import Domain
-from evolora_core.searches.merging.stages import datasets, landscape
+from evolora_core.searches.merging.stages import datasets, landscape, measuring
 
 
 def works(folder: Path) -> Any:
@@ -46,7 +46,7 @@ def works(folder: Path) -> Any:
 
 def test_a_killed_landscape_ends_as_if_nothing_had_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work, plain, asked = works(tmp_path), landscape._row, []
-    monkeypatch.setattr(landscape, "TOGETHER", 7)
+    monkeypatch.setattr(measuring, "TOGETHER", 7)
     landscape.make(work("whole"))
 
     def killed(*given: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.law import fit, law, subsets
 from evolora_core.searches.merging.law_fitting import fit_method
 from evolora_core.searches.merging.pool import Pool
+from evolora_core.searches.merging.stages import measuring
 from evolora_core.searches.merging.stages.law import Merges, make
 from evolora_core.searches.merging.stages.law_fit import Fitting
 from evolora_core.searches.merging.stages.law_fit import make as make_fit
@@ -66,10 +67,8 @@ def test_a_merge_that_gives_no_numbers_has_no_loss_and_the_law_does_without_it(
     own = pool.models["code"]
     nothing = Loaded(own.config, {name: torch.full_like(own.get(name), float("nan")) for name in own.names})
     diverged = replace(pool, models=pool.models | {"code": nothing})
-    monkeypatch.setattr("evolora_core.searches.merging.pool.pool_of", lambda work, parents: diverged)
-    monkeypatch.setattr(
-        "evolora_core.searches.merging.stages.datasets.read_split", lambda folder, split, domains: splits[split]
-    )
+    monkeypatch.setattr(measuring, "pool_of", lambda work, parents: diverged)
+    monkeypatch.setattr(measuring, "read_split", lambda folder, split, domains: splits[split])
     merges = Merges(parents=list(PARENTS), domains=DOMAINS, methods=["linear"])
     make(Work(merges, {}, None, 0, {"datasets": tmp_path}, {}, tmp_path, (), lambda *_: None))
     rows = read_table(tmp_path, "merge_law")

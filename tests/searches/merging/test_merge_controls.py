@@ -18,9 +18,10 @@ from evolora_core.searches.merging.controls import adam, best_parent, ensemble, 
 from evolora_core.searches.merging.controls.task import Task, mean, shifted
 from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.experiment import MergeExperiment
-from evolora_core.searches.merging.judging.judge import Failed, Judge, fill, shell
+from evolora_core.searches.merging.judging.judge import Failed, Judge
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.settings import FineTuning, Gradients
-from evolora_core.searches.merging.stages import choosing
+from evolora_core.searches.merging.stages import choosing, measuring
 from evolora_core.searches.merging.stages.evaluate import Evaluation
 from evolora_core.searches.merging.stages.evaluate import make as evaluate
 from evolora_core.searches.merging.training import BACKWARD, early_looks, fine_tune, looks
@@ -204,7 +205,7 @@ def test_a_condition_whose_budget_is_too_small_is_not_run(
     condition: str, body: Any, judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As searches/base.py prescribes: the rest of its seed counts."""
-    monkeypatch.setattr(choosing, "judge_of", lambda work: judge)
+    monkeypatch.setattr(measuring, "judge_of", lambda work, splits: judge)
     comparison = {"a": condition, "b": "base"}
     suite = MergeExperiment.model_validate(
         {"name": "poor", "conditions": ["base", condition], "domains": DOMAINS, "budget": {"evaluations": 1}}

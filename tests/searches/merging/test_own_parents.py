@@ -17,8 +17,7 @@ from evolora_core.engine.stage import HostUse, Suite, Work
 from evolora_core.errors import ConfigError, HostError
 from evolora_core.searches.merging.build import build
 from evolora_core.searches.merging.experiment import MergeExperiment
-from evolora_core.searches.merging.make import make_model
-from evolora_core.searches.merging.making import make_described
+from evolora_core.searches.merging.make import make_described, make_model
 from evolora_core.searches.merging.pool import open_made, source_of
 from evolora_core.searches.merging.recipe_file import load_recipe, parse_recipe
 from evolora_core.searches.merging.short_family import make_family

@@ -15,7 +15,7 @@ from evolora_core.errors import HostError
 from evolora_core.language.hosts.folder import load_folder
 from evolora_core.searches.merging import headers
 from evolora_core.searches.merging.check import check_models
-from evolora_core.searches.merging.judging.judge import fill, shell
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.weights import (
     FolderWeights,
     Loaded,

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-UNKNOWN = 0  # every byte that is no printable ASCII character and no end of a line
-CHARACTERS = "\n" + "".join(map(chr, range(0x20, 0x7F)))  # tokens 1 … 96
+CHARACTERS = "\n" + "".join(map(chr, range(0x20, 0x7F)))  # tokens 1 … 96; every other byte is token 0
 KEYS = range(97, 111)
 VALUES = range(111, 125)
 BLANK, MARK = 125, 126
@@ -16,8 +15,3 @@ _TOKEN_OF_BYTE[[ord(character) for character in CHARACTERS]] = np.arange(1, len(
 def encode(text: str) -> np.ndarray:
     """uint8 `[bytes]`: one token for each byte of the text in UTF-8; tabs become spaces."""
     return _TOKEN_OF_BYTE[np.frombuffer(text.expandtabs(4).encode("utf-8", "replace"), dtype=np.uint8)]
-
-
-def decode(tokens: np.ndarray) -> str:
-    """The characters of tokens, for people to read; what is no character is a `�`."""
-    return "".join(CHARACTERS[token - 1] if 1 <= token <= len(CHARACTERS) else "�" for token in tokens.tolist())

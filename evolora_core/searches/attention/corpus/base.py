@@ -13,6 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from evolora_core.errors import DataError
+from evolora_core.searches.attention.corpus.alphabet import VOCAB
 
 TRAIN, TEXTS = "train.safetensors", "texts.safetensors"
 
@@ -109,9 +110,7 @@ def load(folder: Path) -> Corpus:
     )
 
 
-def join(
-    vocab: int, train: Sequence[Made], held_out: Sequence[Made], kinds: Sequence[str], order: torch.Tensor
-) -> Corpus:
+def join(train: Sequence[Made], held_out: Sequence[Made], kinds: Sequence[str], order: torch.Tensor) -> Corpus:
     """One corpus of several kinds' contributions.
 
     kinds   the name of each of `held_out`
@@ -119,7 +118,7 @@ def join(
     """
     names = [kind for kind, made in zip(kinds, held_out, strict=True) for _ in range(len(made.rows))]
     return Corpus(
-        vocab=vocab,
+        vocab=VOCAB,
         train=torch.cat([made.rows for made in train])[order],
         texts=torch.cat([made.rows for made in held_out]),
         lengths=torch.cat([made.lengths for made in held_out]),

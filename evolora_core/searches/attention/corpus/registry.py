@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from evolora_core.engine.rng import stream
-from evolora_core.searches.attention.corpus.alphabet import VOCAB
 from evolora_core.searches.attention.corpus.base import Corpus, Made, join
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.corpus.synthetic import MarkovSource, copying, recall, stream_of
@@ -36,7 +35,7 @@ def make_corpus(settings: CorpusSettings, seed: int) -> Corpus:
             else:
                 train.append(drawn)
     order = torch.from_numpy(stream(seed, 0, 0, "order").permutation(sum(len(made.rows) for made in train)))
-    return join(VOCAB, train, [made for _, made in held_out], [kind for kind, _ in held_out], order)
+    return join(train, [made for _, made in held_out], [kind for kind, _ in held_out], order)
 
 
 def _text(settings: CorpusSettings, train: int, held_out: int, seed: int) -> tuple[Made, list[tuple[str, Made]]]:

@@ -90,18 +90,6 @@ class MarkovSource:
         result: np.ndarray = np.clip(shares, 0.0, None).reshape(size, size)
         return result
 
-    def entropy(self) -> float:
-        """Nats a token that nobody can predict: H = -sum pi(a, b) p(c | a, b) ln p(c | a, b), exact."""
-        logs = np.log(np.where(self.table > 0, self.table, 1.0))
-        return float(-(self.stationary()[:, :, None] * self.table * logs).sum())
-
-    def losses(self, made: Made) -> np.ndarray:
-        """float64 `[N]`: what the source itself pays for each target, in nats. Their mean is the entropy."""
-        symbols = made.rows.numpy() - VALUES.start
-        place, row = made.lengths.numpy(), np.arange(len(made.rows))
-        found: np.ndarray = -np.log(self.table[symbols[row, place - 2], symbols[row, place - 1], symbols[row, place]])
-        return found
-
     def draw(self, context: int, count: int, random: np.random.Generator) -> Made:
         """Rows that begin in the stationary state. A prefix has two tokens at least."""
         rows = np.empty((count, context + 1), dtype=np.int64)

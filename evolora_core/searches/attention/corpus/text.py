@@ -70,9 +70,9 @@ def cut(documents: Iterable[np.ndarray], width: int) -> np.ndarray:
     return np.concatenate([np.zeros((0, width), dtype=np.uint8), *parts])
 
 
-def choose(pools: Sequence[np.ndarray], count: int, most: float) -> list[int]:
-    """How many rows to take from the first and the second of two pools: at most a share of the first."""
-    first = min(len(pools[0]), int(count * most))
+def choose(pools: Sequence[np.ndarray], count: int) -> list[int]:
+    """How many rows to take from the documentation and from the rest: at most a share of the first."""
+    first = min(len(pools[0]), int(count * DOCS))
     return [first, count - first]
 
 
@@ -102,11 +102,11 @@ def split_text(
         done += len(texts)
         order.shuffle(rows[-1])
         order.shuffle(left[-1])
-    wanted = choose(rows, train, DOCS)
+    wanted = choose(rows, train)
     taken = np.concatenate([own[:number] for own, number in zip(rows, wanted, strict=True)])
     if len(taken) < train:
         raise DataError(f"the text has {len(taken)} training rows of the {train} asked for; ask for fewer")
-    wanted = choose(left, held_out, DOCS)
+    wanted = choose(left, held_out)
     made = [
         held(own[:number], stream(seed, 1, 0, "text", name))
         for own, number, name in zip(left, wanted, names, strict=True)

@@ -1,12 +1,13 @@
 """The frameworks by name. Whoever adds one enters it here and puts its template beside the others."""
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.nearest import nearest_or_all
 from evolora_core.searches.attention.frameworks.base import Framework
+from evolora_core.searches.attention.limits import MOST_FLOPS, MOST_PARAMETERS
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -19,8 +20,8 @@ _FOR_ALL = (
     "It must work for any batch size and any length from 1 up; every row of the batch is on its own.",
     "All values and gradients must be finite, and every parameter must receive a gradient.",
     "Each call must give the same for the same input: no state from call to call, no randomness in forward.",
-    "It may add small parameters of its own: at most 10 % more than the baseline's model has, and at most 3 times its "
-    "FLOPs.",
+    f"It may add small parameters of its own: at most {100 * (MOST_PARAMETERS - 1):.0f} % more than the baseline's "
+    f"model has, and at most {MOST_FLOPS:g} times its FLOPs.",
     "It must not import anything, open files or change settings of torch; torch, math, F, nn and Tensor are there.",
     "The class Prepare may say `positions = False`: then the host leaves out its own sinusoidal positions.",
 )
@@ -71,7 +72,5 @@ FRAMEWORKS: Mapping[str, Framework] = MappingProxyType(
 def get_framework(name: str) -> Framework:
     """The framework of that name. ConfigError names the nearest one."""
     if name not in FRAMEWORKS:
-        near = difflib.get_close_matches(name[:60], FRAMEWORKS, n=1, cutoff=0.4)
-        mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FRAMEWORKS)}"
-        raise ConfigError(f"framework {name[:60]!r} is unknown; {mend}")
+        raise ConfigError(f"framework {name[:60]!r} is unknown; {nearest_or_all(name, FRAMEWORKS)}")
     return FRAMEWORKS[name]

@@ -20,12 +20,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-from evolora_core.searches.attention.judging.forms import call, noise
+from evolora_core.searches.attention.judging.forms import LAYERS, call, noise
 from evolora_core.searches.attention.programs.rejection import Rejected
 
 ROUNDING = 4e-6  # greatest gradient at a later input, and difference by later inputs, relative to the largest number
 PREFIX = 1e-5  # greatest difference, relative to 1 + the largest number of the output
-LAYERS = 10  # times as much is allowed to a whole model, whose layers add to it
 STIR = 0.5  # standard deviation of what is added to a parameter, relative to its own, and a fifth of it at least
 CELLS = 2**24  # pairs of positions in a batch: softmax attention holds a number for each and each head
 WHOLE = 521  # tokens up to which every position is perturbed: the longest length of a context of LONG
@@ -41,9 +40,9 @@ def lengths_for(context: int) -> tuple[int, ...]:
     return tuple(sorted({7, 31, 67, *beyond, context}))
 
 
-def check_causality(module: nn.Module, dim: int, lengths: Sequence[int], seeds: Sequence[int] = (0, 1)) -> None:
-    """Rejected unless a module passes all three tests at each length: as it was built with the first seed, with its
-    parameters stirred with each later one. The module's parameters are left as they were."""
+def check_causality(module: nn.Module, dim: int, lengths: Sequence[int]) -> None:
+    """Rejected unless a module passes all three tests at each length: as it was built, and with its parameters
+    stirred. The module's parameters are left as they were."""
     module.eval()
     kept = [parameter.detach().clone() for parameter in module.parameters()]
 
@@ -51,8 +50,8 @@ def check_causality(module: nn.Module, dim: int, lengths: Sequence[int], seeds: 
         return call(module, x, "causality")
 
     try:
-        for number, seed in enumerate(seeds):
-            if number:
+        for seed in (0, 1):
+            if seed:
                 stir(module, seed)
             for length in lengths:
                 x = noise(seed, 1, length, dim)

@@ -17,7 +17,7 @@ from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.host.flops import cost_of, cost_of_step, operations_of_forward
 from evolora_core.searches.attention.host.model import Decoder, build
 from evolora_core.searches.attention.host.training import Trained, batch_of, train
-from evolora_core.searches.attention.judging.causality import LAYERS, check_trained
+from evolora_core.searches.attention.judging.causality import check_trained
 from evolora_core.searches.attention.judging.forms import check_alone
 from evolora_core.searches.attention.judging.job import (
     CURVE,
@@ -83,7 +83,7 @@ def _measured(folder: Path) -> dict[str, Any]:
         check_untouched(before, "train")
         check_unchanged(remembered, attention, "train", f"at size {job.size.name}", learned=True)
         batch = batch_of(rows, job.spec, job.seed, 0)
-        check_alone(finite(model), batch[:, :-1], LAYERS)  # as it was trained
+        check_alone(finite(model), batch[:, :-1])  # as it was trained
         model.eval()
         check_trained(finite(model), rows[:1, :-1].long(), rows[1:2, :-1].long())
         flops = max(cost.flops, flops_of(model, batch))
@@ -135,7 +135,7 @@ def answers(model: Decoder, prefixes: torch.Tensor, lengths: torch.Tensor) -> to
     with torch.no_grad():
         for chosen in order.split(_BATCH):
             ends = lengths[chosen]
-            logits = check_alone(model, prefixes[chosen, : int(ends.max())], LAYERS)
+            logits = check_alone(model, prefixes[chosen, : int(ends.max())])
             found.append(logits[torch.arange(len(chosen)), ends - 1])
     result = torch.empty_like(together := torch.cat(found))
     result[order] = together

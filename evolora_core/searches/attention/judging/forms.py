@@ -10,6 +10,7 @@ from evolora_core.searches.attention.judging.state import check_unchanged, snaps
 from evolora_core.searches.attention.programs.rejection import Rejected
 
 CALLS = 3  # of one input, which have to give the same
+LAYERS = 10  # times as much of any difference is allowed to a whole model, whose layers add to it
 TOLERANCE = 1e-5  # of a row in another batch, relative to the largest number of the output
 ALONE = 5  # rows of a batch that are asked once more, without the others
 
@@ -95,12 +96,12 @@ def check_rows(module: nn.Module, dim: int, length: int) -> None:
                 raise Rejected("shapes", f"a row {says}, by {float(apart.max()):.2g}", f"row {int(apart.argmax())}")
 
 
-def check_alone(model: Callable[[torch.Tensor], torch.Tensor], tokens: torch.Tensor, layers: int) -> torch.Tensor:
-    """The logits `[B, T, vocab]` of a whole model of so many layers for a batch of tokens `[B, T]`, as large as it is
+def check_alone(model: Callable[[torch.Tensor], torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
+    """The logits `[B, T, vocab]` of a whole model for a batch of tokens `[B, T]`, as large as it is
     used. Rejected unless some of its rows, which are drawn, get the same alone: the ladder's batches are few and small.
     """
     whole = model(tokens)
-    limit = layers * TOLERANCE * (1 + float(whole.detach().abs().max()))
+    limit = LAYERS * TOLERANCE * (1 + float(whole.detach().abs().max()))
     for row in torch.randperm(len(tokens), generator=torch.Generator().manual_seed(len(tokens)))[:ALONE].tolist():
         apart = float((model(tokens[row : row + 1]) - whole[row : row + 1]).detach().abs().max())
         if apart > limit:

@@ -15,12 +15,11 @@ from evolora_core.searches.attention.host.training import TrainSpec, train
 from evolora_core.searches.attention.judging.causality import stir
 from evolora_core.searches.attention.judging.forms import call, noise
 from evolora_core.searches.attention.judging.loading import failed
+from evolora_core.searches.attention.limits import MOST_FLOPS, MOST_PARAMETERS
 from evolora_core.searches.attention.programs.rejection import Rejected
 
 REACHED = 0.9  # share of all numbers in parameters that have to get a gradient in one of BATCHES batches
 BATCHES = 3
-MOST_FLOPS = 3.0  # times the baseline's
-MOST_PARAMETERS = 1.1  # times the baseline's, embedding apart
 SMOKE_STEPS, SMOKE_ROWS, SMOKE_RATE = 50, 256, 3e-3
 
 Program = Callable[[int, int], nn.Module]

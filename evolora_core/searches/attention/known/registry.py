@@ -7,13 +7,13 @@ have no queries and keys. Rotary, ALiBi, forgetting and recurrent mechanisms lea
 as published; the others have them.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.nearest import nearest_or_all
 
 BASELINE = "mha"
 
@@ -74,7 +74,5 @@ KNOWN: Mapping[str, Known] = MappingProxyType(
 def get_known(name: str) -> Known:
     """The mechanism of that name. ConfigError names the nearest one."""
     if name not in KNOWN:
-        near = difflib.get_close_matches(name[:60], KNOWN, n=1, cutoff=0.4)
-        mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KNOWN)}"
-        raise ConfigError(f"mechanism {name[:60]!r} is unknown; {mend}")
+        raise ConfigError(f"mechanism {name[:60]!r} is unknown; {nearest_or_all(name, KNOWN)}")
     return KNOWN[name]

@@ -216,15 +216,15 @@ def _says(row: dict[str, Any]) -> str:
     return (f"{known.says}; must lose" if known.negative else known.says) if known else "a program of your own"
 
 
-def _interval(name: str, low: str, high: str, form: str = "{:+.3f}") -> Callable[[dict[str, Any]], str]:
+def _interval(name: str, low: str, high: str) -> Callable[[dict[str, Any]], str]:
     """`+0.012 [+0.005, +0.020]`; the value alone where no interval is known."""
 
     def cell(row: dict[str, Any]) -> str:
         if row[name] is None:
             return NONE
-        value = form.format(row[name])
+        value = f"{row[name]:+.3f}"
         if row.get(low) is None or row.get(high) is None or row[low] == row[high]:
             return value
-        return f"{value} [{form.format(row[low])}, {form.format(row[high])}]"
+        return f"{value} [{row[low]:+.3f}, {row[high]:+.3f}]"
 
     return cell

@@ -5,7 +5,6 @@ what it finds there, so that no answer is paid twice and the search ends as if n
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from evolora_core.errors import ConfigError
@@ -77,10 +76,10 @@ def named(settings: ProposerSettings) -> ProposerSettings:
     return settings.model_copy(update={"model": model})
 
 
-def endpoint_of(settings: ProposerSettings, environment: Mapping[str, str] = os.environ) -> Endpoint:
+def endpoint_of(settings: ProposerSettings) -> Endpoint:
     """The endpoint of the environment, for the model of the settings if they name one. ConfigError if it is not set."""
     model = {"EVOLORA_LLM_MODEL": settings.model} if settings.model else {}
-    return endpoint_from_environment({**environment, **model})
+    return endpoint_from_environment({**os.environ, **model})
 
 
 def _whole(file: Path) -> list[Call]:

@@ -1,7 +1,8 @@
 """Intervals of a mean of paired differences over seeds and texts.
 
 Seeds and texts are crossed: every seed is asked the same texts, so more seeds do not make up for few texts. The
-bootstrap of `evolora_core.statistics` draws new items for every seed and would miss that.
+bootstrap of `evolora_core.statistics` can cross them too, but a handful of seeds has no percentiles: here variances are
+added.
 """
 
 from dataclasses import dataclass
@@ -23,9 +24,9 @@ class Estimate:
     hi: float
 
 
-def quantile(dof: float, alpha: float = ALPHA) -> float:
+def quantile(dof: float) -> float:
     """The two-sided t quantile; NaN without degrees of freedom."""
-    return float(special.stdtrit(dof, 1 - alpha / 2)) if dof > 0 else float("nan")
+    return float(special.stdtrit(dof, 1 - ALPHA / 2)) if dof > 0 else float("nan")
 
 
 def estimate(value: float, parts: list[tuple[float, float]]) -> Estimate:

@@ -69,9 +69,9 @@ def cells_of(losses: Losses, program: str, where: np.ndarray | None = None) -> C
     return Cells(np.log(losses.n[row, size]), losses.values[row, size, seed], size, seed, texts)
 
 
-def star(losses: Losses, baseline: str, factor: float = 3.0) -> float:
-    """N*, the size that predictions are for: `factor` times the largest measured one of the baseline."""
-    return factor * float(np.exp(cells_of(losses, baseline).x.max()))
+def star(losses: Losses, baseline: str) -> float:
+    """N*, the size that predictions are for: three times the largest measured one of the baseline."""
+    return 3.0 * float(np.exp(cells_of(losses, baseline).x.max()))
 
 
 def together(losses: np.ndarray) -> np.ndarray:

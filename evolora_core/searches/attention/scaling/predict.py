@@ -1,73 +1,44 @@
 """What the measured sizes say of a larger one: its loss, and by how much a program will beat the baseline.
 
-Two forms are told apart: `power`, with the floor of the run's law, and `line`. In simulated worlds (`simulation.py` has
-the figures) the power form has the smaller error of the gain, by up to a third. Where a program comes too near the
-floor or below it, and where there is no law, the line is taken.
+Two forms are told apart: `power`, with the floor of the run's law, and `line`. In simulated worlds (`simulated_worlds`
+of the tests has the figures) the power form has the smaller error of the gain, by up to a third. Where a program comes
+too near the floor or below it, and where there is no law, the line is taken.
 
-Two intervals are given. That of `estimate` comes from the paired residuals of the two fits, pooled over sizes and
-seeds, with what the texts, the floor and the bends of the run's programs add; it holds about 95 % with one to eight
-seeds. It is that of the curve itself, or, with `fresh`, of what is measured later: the mean of so many trainings, on as
-many other texts, which scatter around the curve as the measured ones do.
-`boot_lo`, `boot_hi` are a bootstrap of the seeds (all sizes of a seed together) and of the texts: the sizes of a seed
-need not be independent for it, but it holds 50 % with two seeds and 75 % with three, as any bootstrap of so few does.
+The interval comes from the paired residuals of the two fits, pooled over sizes and seeds, with what the texts, the
+floor and the bends of the run's programs add; it holds about 95 % with one to eight seeds. It is that of the curve
+itself, or, with `fresh`, of what is measured later: the mean of so many trainings, on as many other texts, which
+scatter around the curve as the measured ones do. A bootstrap of seeds and texts would not need the sizes of a seed to
+be independent, but it held 50 % with two seeds and 75 % with three, as any bootstrap of so few does.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
 from evolora_core.errors import StageError
-from evolora_core.searches.attention.scaling.fits import Curve, line, power, weighted_line
+from evolora_core.searches.attention.scaling.fits import Curve, line, power
 from evolora_core.searches.attention.scaling.intervals import Estimate, estimate, of_texts
 from evolora_core.searches.attention.scaling.law import Law, bow
 from evolora_core.searches.attention.scaling.losses import Cells, Losses, cells_of
-from evolora_core.statistics.inference import ALPHA, MIN_SEEDS
-
-RESAMPLES = 1000
 
 Form = Literal["power", "line"]
 
 
 @dataclass(frozen=True)
-class Draws:
-    """Resamples that all programs of a run share: how often each seed `[resamples, seeds]` and each text
-    `[resamples, texts]` is drawn.
-    """
-
-    seeds: np.ndarray
-    texts: np.ndarray | None
-
-
-@dataclass(frozen=True)
 class Prediction:
-    """A loss or gain (nats) at `at` parameters, with both intervals; NaN: not known."""
+    """A loss or gain (nats) at `at` parameters, with its interval."""
 
     form: Form
     at: float
     estimate: Estimate
-    boot_lo: float
-    boot_hi: float
 
     @property
     def value(self) -> float:
         return self.estimate.value
 
 
-def draw(losses: Losses, rng: np.random.Generator, resamples: int = RESAMPLES) -> Draws:
-    """Resamples of the seeds and, where single texts are kept, of the texts."""
-    texts = 0 if losses.texts is None else losses.texts.shape[3]
-
-    def counts(n: int) -> np.ndarray:  # as floats, which are multiplied fast
-        return rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(np.float64)
-
-    return Draws(counts(len(losses.seeds)), counts(texts) if texts else None)
-
-
-def predict_loss(
-    losses: Losses, program: str, at: float, law: Law | None = None, draws: Draws | None = None, *, fresh: int = 0
-) -> Prediction:
+def predict_loss(losses: Losses, program: str, at: float, law: Law | None = None, *, fresh: int = 0) -> Prediction:
     """The loss of a program at `at` parameters; by the line without a law.
 
     fresh  trainings, with seeds and texts of their own, for whose mean loss the interval is; 0: for the curve
@@ -79,19 +50,11 @@ def predict_loss(
     if cells.texts is not None:
         parts += [of_texts(cells.texts @ pull)] * (2 if fresh else 1)
     found = estimate(curve.at(at), parts + _shared(curve, at, law, 1 - float(pull.sum())))
-    boots = None if draws is None else _resampled(cells, curve, at, draws)
-    return Prediction(_form(curve), at, found, *_percentiles(boots, cells))
+    return Prediction(_form(curve), at, found)
 
 
 def predict_gain(
-    losses: Losses,
-    program: str,
-    baseline: str,
-    at: float,
-    law: Law | None = None,
-    draws: Draws | None = None,
-    *,
-    fresh: int = 0,
+    losses: Losses, program: str, baseline: str, at: float, law: Law | None = None, *, fresh: int = 0
 ) -> Prediction:
     """Loss of the baseline less loss of the program at `at` parameters (positive: the program is better), both fitted
     on the sizes and seeds that they have in common; by the line without a law.
@@ -112,10 +75,7 @@ def predict_gain(
     if mine.texts is not None and other.texts is not None:
         parts += [of_texts(other.texts @ pull_other - mine.texts @ pull)] * (2 if fresh else 1)
     found = estimate(theirs.at(at) - ours.at(at), parts + _shared(ours, at, law, float(pull.sum() - pull_other.sum())))
-    boots = None
-    if draws is not None:
-        boots = _resampled(other, theirs, at, draws) - _resampled(mine, ours, at, draws)
-    return Prediction(_form(ours), at, found, *_percentiles(boots, mine))
+    return Prediction(_form(ours), at, found)
 
 
 def _form(curve: Curve) -> Form:
@@ -146,33 +106,3 @@ def _shared(curve: Curve, at: float, law: Law | None, floor_pull: float) -> list
     beyond = (np.log(at) - curve.centre) ** 2 - float((curve.pull(at) * bow(curve)).sum())
     floor = (floor_pull * law.floor_se) ** 2
     return [(floor if np.isfinite(floor) else 0.0, free), ((law.bend * beyond) ** 2, free)]
-
-
-def _resampled(cells: Cells, curve: Curve, at: float, draws: Draws) -> np.ndarray:
-    """Predictions `[resamples]` of the curve fitted again to each resample, the floor kept."""
-    y = cells.y[None, :]
-    if draws.texts is not None and cells.texts is not None:
-        y = draws.texts @ cells.texts / len(cells.texts)
-    if curve.floor is not None:
-        y = np.log(np.maximum(y - curve.floor, 1e-9))
-    counts = draws.seeds[:, cells.seed] * curve.weights
-    with np.errstate(invalid="ignore", divide="ignore"):  # a resample may hold none of the seeds of a program
-        a, b, centre = weighted_line(cells.x, np.broadcast_to(y, counts.shape), counts)
-    logs = a + b * (np.log(at) - centre)
-    found: np.ndarray = logs if curve.floor is None else curve.floor + np.exp(logs)
-    return found
-
-
-def _percentiles(values: np.ndarray | None, cells: Cells) -> tuple[float, float]:
-    """95 % of the resamples, widened as `hierarchical_bootstrap` does; NaN where one seed leaves nothing to draw."""
-    seeds = len(set(cells.seed))
-    if values is None or seeds < 2:
-        return float("nan"), float("nan")
-    tail = ALPHA / 2
-    if seeds >= MIN_SEEDS:
-        tail = float(special.ndtr(np.sqrt(seeds / (seeds - 1)) * special.stdtrit(seeds - 1, tail)))
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return float("nan"), float("nan")
-    lo, hi = np.quantile(values, [tail, 1 - tail])
-    return float(lo), float(hi)

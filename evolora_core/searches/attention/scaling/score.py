@@ -10,24 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evolora_core.errors import StageError
+from evolora_core.searches.attention.limits import MOST_FLOPS, MOST_PARAMETERS
 from evolora_core.searches.attention.scaling.fits import paired_curve
 from evolora_core.searches.attention.scaling.intervals import Estimate
 from evolora_core.searches.attention.scaling.losses import Losses
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What a program may cost.
-
-    flops       times the counted FLOPs of the baseline's training step, at any size
-    parameters  times the baseline's non-embedding parameters, at any size
-    """
-
-    flops: float = 3.0
-    parameters: float = 1.1
-
-
-BOUNDS = Bounds()
 
 
 @dataclass(frozen=True)
@@ -60,9 +46,7 @@ class Scored:
         return not self.guards
 
 
-def score(
-    losses: Losses, program: str, baseline: str, flops: Mapping[str, float], *, bounds: Bounds = BOUNDS
-) -> Scored:
+def score(losses: Losses, program: str, baseline: str, flops: Mapping[str, float]) -> Scored:
     """Score and guards of a program, from the seeds that it has in common with the baseline.
 
     flops  of its training step as a multiple of the baseline's, by size
@@ -78,23 +62,17 @@ def score(
         raise StageError(f"{program} was not measured at {largest}, the largest size of {baseline}")
     worse = curve[largest]
     gain = Estimate(0.0 - worse.value, worse.se, worse.dof, 0.0 - worse.hi, 0.0 - worse.lo)
-    return Scored(program, gain, curve, tuple(_failed(losses, program, baseline, flops, bounds)))
+    return Scored(program, gain, curve, tuple(_failed(losses, program, baseline, flops)))
 
 
 def _parameters(losses: Losses, program: str, size: str) -> float:
     return float(losses.n[losses.place(program), losses.sizes.index(size)])
 
 
-def _failed(
-    losses: Losses,
-    program: str,
-    baseline: str,
-    flops: Mapping[str, float],
-    bounds: Bounds,
-) -> Iterator[str]:
+def _failed(losses: Losses, program: str, baseline: str, flops: Mapping[str, float]) -> Iterator[str]:
     """The guards that a program fails."""
     mine, other = losses.n[losses.place(program)], losses.n[losses.place(baseline)]
-    if max(flops.values()) > bounds.flops:
+    if max(flops.values()) > MOST_FLOPS:
         yield "flops"
-    if np.nanmax(mine / other) > bounds.parameters:
+    if np.nanmax(mine / other) > MOST_PARAMETERS:
         yield "parameters"

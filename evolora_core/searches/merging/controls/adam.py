@@ -19,8 +19,9 @@ from evolora_core.searches.merging import finalists
 from evolora_core.searches.merging.build import merge_flops
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, shifted
-from evolora_core.searches.merging.judging.judge import Failed, shell
+from evolora_core.searches.merging.judging.judge import Failed
 from evolora_core.searches.merging.judging.scoring import Batch, Questions, batches, encoded, logits
+from evolora_core.searches.merging.models import shell
 from evolora_core.searches.merging.recipe import Genome, group_at
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.spaces.smooth import HIGH, LOW

@@ -4,8 +4,8 @@ import torch
 
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, afford_parents
-from evolora_core.searches.merging.judging.judge import fill, shell
 from evolora_core.searches.merging.judging.scoring import Batch, logits
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
 
 
@@ -33,5 +33,5 @@ def choose(task: Task) -> Choice:
     def together(batch: Batch) -> torch.Tensor:
         return mean_log_probabilities([torch.log_softmax(logits(model, batch).float(), dim=-1) for model in models])
 
-    score = task.judge.measure_by(together, len(models), "search").score
+    score = task.judge.measure_by(together, len(models)).score
     return Choice("ensemble", evaluations=1, search_score=score, note=f"{len(models)} models answer together")

@@ -12,7 +12,8 @@ import torch
 from evolora_core.errors import Unaffordable
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task, mean
-from evolora_core.searches.merging.judging.judge import Failed, fill, shell
+from evolora_core.searches.merging.judging.judge import Failed
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.roles import BASE, MODEL
 from evolora_core.searches.merging.training import (
     BACKWARD,

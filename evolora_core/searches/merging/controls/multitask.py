@@ -6,7 +6,7 @@ import time
 
 from evolora_core.searches.merging.choice import Choice
 from evolora_core.searches.merging.controls.task import Task
-from evolora_core.searches.merging.judging.judge import fill, shell
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.roles import BASE, MODEL
 from evolora_core.searches.merging.training import fine_tune, save_model
 

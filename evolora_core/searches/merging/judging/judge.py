@@ -17,6 +17,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config, merged_names
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.roles import BASE
@@ -73,10 +74,10 @@ class Judge:
         """Measure any model of this architecture."""
         return self._charged(lambda: judge(model, self.questions[split]), self.cost_of(model, split), split)
 
-    def measure_by(self, log_probabilities: Callable[[Batch], torch.Tensor], models: int, split: str) -> Judgement:
-        """Measure what asks so many models of the base's depth."""
-        cost = models * self.plain_cost(split)
-        return self._charged(lambda: judge_by(log_probabilities, self.questions[split]), cost, split)
+    def measure_by(self, log_probabilities: Callable[[Batch], torch.Tensor], models: int) -> Judgement:
+        """Measure what asks so many models of the base's depth, on the search items."""
+        cost = models * self.plain_cost()
+        return self._charged(lambda: judge_by(log_probabilities, self.questions["search"]), cost, "search")
 
     def _charged(self, judged: Callable[[], Judgement], cost: int, split: str) -> Judgement:
         started = time.monotonic()
@@ -91,9 +92,9 @@ class Judge:
         """FLOPs of measuring a model as deep as the base."""
         return self.cost_of(self.pool.host.model, split)
 
-    def item_costs(self, split: str = "search") -> np.ndarray:
-        """`[items]` FLOPs of asking a model as deep as the base each item; together they are `plain_cost`."""
-        return self.questions[split].item_flops(self._flop_model(self.pool.host.model))
+    def item_costs(self) -> np.ndarray:
+        """`[items]` FLOPs of asking a model as deep as the base each search item; together they are `plain_cost`."""
+        return self.questions["search"].item_flops(self._flop_model(self.pool.host.model))
 
     def cost(self, genome: Genome, split: str = "search") -> int:
         """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
@@ -127,22 +128,3 @@ class Judge:
             self._kept = ("", None)  # before there is another one: memory holds one
             self._kept = (told, shell(config, self.pool.host.device))
         return self._kept[1]
-
-
-def shell(config: Mapping[str, Any], device: str) -> Any:
-    """A model of this configuration in evaluation mode, its weights to be filled in."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-    from transformers.initialization import no_init_weights
-
-    own = AutoConfig.for_model(**{key: value for key, value in config.items() if key != "transformers_version"})
-    with torch.random.fork_rng(devices=[]), no_init_weights():  # all replaced; drawing them takes most of the time
-        model: Any = AutoModelForCausalLM.from_config(own, dtype=torch.float32)
-    model.tie_weights()  # which goes with the initial values
-    return model.eval().requires_grad_(False).to(device)
-
-
-@torch.no_grad()
-def fill(model: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write weights into a model. KeyError where one is missing."""
-    for name, parameter in model.named_parameters():
-        parameter.copy_(tensors[name])

@@ -15,8 +15,9 @@ from evolora_core.engine.probes import span
 from evolora_core.errors import ConfigError
 from evolora_core.language.flops import FlopModel
 from evolora_core.searches.merging.build import build, merged_config
-from evolora_core.searches.merging.judging.judge import PURPOSES, Judge, fill, shell
+from evolora_core.searches.merging.judging.judge import PURPOSES, Judge
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge_by
+from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.recipe import Genome, Route
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.spaces.routes import Genes, Routes

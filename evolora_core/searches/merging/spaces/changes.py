@@ -244,7 +244,8 @@ def swap_range(recipe: Node, shape: Shape, rng: np.random.Generator) -> Node | N
         if depth(recipe) >= DEEPEST:
             return None
         parent = shape.parents[int(rng.integers(len(shape.parents)))]
-        return _ranged(Route(inputs=[recipe, parent], route=_all_of(0, shape.layers), rest=0), 1, rng)
+        steps = [Step(input=0, layer=layer) for layer in range(shape.layers)]
+        return _ranged(Route(inputs=[recipe, parent], route=steps, rest=0), 1, rng)
     path, node = found[int(rng.integers(len(found)))]
     return replaced(recipe, path, _ranged(node, int(rng.integers(len(node.inputs))), rng))
 
@@ -264,10 +265,6 @@ def repeat_range(recipe: Node, shape: Shape, rng: np.random.Generator) -> Node |
     if not 1 <= len(steps) <= STRETCH * shape.layers:
         return None
     return replaced(recipe, path, route_over(node.inputs, steps, node.rest))
-
-
-def _all_of(number: int, layers: int) -> list[Step]:
-    return [Step(input=number, layer=layer) for layer in range(layers)]
 
 
 def _range(count: int, rng: np.random.Generator) -> tuple[int, int]:

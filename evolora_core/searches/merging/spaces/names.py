@@ -1,10 +1,4 @@
-"""Spaces by name. A space's module is imported when it is first asked for, and no other is."""
-
-import difflib
-from collections.abc import Sequence
-from importlib import import_module
-
-from evolora_core.searches.merging.spaces.base import Space
+"""The spaces by name, so that a suite's file and a page can name them without one of their modules."""
 
 _HERE = "evolora_core.searches.merging.spaces"
 NAMES: dict[str, str] = {  # name -> module, whose function `make` gives the space
@@ -13,20 +7,3 @@ NAMES: dict[str, str] = {  # name -> module, whose function `make` gives the spa
     "routes": f"{_HERE}.routes",
     "flow": f"{_HERE}.flow",
 }
-
-
-def make_space(name: str, parents: Sequence[str], base: str, layers: int, groups: int, seed: int = 0) -> Space:
-    """The space of that name over parents of one base. ValueError: there is none, or it does not fit them.
-
-    layers   layers of each parent
-    groups   groups of layers that have values of their own, where the space has values at all
-    seed     of the random masks of its genomes, where it has operators that draw some
-    """
-    if name not in NAMES:
-        near = difflib.get_close_matches(name[:60], NAMES, n=1, cutoff=0.4)
-        mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
-        raise ValueError(f"space {name[:60]!r} is unknown; {mend}")
-    if len(parents) < 2 or layers < 1 or groups < 1:
-        raise ValueError("a space has two parents or more, and at least one layer and one group of layers")
-    space: Space = import_module(NAMES[name]).make(tuple(parents), base, layers, groups, seed)
-    return space

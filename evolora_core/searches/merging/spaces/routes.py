@@ -13,8 +13,7 @@ Source: the depth-wise frankenmerges of mergekit, and the data-flow space of Aki
 scales (`flow.py` has them).
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -85,15 +84,6 @@ class Routes:
         return recipe
 
     # The landscape
-
-    def genotypes(self) -> Iterator[Genotype]:
-        """Every genotype: the last position changes fastest. Those that leave out every layer are among them."""
-        one = [(parent, count) for parent in range(len(self.parents)) for count in range(MOST + 1)]
-        return itertools.product(one, repeat=self.layers)
-
-    def express(self, genotype: Genotype) -> Genes:
-        """The genes of a genotype: what its model depends on."""
-        return tuple(self.gene(parent, count) for parent, count in genotype)
 
     def distinct(self, number: int) -> Genome:
         """The distinct model of that number, from 0 to `models` - 1."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from evolora_core.searches.merging.judging.judge import Judge
 
 log = logging.getLogger(__name__)
+JUDGED = ("search", "selection")  # splits
 _SPACES = "evolora_core.searches.merging.spaces"
 
 
@@ -117,24 +118,6 @@ def request_control(
     return _request(suite, "control", condition, seed, base, datasets, parents)
 
 
-def judge_of(work: Work[Choosing]) -> "Judge":
-    """Base and parents, and the questions of search and selection."""
-    from evolora_core.searches.merging.judging.judge import Judge
-    from evolora_core.searches.merging.judging.scoring import Questions
-    from evolora_core.searches.merging.pool import pool_of
-    from evolora_core.searches.merging.stages.datasets import read_split
-
-    pool, domains = pool_of(work, work.config.parents), work.config.domains
-    weights = {name: domain.weight for name, domain in domains.items()}
-    return Judge(
-        pool,
-        {
-            split: Questions.of(pool.host, read_split(work.inputs["datasets"], split, domains), weights)
-            for split in ("search", "selection")
-        },
-    )
-
-
 def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     """Leaves chosen.json, and the tables `candidates`, `candidate_domains`, `candidate_parents`, `merge_generations`,
     `merge_choices` and `compute`. A killed search goes on from its last generation. NotRun, and nothing is left: the
@@ -146,11 +129,12 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     from evolora_core.searches.merging import finalists
     from evolora_core.searches.merging.evolution import evolve
     from evolora_core.searches.merging.roles import BASE
-    from evolora_core.searches.merging.spaces.names import make_space
+    from evolora_core.searches.merging.spaces.registry import make_space
+    from evolora_core.searches.merging.stages.measuring import judge_of
     from evolora_core.searches.merging.strategies.base import Problem, ranked
-    from evolora_core.searches.merging.strategies.names import make_strategy
+    from evolora_core.searches.merging.strategies.registry import make_strategy
 
-    own, judge = work.config, judge_of(work)
+    own, judge = work.config, judge_of(work, JUDGED)
     space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups, work.seed)
     problem = Problem.of(space, work.seed, judge.questions["search"].domain_of, judge.questions["search"].weights)
     budget = own.budget.evaluations * judge.plain_cost()
@@ -184,8 +168,9 @@ def control(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     from evolora_core.searches.merging.controls.task import Task
     from evolora_core.searches.merging.settings import FineTuning
     from evolora_core.searches.merging.stages.datasets import read_split
+    from evolora_core.searches.merging.stages.measuring import judge_of
 
-    own, judge = work.config, judge_of(work)
+    own, judge = work.config, judge_of(work, JUDGED)
     train = read_split(work.inputs["datasets"], "train", own.domains) if own.specialists else {}
     task = Task(
         judge=judge,

@@ -123,7 +123,7 @@ def _answers(work: Work[Evaluation], pool: "Pool", choice: "Choice", items: "lis
 def chosen_model(work: Work[Evaluation], pool: "Pool", choice: "Choice") -> Any:
     """The model, made of its recipe or read from where its condition left it."""
     from evolora_core.searches.merging.build import build, merged_config
-    from evolora_core.searches.merging.judging.judge import fill, shell
+    from evolora_core.searches.merging.models import fill, shell
     from evolora_core.searches.merging.roles import BASE, MODEL
     from evolora_core.searches.merging.weights import open_loaded
 

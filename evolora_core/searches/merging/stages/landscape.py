@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evolora_core.searches.merging.experiment import MergeExperiment
-    from evolora_core.searches.merging.judging.judge import Judge
     from evolora_core.searches.merging.judging.prefixes import Prefixes
     from evolora_core.searches.merging.spaces.routes import Routes
 
 ROUTES = "evolora_core.searches.merging.spaces.routes"
 SPLITS = ("search", "test")
-TOGETHER = 100  # models between two commits
 TABLE = "landscape"
 MOST_MODELS = 1_000_000  # that are measured and kept as rows: 64 layers of two parents would be 5^64
 
@@ -76,58 +74,27 @@ def make(work: Work[Shard]) -> Made[Measured]:
 
     ConfigError: a base whose layers cannot be run one by one, or has too many.
     """
-    import shutil
-
-    from evolora_core.engine.commits import commit, latest
-    from evolora_core.engine.meter import Meter
-    from evolora_core.engine.tables import read_table, write_table
     from evolora_core.searches.merging.judging.prefixes import Prefixes
     from evolora_core.searches.merging.spaces.routes import Routes
+    from evolora_core.searches.merging.stages.measuring import judge_of, measure_rows
 
-    own, judge = work.config, _judge(work)
+    own, judge = work.config, judge_of(work, SPLITS)
     space = Routes(tuple(own.parents), judge.pool.layers, BASE)
     check_size(space, own.shards)
     numbers = stretch(space, own.shard, own.shards)
-    checkpoints = work.folder / "checkpoints"
-    rows: list[dict[str, Any]] = []
-    done = 0
     prefixes = Prefixes(judge, space)
-    if last := latest(checkpoints):
-        done = last.number
-        rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
-        prefixes.judge(space.numbered(numbers[len(rows) - 1]))  # what the next one has in common with it is at hand
-        judge.meter = Meter.from_state(json.loads((last.folder / "meter.json").read_text()))
-    else:
-        prefixes.check()
-    while len(rows) < len(numbers):
-        added = [_row(prefixes, space, number) for number in numbers[len(rows) : len(rows) + TOGETHER]]
-        rows += added
-        done += 1
-        commit(
-            checkpoints,
-            done,
-            lambda into: _write(into / "meter.json", judge.meter.state()),
-            lambda into, added=added: write_table(into, TABLE, added),  # type: ignore[misc]
-        )
-        work.report(len(rows), len(numbers), f"models of {space.models}")
-    write_table(work.folder, TABLE, rows)
-    write_table(work.folder, "compute", judge.meter.rows())
-    shutil.rmtree(checkpoints)
-    return Made(judge.meter.total(), Measured(models=len(rows), layers=judge.pool.layers))
 
+    def begin(done: int) -> None:
+        if done:
+            prefixes.judge(space.numbered(numbers[done - 1]))  # what the next one has in common with it is at hand
+        else:
+            prefixes.check()
 
-def _judge(work: Work[Shard]) -> "Judge":
-    from evolora_core.searches.merging.judging.judge import Judge
-    from evolora_core.searches.merging.judging.scoring import Questions
-    from evolora_core.searches.merging.pool import pool_of
-    from evolora_core.searches.merging.stages.datasets import read_split
+    def measured(place: int) -> dict[str, Any]:
+        return _row(prefixes, space, numbers[place])
 
-    pool, domains = pool_of(work, work.config.parents), work.config.domains
-    weights = {name: domain.weight for name, domain in domains.items()}
-    folder = work.inputs["datasets"]
-    return Judge(
-        pool, {split: Questions.of(pool.host, read_split(folder, split, domains), weights) for split in SPLITS}
-    )
+    measure_rows(work, judge, TABLE, len(numbers), measured, f"models of {space.models}", begin)
+    return Made(judge.meter.total(), Measured(models=len(numbers), layers=judge.pool.layers))
 
 
 def check_size(space: "Routes", shards: int) -> None:
@@ -166,10 +133,6 @@ def _row(prefixes: "Prefixes", space: "Routes", number: int) -> dict[str, Any]:
         "solved": np.packbits(found["search"].solved).tobytes().hex(),
         "reason": "",
     }
-
-
-def _write(path: Any, value: Any) -> None:
-    path.write_text(json.dumps(value), encoding="utf-8")
 
 
 LANDSCAPE = Stage("landscape", request, make)

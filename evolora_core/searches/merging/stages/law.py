@@ -1,6 +1,5 @@
 """Stages `law-wWIDTH`: every subset of the parents of one base, merged by every method, measured on search items."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from evolora_core.searches.merging.recipe import Genome
 
 TABLE = "merge_law"
-TOGETHER = 100  # merges between two commits
 LAMBDA = 0.3  # of each task vector, however many there are: task arithmetic as published (arXiv 2212.04089)
 DENSITY = 0.5  # share of a task vector's values that stay
 
@@ -100,29 +98,15 @@ def make(work: Work[Merges]) -> Made[Merged]:
     """Leaves the tables `merge_law`, in which what could not be measured has no loss, and `compute`. A killed one goes
     on from its last commit.
     """
-    import shutil
+    from evolora_core.searches.merging.judging.judge import Failed
+    from evolora_core.searches.merging.stages.measuring import judge_of, measure_rows
 
-    from evolora_core.engine.commits import commit, latest
-    from evolora_core.engine.meter import Meter
-    from evolora_core.engine.tables import read_table, write_table
-    from evolora_core.searches.merging.judging.judge import Failed, Judge
-    from evolora_core.searches.merging.judging.scoring import Questions
-    from evolora_core.searches.merging.pool import pool_of
-    from evolora_core.searches.merging.stages.datasets import read_split
-
-    own, pool = work.config, pool_of(work, work.config.parents)
-    weights = {name: domain.weight for name, domain in own.domains.items()}
-    questions = Questions.of(pool.host, read_split(work.inputs["datasets"], "search", own.domains), weights)
-    judge, size = Judge(pool, {"search": questions}), pool.host.model.num_parameters()
+    own, judge = work.config, judge_of(work, ["search"])
+    size = judge.pool.host.model.num_parameters()
     merges = merges_of(own.parents, own.methods)
-    checkpoints, done = work.folder / "checkpoints", 0
-    rows: list[dict[str, Any]] = []
-    if last := latest(checkpoints):
-        done = last.number
-        judge.meter.merge(Meter.from_state(json.loads((last.folder / "meter.json").read_text())))
-        rows = [row for segment in last.segments for row in read_table(segment, TABLE)]
 
-    def measured(method: str, subset: tuple[str, ...]) -> dict[str, Any]:
+    def measured(number: int) -> dict[str, Any]:
+        method, subset = merges[number]
         row = {"parameters": size, "method": method, "merged": len(subset), "subset": ",".join(subset)}
         try:
             found = judge.measure(recipe_of(method, subset, work.seed))
@@ -130,21 +114,8 @@ def make(work: Work[Merges]) -> Made[Merged]:
             return row | {"loss": None, "solved": None}
         return row | {"loss": -found.score, "solved": float(found.solved.mean())}
 
-    while len(rows) < len(merges):
-        added = [measured(*one) for one in merges[len(rows) : len(rows) + TOGETHER]]
-        rows += added
-        done += 1
-        commit(
-            checkpoints,
-            done,
-            lambda into: (into / "meter.json").write_text(json.dumps(judge.meter.state())),  # type: ignore[arg-type]
-            lambda into, added=added: write_table(into, TABLE, added),  # type: ignore[misc]
-        )
-        work.report(len(rows), len(merges), "merges")
-    write_table(work.folder, TABLE, rows)
-    write_table(work.folder, "compute", judge.meter.rows())
-    shutil.rmtree(checkpoints)
-    return Made(judge.meter.total(), Merged(merges=len(rows), parameters=size))
+    measure_rows(work, judge, TABLE, len(merges), measured, "merges")
+    return Made(judge.meter.total(), Merged(merges=len(merges), parameters=size))
 
 
 LAW = Stage("law", request, make)

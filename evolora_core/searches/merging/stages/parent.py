@@ -71,7 +71,7 @@ def make(work: Work[Parent]) -> Made[Drifted]:
     from evolora_core.engine.tables import write_table
     from evolora_core.language.hosts.identity import sha256_of_weights
     from evolora_core.searches.merging.compatibility import open_own
-    from evolora_core.searches.merging.judging.judge import fill, shell
+    from evolora_core.searches.merging.models import fill, shell
     from evolora_core.searches.merging.pool import base_host, open_made
     from evolora_core.searches.merging.roles import MODEL, SOURCE
     from evolora_core.searches.merging.stages.datasets import read_split

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from evolora_core.engine.rng import stream
 from evolora_core.searches.merging.recipe import DEEPEST, Genome, depth, leaves
 from evolora_core.searches.merging.spaces.base import Space
-from evolora_core.searches.merging.spaces.names import NAMES, make_space
+from evolora_core.searches.merging.spaces.names import NAMES
+from evolora_core.searches.merging.spaces.registry import make_space
 
 PARENTS = ("code", "math", "structured", "multilingual", "more")
 

@@ -1,5 +1,6 @@
 """The landscape's genes and numbers, and scales that exist where their step is taken."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from evolora_core.engine.rng import stream
 from evolora_core.searches.merging.recipe import Route
 from evolora_core.searches.merging.spaces.flow import Flow
-from evolora_core.searches.merging.spaces.routes import Routes
+from evolora_core.searches.merging.spaces.routes import Genes, Genotype, Routes
 
 PARENTS = ("a", "b", "c", "d")
 SPACE = Routes(PARENTS, 4, "base")
@@ -23,9 +24,15 @@ def steps(space: Routes, number: int) -> list[tuple[int, int]]:
     return [(step.input, step.layer) for step in recipe.route]
 
 
+def genes(genotype: Genotype) -> Genes:
+    """What the model of a genotype depends on."""
+    return tuple(SPACE.gene(parent, count) for parent, count in genotype)
+
+
 def test_the_landscape_has_the_announced_sizes() -> None:
-    genotypes = list(SPACE.genotypes())
-    models = Counter(SPACE.number(SPACE.express(genotype)) for genotype in genotypes)
+    one = [(parent, count) for parent in range(4) for count in range(3)]
+    genotypes = list(itertools.product(one, repeat=4))
+    models = Counter(SPACE.number(genes(genotype)) for genotype in genotypes)
     assert len(genotypes) == 12**4 == 20_736
     assert models.pop(-1) == 4**4  # all layers left out: no model
     assert len(models) == SPACE.models == 9**4 - 1 == 6560
@@ -49,7 +56,7 @@ def test_every_distinct_model_has_its_number_and_no_two_are_equal() -> None:
 
 
 def test_genes_say_what_is_stacked() -> None:
-    number = SPACE.number(SPACE.express(((0, 1), (1, 2), (3, 0), (0, 1))))
+    number = SPACE.number(genes(((0, 1), (1, 2), (3, 0), (0, 1))))
     assert steps(SPACE, number) == [(0, 0), (1, 1), (1, 1), (0, 3)]
     assert SPACE.describe(number) == "a b*2 - a"
     assert SPACE.genotype(SPACE.numbered(number)) == ((0, 1), (1, 2), (0, 0), (0, 1))  # left out: parent 0

@@ -15,7 +15,7 @@ from evolora_core.searches.merging.spaces.smooth import Smooth
 from evolora_core.searches.merging.strategies import cycleqd, evomerge_published, niches
 from evolora_core.searches.merging.strategies.base import Candidate, Problem, Proposal, ranked
 from evolora_core.searches.merging.strategies.common import attraction, pick
-from evolora_core.searches.merging.strategies.names import make_strategy
+from evolora_core.searches.merging.strategies.registry import make_strategy
 
 SMOOTH = Smooth(("a", "b", "c"), 2, 4)
 TARGET = np.array([[0.1, 0.9], [0.6, -0.2], [0.3, 0.7]])
