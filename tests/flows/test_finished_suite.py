@@ -39,8 +39,8 @@ def finished(prefect_server: None, tmp_path_factory: pytest.TempPathFactory) -> 
     os.environ["EVOLORA_HOME"] = str(place / "home")
     made = paper_suite(TINY, ["processes=1"])
     home = place / "home"
-    begun = list(entries(home, find_suite(home, made["suite"])))
-    yield SimpleNamespace(home=home, place=place, suite=made["suite"], pack=place / made["pack"], begun=begun)
+    facts = {"begun": list(entries(home, find_suite(home, made["suite"]))), "left": [*place.iterdir()]}
+    yield SimpleNamespace(home=home, place=place, suite=made["suite"], pack=place / made["pack"], **facts)
     os.chdir(before[0])
     os.environ["EVOLORA_HOME"] = before[1]
 
@@ -383,4 +383,4 @@ def test_an_evaluation_says_all_that_two_conditions_must_share(finished: SimpleN
 
 
 def test_nothing_is_written_beside_the_home_and_the_packs(finished: SimpleNamespace) -> None:
-    assert {path.name for path in finished.place.iterdir()} == {"home", "packs"}
+    assert {path.name for path in finished.left} == {"home", "packs"}
