@@ -127,3 +127,16 @@ def without_clock(folder: Path) -> Any:
         name: [{k: v for k, v in row.items() if k != "seconds"} for row in rows(folder, name)]
         for name in [*TABLES, "compute"]
     }
+
+
+def contending(small: Any, **contest: Any) -> EcologyConfig:
+    """The little ecology without births and merges, whose founders draw their rates and contend."""
+    changes: dict[str, Any] = {
+        "population": 6,
+        "assimilation": {"attempts": 0},
+        "variation": {"births": 0},
+        "economy": {"ticket": 0},
+        "prior": {"learning_rate": [1e-4, 1.0]},
+        "contest": {"contenders": 3, "every": 1, "items": 40, "alpha": 0.3, "loser": "copies", **contest},
+    }
+    return EcologyConfig.model_validate(small.config.model_dump() | changes)
