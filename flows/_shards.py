@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from evolora_core.engine.artifacts import commit, partial_folder
-from evolora_core.engine.run_index import SuiteId, now, write_entry
-from evolora_core.engine.stage import JUDGED, StageResult, Suite, step_name
+from evolora_core.engine.run_index import SuiteId, now, step_name, write_entry
+from evolora_core.engine.stage import JUDGED, StageResult, Suite
 from evolora_core.searches.comparing import COMPARISON, in_words
 from evolora_core.searches.registry import get_search, load_known, sections_of
 

@@ -22,11 +22,13 @@ from evolora_core.engine.run_index import (
     entries,
     forget_entry,
     now,
+    parts_of,
     read_entry,
+    step_name,
     write_entry,
     write_plan,
 )
-from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite, parts_of, step_name
+from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite
 from evolora_core.engine.strict import stated
 from evolora_core.errors import EvoloraError, StageError
 from evolora_core.searches.base import Experiment
@@ -124,11 +126,7 @@ def _make_suite(
     write_plan(home_path(), own, [*(step.name for step in steps), COMPARISON, PACK])
     records = Records(own, steps)
     planned = [*(step.name for step in chosen), *([COMPARISON, PACK] if len(chosen) == len(steps) else [])]
-    made_before = {
-        step_name(entry.condition, entry.seed, entry.stage)
-        for entry in entries(home_path(), own)
-        if entry.state in ("done", "cached")
-    }
+    made_before = {entry.name for entry in entries(home_path(), own) if entry.state in ("done", "cached")}
     before = sum(name in made_before for name in planned)
     log.info("%s: %d stages%s", own, len(planned), f", of which {before} were done before" if before else "")
     with stage_runner().working(workers_of(config)) as runner:
@@ -168,7 +166,7 @@ class Records:
     def __init__(self, suite: SuiteId, steps: Sequence[Step]) -> None:
         self.suite, self.steps = suite, steps
         self.states: list[State[Any]] = []  # of the task runs `record`
-        self._before = [step_name(own.condition, own.seed, own.stage) for own in entries(home_path(), suite)]
+        self._before = [own.name for own in entries(home_path(), suite)]
         self._known: dict[str, dict[str, Any]] | None = None
         self._late: list[StageFuture] = []  # that the store could not take yet
 

@@ -16,3 +16,7 @@ def part_of(progress: Progress, before: float, share: float, total: float) -> Pr
         progress(before + share * done / of, total, text)
 
     return part
+
+
+def silent(done: float, total: float, text: str = "", /) -> None:
+    """The progress of what nobody watches."""

@@ -77,9 +77,25 @@ class Entry:
         return SuiteId.of(self.suite)
 
     @property
+    def name(self) -> str:
+        """The name of the stage within its suite."""
+        return step_name(self.condition, self.seed, self.stage)
+
+    @property
     def file_name(self) -> str:
         """Name of the entry within its index folder."""
         return f"{self.condition}-s{self.seed}.{self.stage}.json"
+
+
+def step_name(condition: str, seed: int, stage: str) -> str:
+    """How a stage is called within its suite, by people too: `ecology.s0.evolve`."""
+    return f"{condition}.s{seed}.{stage}"
+
+
+def parts_of(name: str) -> tuple[str, int, str]:
+    """Condition, seed and stage of a name that `step_name` gave."""
+    condition, seed, stage = name.split(".")
+    return condition, int(seed[1:]), stage
 
 
 def now() -> str:
@@ -128,7 +144,7 @@ def read_packs(home: Path, suite: SuiteId) -> Path | None:
 def waiting(home: Path, suite: SuiteId) -> list[str]:
     """Names of the planned stages that were never begun, in the order of the plan."""
     planned = _document(suite.index(home) / "plan.json") or []
-    begun = {f"{entry.condition}.s{entry.seed}.{entry.stage}" for entry in entries(home, suite)}
+    begun = {entry.name for entry in entries(home, suite)}
     return [name for name in planned if name not in begun]
 
 

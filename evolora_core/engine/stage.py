@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from evolora_core.engine import artifacts
 from evolora_core.engine.home import home_path
 from evolora_core.engine.identity import digest, stage_identity
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.engine.run_index import Entry, State, SuiteId
 from evolora_core.engine.strict import stated
 
@@ -149,19 +149,19 @@ class Relative:
     horizon: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Work(Generic[Config]):
     """What a body gets. It writes into `folder`, where a killed attempt may have left something to resume from."""
 
     config: Config
-    horizon: Mapping[str, int]
-    host: HostUse | None
+    host: HostUse | None = None
     seed: int
-    inputs: Mapping[str, Path]
-    results: Mapping[str, StageResult]  # of the inputs
     folder: Path
-    relatives: Sequence[Relative]
-    report: Progress
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    results: Mapping[str, StageResult] = field(default_factory=dict)  # of the inputs
+    horizon: Mapping[str, int] = field(default_factory=dict)
+    relatives: Sequence[Relative] = ()
+    report: Progress = silent
 
 
 @dataclass(frozen=True)
@@ -198,17 +198,6 @@ class Step:
         """All the steps that it needs."""
         needs = [need if isinstance(need, Sequence) else [need] for need in self.needs.values()]
         return [step for group in needs for step in group if step is not None]
-
-
-def step_name(condition: str, seed: int, stage: str) -> str:
-    """How a stage is called within its suite, by people too: `ecology.s0.evolve`."""
-    return f"{condition}.s{seed}.{stage}"
-
-
-def parts_of(name: str) -> tuple[str, int, str]:
-    """Condition, seed and stage of a name that `step_name` gave."""
-    condition, seed, stage = name.split(".")
-    return condition, int(seed[1:]), stage
 
 
 def unique(steps: Sequence[Step]) -> list[Step]:

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from evolora_core.engine.run_index import step_name
 from evolora_core.engine.stage import (
     JUDGED,
     WHOLE,
@@ -16,7 +17,6 @@ from evolora_core.engine.stage import (
     Suite,
     Work,
     stage_request,
-    step_name,
 )
 from evolora_core.engine.strict import Strict
 

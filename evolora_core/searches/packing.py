@@ -9,6 +9,7 @@ from evolora_core.engine.artifacts import sha256
 from evolora_core.engine.home import home_path
 from evolora_core.engine.identity import digest
 from evolora_core.engine.plugins import sql_folders
+from evolora_core.engine.run_index import step_name
 from evolora_core.engine.stage import (
     WHOLE,
     Made,
@@ -20,7 +21,6 @@ from evolora_core.engine.stage import (
     Suite,
     Work,
     stage_request,
-    step_name,
 )
 from evolora_core.engine.strict import Strict
 from evolora_core.searches.registry import get_search

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from evolora_core.engine.stage import JUDGED, SHARED, Stage, StageResult, Step, Suite, step_name
+from evolora_core.engine.run_index import step_name
+from evolora_core.engine.stage import JUDGED, SHARED, Stage, StageResult, Step, Suite
 from evolora_core.engine.strict import Strict
 from evolora_core.errors import ConfigError
 from evolora_core.searches.base import Arm, Experiment, HostChoice, Search

@@ -12,7 +12,7 @@ import numpy as np
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import span
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.families.base import Grade, Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
@@ -45,7 +45,7 @@ def answer_items(
     prefixes: Sequence[Sequence[int]] | None = None,
     alternatives: int = 0,
     sampled: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     folder: Path | None = None,
 ) -> list[Outcome]:
     """Answer `items[i]` with `slots[i]`, grade, and count; the outcomes keep the order of `items`.
@@ -112,8 +112,7 @@ def answer_items(
         if path:
             keep(path, {row: outcome for row in rows.tolist() if (outcome := outcomes[row])})
         done += len(rows)
-        if progress is not None:
-            progress(done, len(items))
+        progress(done, len(items))
     return [outcome for outcome in outcomes if outcome is not None]
 
 

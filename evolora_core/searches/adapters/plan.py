@@ -4,7 +4,8 @@ spend what it spent → evaluation, for each seed; trials of settings come befor
 
 from collections.abc import Sequence
 
-from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite, step_name, unique
+from evolora_core.engine.run_index import step_name
+from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite, unique
 from evolora_core.searches.adapters.arms.evolved import CALIBRATE
 from evolora_core.searches.adapters.arms.registry import TRAINED
 from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig

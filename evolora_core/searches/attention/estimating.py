@@ -76,7 +76,7 @@ def _corpus(suite: Suite[AttentionExperiment], folder: Path) -> Expected:
     """Make the corpus of the first seed."""
     folder.mkdir()
     settings, seed, started = corpus.drawn(suite.config.corpus), suite.config.seeds[0], time.perf_counter()
-    corpus.make(Work(settings, {}, None, seed, {}, {}, folder, [], lambda *_: None))
+    corpus.make(Work(config=settings, seed=seed, folder=folder))
     return Expected(0, time.perf_counter() - started, bytes_of(folder))
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite, step_name
+from evolora_core.engine.run_index import step_name
+from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite
 from evolora_core.searches.attention.experiment import AttentionExperiment
 from evolora_core.searches.attention.known.registry import BASELINE
 from evolora_core.searches.attention.stages.ablate import ABLATE

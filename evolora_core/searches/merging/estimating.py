@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.engine.rng import stream
 from evolora_core.engine.stage import JUDGED, Step, Suite, Work
 from evolora_core.engine.tables import write_table
@@ -139,7 +139,7 @@ class Bench:
         request, folder = datasets.request(self.suite, self.config.seeds[0]), self.folder / "datasets"
         folder.mkdir()
         started = time.perf_counter()
-        work: Work[Any] = Work(request.config, {}, self.suite.host, request.seed, {}, {}, folder, [], lambda *_: None)
+        work: Work[Any] = Work(config=request.config, host=self.suite.host, seed=request.seed, folder=folder)
         datasets.make(work)
         took = Expected(0, time.perf_counter() - started, bytes_of(folder))
         return {split: datasets.read_split(folder, split, self.config.domains) for split in SPLITS}, took
@@ -221,7 +221,7 @@ class Bench:
             specialists=self.config.specialists,
             train=[],
             folder=self.folder,
-            report=lambda *_: None,
+            report=silent,
         )
 
     @cached_property

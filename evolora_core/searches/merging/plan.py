@@ -6,7 +6,8 @@ A landscape or a law, where a suite asks for one, hangs on the same datasets.
 from collections.abc import Sequence
 from pathlib import Path
 
-from evolora_core.engine.stage import JUDGED, SHARED, Stage, Step, Suite, step_name
+from evolora_core.engine.run_index import step_name
+from evolora_core.engine.stage import JUDGED, SHARED, Stage, Step, Suite
 from evolora_core.errors import ConfigError
 from evolora_core.language.hosts.pretrain_config import pretrain_config
 from evolora_core.searches.merging.experiment import MergeExperiment

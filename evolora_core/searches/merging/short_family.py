@@ -73,7 +73,7 @@ def make_family(
 def _base(suite: Suite[MergeExperiment], seed: int, width: int | None, folder: Path) -> tuple[Host, Expected]:
     request = base.request(suite, seed, width)
     training = request.config.training  # type: ignore[attr-defined]
-    work: Work[Any] = Work(request.config, {}, suite.host, seed, {}, {}, folder, [], lambda *_: None)
+    work: Work[Any] = Work(config=request.config, host=suite.host, seed=seed, folder=folder)
     if training is None:
         return stage_host(work), Expected()
     from evolora_core.pretraining.training import pretrain

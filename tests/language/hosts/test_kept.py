@@ -17,7 +17,7 @@ def test_a_host_that_changes_while_the_suite_runs_is_refused(tiny_folder: Path, 
 
     def work() -> Work[Any]:
         use = HostUse(str(folder), "cpu", "float32", 1, files, {})
-        return Work(NoFacts(), {}, use, 0, {}, {}, tmp_path, (), lambda *_: None)
+        return Work(config=NoFacts(), host=use, seed=0, folder=tmp_path)
 
     files = host_files_hash(folder)
     kept = stage_host(work()).model

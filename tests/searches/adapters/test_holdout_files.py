@@ -46,9 +46,8 @@ def made(asked: StageRequest, folder: Path, known: dict[str, list[Item]]) -> tup
         path.mkdir(parents=True, exist_ok=True)
     for split in ("train", "selection"):
         write_items(folder / "datasets" / f"{split}.jsonl", known.get(split, []))
-    given: dict[str, Any] = {"horizon": {}, "host": None, "seed": 0, "results": {}, "relatives": []}
     inputs = {"datasets": folder / "datasets"}
-    work: Work[Any] = Work(asked.config, inputs=inputs, folder=out, report=lambda *_: None, **given)
+    work: Work[Any] = Work(config=asked.config, seed=0, folder=out, inputs=inputs)
     return holdouts.make(work).facts.root["mine"], out
 
 

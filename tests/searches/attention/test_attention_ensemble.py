@@ -31,7 +31,7 @@ def test_finalists_that_are_one_program_answer_like_its_seeds(tmp_path: Path) ->
     training, bounds = Training(steps=5, batch=4, warmup=1, rates=[0.01]), Bounds(minutes=1, megabytes=1024)
     own = Averaging(models=2, sizes=["xs"], seeds=[3, 4], training=training, bounds=bounds, trusted=True)
     folder = inputs.pop("made")
-    ENSEMBLE.body(Work(own, {}, None, 0, inputs, {}, folder, (), lambda *_: None))
+    ENSEMBLE.body(Work(config=own, seed=0, folder=folder, inputs=inputs))
     programs, seeds = read_table(folder, "attention_ensembles")
     assert (programs["members"], seeds["members"]) == ("programs", "seeds")
     assert np.isclose(programs["loss"], seeds["loss"], atol=1e-6)

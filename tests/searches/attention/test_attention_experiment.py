@@ -173,7 +173,7 @@ def test_a_program_that_cannot_be_named_is_refused_before_it_is_trained(tmp_path
         condition="mine", source="x = 0x" + "f" * 5000, trusted=False, sizes=["xs"], seeds=[0],
         training=Training(), bounds=Bounds(),
     )  # fmt: skip
-    work = Work(own, {}, None, 0, {}, {}, tmp_path, (), lambda *_: None)
+    work = Work(config=own, seed=0, folder=tmp_path)
     with pytest.raises(ConfigError, match="mine: the program is refused at stage syntax: Python cannot write"):
         make(work)
 

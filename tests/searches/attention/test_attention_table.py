@@ -82,7 +82,7 @@ def losses(refused: Sequence[int] = ()) -> list[dict[str, Any]]:
 def body(stage: Stage, config: Strict, folder: Path, **inputs: Path) -> Path:
     """What a stage leaves."""
     folder.mkdir(exist_ok=True)
-    stage.body(Work(config, {}, None, 0, inputs, {}, folder, (), lambda *_: None))
+    stage.body(Work(config=config, seed=0, folder=folder, inputs=inputs))
     return folder
 
 

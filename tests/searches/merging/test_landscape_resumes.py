@@ -33,13 +33,13 @@ def works(folder: Path) -> Any:
     )
     asked: Any = datasets.request(Suite(config, SuiteId("map", "0" * 8)), 0).config
     inputs["datasets"].mkdir()
-    datasets.make(Work(asked, {}, None, 0, {}, {}, inputs["datasets"], (), lambda *_: None))
+    datasets.make(Work(config=asked, seed=0, folder=inputs["datasets"]))
     use = HostUse(str(folder / "base"), "cpu", "float32", 1, host_files_hash(folder / "base"), {})
     own = landscape.Shard(parents=["a", "b"], domains=domains, shard=0, shards=1)
 
     def work(name: str) -> Work[Any]:
         (folder / name).mkdir(exist_ok=True)
-        return Work(own, {}, use, 0, inputs, {}, folder / name, (), lambda *_: None)
+        return Work(config=own, host=use, seed=0, folder=folder / name, inputs=inputs)
 
     return work
 

@@ -70,13 +70,13 @@ def test_a_merge_that_gives_no_numbers_has_no_loss_and_the_law_does_without_it(
     monkeypatch.setattr(measuring, "pool_of", lambda work, parents: diverged)
     monkeypatch.setattr(measuring, "read_split", lambda folder, split, domains: splits[split])
     merges = Merges(parents=list(PARENTS), domains=DOMAINS, methods=["linear"])
-    make(Work(merges, {}, None, 0, {"datasets": tmp_path}, {}, tmp_path, (), lambda *_: None))
+    make(Work(config=merges, seed=0, folder=tmp_path, inputs={"datasets": tmp_path}))
     rows = read_table(tmp_path, "merge_law")
     assert len(rows) == 7
     assert {row["subset"] for row in rows if row["loss"] is not None} == {"math", "structured", "math,structured"}
     asked = Fitting(fitted=1, first_predicted=2, bootstrap=4)
-    fitted = make_fit(Work(asked, {}, None, 0, {"law": tmp_path}, {}, tmp_path, (), lambda *_: None)).facts
+    fitted = make_fit(Work(config=asked, seed=0, folder=tmp_path, inputs={"law": tmp_path})).facts
     assert np.isfinite(fitted.law["linear"])
     with pytest.raises(StageError, match=r"law: linear: too few merges of [0-9]+ parameters could be measured"):
         asked = Fitting(fitted=2, first_predicted=3, bootstrap=4)
-        make_fit(Work(asked, {}, None, 0, {"law": tmp_path}, {}, tmp_path, (), lambda *_: None))
+        make_fit(Work(config=asked, seed=0, folder=tmp_path, inputs={"law": tmp_path}))

@@ -211,7 +211,7 @@ def test_a_condition_whose_budget_is_too_small_is_not_run(
         {"name": "poor", "conditions": ["base", condition], "domains": DOMAINS, "budget": {"evaluations": 1}}
         | {"evaluation": {"comparisons": [comparison]}}
     )
-    work = Work(choosing.asked(suite, condition), {}, None, 0, {}, {}, tmp_path, (), lambda *_: None)
+    work = Work(config=choosing.asked(suite, condition), seed=0, folder=tmp_path)
     made = body(work)
     assert isinstance(made.facts, NotRun) and made.facts.not_run.endswith("raise budget.evaluations")
     assert not list(tmp_path.rglob("*.parquet"))
@@ -220,5 +220,5 @@ def test_a_condition_whose_budget_is_too_small_is_not_run(
         summary=made.facts.model_dump(),
     )  # fmt: skip
     asked = Evaluation(condition=condition, parents=suite.parents, domains=suite.domains, decoding=suite.decoding)
-    judged = evaluate(Work(asked, {}, None, 0, {}, {"chosen": chosen}, tmp_path, (), lambda *_: None))
+    judged = evaluate(Work(config=asked, seed=0, folder=tmp_path, results={"chosen": chosen}))
     assert judged.facts == made.facts

@@ -42,7 +42,7 @@ def parent(base: str, model: str, folder: Path) -> float:
     folder.mkdir()
     use = HostUse(base, "cpu", "float32", 1, host_files_hash(Path(base)), {})
     own = Parent(name="mine", domain=None, training=None, model=model, files=host_files_hash(Path(model)))
-    return make(Work(own, {}, use, 0, {"base": folder / "base"}, {}, folder, (), lambda *_: None)).facts.drift
+    return make(Work(config=own, host=use, seed=0, folder=folder, inputs={"base": folder / "base"})).facts.drift
 
 
 def test_a_parent_of_another_tokenizer_is_refused(words: dict[str, str], other: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.engine.stage import JUDGED, Step, Suite
 from evolora_core.engine.tables import write_table
 from evolora_core.errors import Unaffordable
@@ -97,7 +97,7 @@ def _answers(bench: Bench) -> Answers:
     config = bench.suite.config
     found = evaluate_condition(
         bench.host, "bare", few, None, [], None, variants=config.evaluation.variants, foreign=folder,
-        decoding=config.decoding, progress=lambda *_: None, answered=folder / "answered",
+        decoding=config.decoding, progress=silent, answered=folder / "answered",
     )  # fmt: skip
     rows = found.tables["evaluations"]
     write_table(folder, "evaluations", rows)

@@ -68,7 +68,7 @@ class Bench:
         inputs = {"datasets": self.folder / "few", "prices": self.folder / "prices"}
         folder = self.folder / name
         folder.mkdir()
-        return Work(config, {}, self.suite.host, self.suite.config.seeds[0], inputs, {}, folder, [], _silent)
+        return Work(config=config, host=self.suite.host, seed=self.suite.config.seeds[0], folder=folder, inputs=inputs)
 
     def share(self, split: str) -> float:
         """All items of a split for each that is asked."""
@@ -121,7 +121,7 @@ def set_up(suite: Suite[SuiteConfig], folder: Path) -> Bench:
     whole.mkdir()
     request = datasets.request(suite, seed)
     started = time.perf_counter()
-    work: Work[Any] = Work(request.config, {}, suite.host, seed, {}, {}, whole, [], _silent)
+    work: Work[Any] = Work(config=request.config, host=suite.host, seed=seed, folder=whole)
     datasets.make(work)
     made = Expected(0, time.perf_counter() - started, bytes_of(whole))
     items = {name: read_items(path) for name in SPLITS if (path := whole / f"{name}.jsonl").exists()}
@@ -147,7 +147,7 @@ def _further(suite: Suite[SuiteConfig], seed: int, whole: Path, folder: Path) ->
     files = suite.config.evaluation.holdouts
     asked = holdouts.Files.of(files, map(read_file, files))
     if files:
-        holdouts.make(Work(asked, {}, suite.host, seed, {"datasets": whole}, {}, folder, [], _silent))
+        holdouts.make(Work(config=asked, host=suite.host, seed=seed, folder=folder, inputs={"datasets": whole}))
     return {own.name: read_items(folder / f"{own.name}.jsonl") for own in files}
 
 
@@ -227,7 +227,3 @@ def sizes(folder: Path) -> tuple[int, int]:
     files = [path for path in folder.rglob("*") if path.is_file() and ".work" not in path.parts[len(folder.parts) :]]
     tables = sum(path.stat().st_size for path in files if path.suffix == ".parquet")
     return tables, sum(path.stat().st_size for path in files) - tables
-
-
-def _silent(done: float, total: float, text: str = "", /) -> None:
-    """Short runs report nothing of their own."""

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from evolora_core.engine import artifacts, commits
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached, span
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.errors import Unaffordable
 from evolora_core.lora.population.saved import save_population
 from evolora_core.searches.adapters.ecology.checkpoint import load_state, save_state
@@ -93,7 +93,7 @@ def _check_paid(run: Run) -> None:
         )
 
 
-def advance(run: Run, progress: Progress | None = None, *, generations: int | None = None) -> None:
+def advance(run: Run, progress: Progress = silent, *, generations: int | None = None) -> None:
     """Let generations pass until the run is over, or extinct, or has had so many `generations`; then commit."""
     state = run.state
     committed = time.monotonic()
@@ -252,13 +252,13 @@ def _summary(state: State, before: _Before, seconds: float) -> Row:
     }
 
 
-def _report(run: Run, progress: Progress | None, generations: int | None) -> None:
+def _report(run: Run, progress: Progress, generations: int | None) -> None:
     """Say how far a run has come."""
     state, horizon = run.state, run.horizon
     last = state.events["generations"][-1]
     text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
-    if progress and horizon.budget_flops is not None:
+    if horizon.budget_flops is not None:
         progress(min(state.meter.total(), horizon.budget_flops), generations or horizon.budget_flops, text)
-    elif progress and (total := generations or horizon.generations):
+    elif total := generations or horizon.generations:
         progress(state.generation, total, text)
     log.info("generation %d: %s", last["generation"], text)

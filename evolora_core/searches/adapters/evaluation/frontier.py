@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import charge
 from evolora_core.lora.answering.outcome import Decoding, Outcome
@@ -34,7 +34,7 @@ def trace_frontier(
     *,
     shown: tuple[Way, Sequence[Solved]] | None = None,
     decoding: Decoding,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     folder: Path | None = None,
 ) -> list[dict[str, str | float | int]]:
     """Rows {strength, split, n, correct} of the table `frontier`: how many items are answered rightly at each strength.

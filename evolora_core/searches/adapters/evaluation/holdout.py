@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from evolora_core.engine.progress import Progress, part_of
+from evolora_core.engine.progress import Progress, part_of, silent
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import Item
@@ -39,7 +39,7 @@ def evaluate_holdout(
     evolved: TrainedRun | None = None,
     routing: str = "family",
     organelle: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[dict[str, str | int | float]]:
     """Rows `{arm, n, correct, acc, lo, hi}` (Wilson 95 %): the host, each adapter folder, and the evolved run.
 
@@ -69,7 +69,7 @@ def evaluate_holdout(
             shots,
             told,
             decoding=decoding,
-            progress=_part(progress, number, len(arms), len(items)),
+            progress=part_of(progress, number * len(items), len(items), len(arms) * len(items)),
         )
         rows.append(accuracy_row(arm, outcomes))
     return rows
@@ -92,11 +92,6 @@ def accuracy_row(arm: str, outcomes: Sequence[Outcome]) -> dict[str, str | int |
     n, correct = len(outcomes), sum(outcome.grade.correct for outcome in outcomes)
     lo, hi = wilson(correct, n)
     return {"arm": arm, "n": n, "correct": correct, "acc": correct / n if n else float("nan"), "lo": lo, "hi": hi}
-
-
-def _part(progress: Progress | None, number: int, parts: int, size: int) -> Progress | None:
-    """Progress of part `number` of several of equal size, reported as progress of the whole."""
-    return part_of(progress, number * size, size, parts * size) if progress else None
 
 
 def arm_names(folders: Sequence[Path]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import charge
@@ -32,7 +32,7 @@ def answer_by_router(
     *,
     decoding: Decoding,
     shots: Shots | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     folder: Path | None = None,
 ) -> dict[str, list[Outcome]]:
     """The outcomes of `items` under each router of `routes`, in their order; without routes the bare host's, under

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import TOO_LONG, charge
@@ -35,7 +35,7 @@ def ask_variants(
     organelles: Mapping[int, int] | None = None,
     shots: Shots | None = None,
     decoding: Decoding,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     folder: Path | None = None,
 ) -> list[dict[str, Any]]:
     """Rows {form, task_id, organelle, answer, correct, reason} of the table `variants`: every item in every form.

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from evolora_core.engine import artifacts, commits, rng
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
@@ -55,7 +55,7 @@ def train_es(
     seed: int,
     folder: Path,
     decoding: Decoding,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> EsResult:
     """Steps until another could overspend `budget_flops`. A killed run goes on from its last commit in `folder/.work`;
     remove it if you want a fresh run. Raises Unaffordable if the budget pays for no step.
@@ -89,8 +89,7 @@ def train_es(
         flops = meter.total() - before
         tokens, seconds = _tokens(meter) - known, time.perf_counter() - started
         steps.append({"step": step + 1, "reward": correct, "flops": flops, "tokens": tokens, "seconds": seconds})
-        if progress:
-            progress(min(meter.total(), budget_flops), budget_flops)
+        progress(min(meter.total(), budget_flops), budget_flops)
         if time.monotonic() - saved > artifacts.commit_seconds():
             commits.commit(
                 work,

@@ -19,7 +19,7 @@ import numpy as np
 
 from evolora_core.engine import rng
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress, part_of
+from evolora_core.engine.progress import Progress, part_of, silent
 from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
@@ -90,7 +90,7 @@ def train_expert_iteration(
     seed: int,
     folder: Path,
     decoding: Decoding,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> ExpertIterationResult:
     """Sample and learn until the rounds are over. A killed run goes on from `folder/.work` and ends as an undisturbed
     one. Raises Unaffordable, before anything is asked, if a round might not pay for an answer and a learning step,
@@ -102,7 +102,7 @@ def train_expert_iteration(
     work = folder / ".work"
     adapter, diverged = _fresh(task, work / "round-0"), False
     for number in range(1, config.rounds + 1):
-        own, report = work / f"round-{number}", part_of(progress or _silent, number - 1, 1, config.rounds)
+        own, report = work / f"round-{number}", part_of(progress, number - 1, 1, config.rounds)
         spent = meter.total()
         allowance = (budget_flops - spent) // (config.rounds - number + 1)
         found, asked = _sample(task, adapter, number, int(config.sampling * allowance), own, meter, report)
@@ -238,7 +238,3 @@ def _sample(
     draft.rename(path)
     meter.merge(own)
     return found, asked
-
-
-def _silent(done: float, total: float, text: str = "", /) -> None:
-    """Nobody watches."""

@@ -30,7 +30,7 @@ from trl import GRPOTrainer
 from evolora_core.engine import artifacts, rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.engine.strict import config_hash
 from evolora_core.errors import Unaffordable
 from evolora_core.language.families.base import Item
@@ -108,7 +108,7 @@ def train_grpo(
     seed: int,
     folder: Path,
     decoding: Decoding,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> GrpoResult:
     """Steps until another could overspend `budget_flops`; the adapter of the last is the result.
 
@@ -141,7 +141,7 @@ def _fit(
     parts: int,
     seed: int,
     work: Path,
-    progress: Progress | None,
+    progress: Progress,
 ) -> tuple[list[dict[str, float]], bool, Meter]:
     """Run (or go on with) the Trainer and keep its last adapter. Returns the rows of `grpo_steps`, whether it diverged,
     and what it cost.
@@ -358,7 +358,7 @@ class _Watch(TrainerCallback):
     """Stops before a step that could overspend, or at divergence; asks for checkpoints, and keeps the time."""
 
     def __init__(
-        self, trainer: _BudgetedTrainer, dearest: np.ndarray, run: str, work: Path, progress: Progress | None
+        self, trainer: _BudgetedTrainer, dearest: np.ndarray, run: str, work: Path, progress: Progress
     ) -> None:
         self.trainer, self.dearest, self.run, self.work, self.progress = trainer, dearest, run, work, progress
         self.diverged = False
@@ -378,8 +378,7 @@ class _Watch(TrainerCallback):
             control.should_training_stop = True
         elif now - self.saved > artifacts.commit_seconds():
             control.should_save = True  # never after the last step: who goes on from a checkpoint makes another
-        if self.progress is not None:
-            self.progress(spent, budget)
+        self.progress(spent, budget)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if logs and not all(math.isfinite(logs.get(name, 0.0)) for name in ("loss", "grad_norm")):

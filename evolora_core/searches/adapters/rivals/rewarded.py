@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.outcome import Decoding
@@ -47,7 +47,7 @@ class Train(Protocol[Own, Result]):
         seed: int,
         folder: Path,
         decoding: Decoding,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> Result: ...
 
 

@@ -32,7 +32,7 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 from evolora_core.engine import artifacts, rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.engine.strict import config_hash
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
@@ -140,7 +140,7 @@ def train_sft(
     decoding: Decoding | None = None,
     start: Path | None = None,
     section: str = "sft",
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> SftResult:
     """Train one adapter until `budget_flops` are spent, selection answers included; it ends in `folder/adapter`.
 
@@ -219,20 +219,19 @@ def _fit(
     seed: int,
     work: Path,
     start: Path | None,
-    progress: Progress | None,
+    progress: Progress,
 ) -> tuple[list[dict[str, float]], int | None, Meter]:
     """Run (or go on with) the Trainer through the plan. Returns the rows of `sft_steps`, where it diverged, and what
     the training alone cost: checkpoints keep it, and its limit is the plan's.
     """
     meter = Meter()
-    quiet = progress is not None or not sys.stderr.isatty()
+    quiet = progress is not silent or not sys.stderr.isatty()
     with isolated(host) as model, tqdm(total=plan.steps, desc="sft", unit="step", disable=quiet) as bar:
 
         def report(step: int, loss: float) -> None:
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
             bar.update(step - bar.n)
-            if progress is not None:
-                progress(step, plan.steps)
+            progress(step, plan.steps)
 
         trainer = _PlannedTrainer(
             plan=plan,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import answer_items, charge
@@ -55,7 +55,7 @@ def choose_among(
     decoding: Decoding,
     add_up: Callable[[list[int]], Population] | None = None,
     shots: Shots | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> None:
     """Write `routes-ROUTING.json` for each router into `folder`, and what the router `learned` has learned; charge
     `meter`.

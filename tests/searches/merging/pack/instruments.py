@@ -101,5 +101,5 @@ def _made(stage: Stage, config: Strict, seed: int, inputs: Sequence[Tables], nam
                 write_table(folders[str(number)], name, rows)
         out = Path(work) / "out"
         out.mkdir()
-        stage.body(Work(config, {}, None, seed, folders, {}, out, (), lambda *_: None))
+        stage.body(Work(config=config, seed=seed, folder=out, inputs=folders))
         return {name: read_table(out, name) for name in names}

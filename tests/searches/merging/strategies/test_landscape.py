@@ -90,7 +90,7 @@ def test_replays_of_two_seeds_of_a_suite_are_other_runs(tmp_path: Path) -> None:
     for seed in (0, 1):
         asked, folder = regret.replay(["a", "b"], 2, [4], [1.0], "random", settings), tmp_path / str(seed)
         folder.mkdir()
-        regret.make(Work(asked, {}, None, seed, {"shard-0": tmp_path / "shard"}, {}, folder, (), lambda *_: None))
+        regret.make(Work(config=asked, seed=seed, folder=folder, inputs={"shard-0": tmp_path / "shard"}))
         found.append([row["regret"] for row in read_table(folder, "regrets")])
     arms = simulate(["random"], scores[:, 0], space, seeds=range(3), evaluations=10)[0].mean(axis=0)
     assert found[0] != found[1] and arms.tolist() not in found
