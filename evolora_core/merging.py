@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from evolora_core.engine.home import home_path, prepare_home
+from evolora_core.engine.home import prepare_home
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,7 @@ VIEWS = (
     "merge_parent",
     "merge_generation",
     "candidate",
+    "candidate_domain",
     "candidate_lineage",
     "landscape",
     "landscape_mark",
@@ -71,16 +72,9 @@ def tables(suite: str) -> "dict[str, pd.DataFrame]":
     """What the store knows of a merge suite: each of `VIEWS` by its name. `suite` is a name (the latest of that name),
     an id or a file. A table that the suite has no rows for is empty.
     """
-    from evolora_core.engine.run_index import read_suite
-    from evolora_core.errors import ConfigError
-    from evolora_core.searches.registry import find_suite, search_of
-    from evolora_core.store import frame
+    from evolora_core.searches.suite_tables import suite_tables
 
-    home = home_path()
-    found = find_suite(home, suite)
-    if (search := search_of(read_suite(home, found) or {}).name) != "merging":
-        raise ConfigError(f"{suite}: a suite of the search '{search}'; name one of merging")
-    return {view: frame(home, f"SELECT * FROM {view} WHERE suite = ? ORDER BY ALL", [str(found)]) for view in VIEWS}
+    return suite_tables(suite, "merging", VIEWS)
 
 
 def load(run: str, candidate: int | None = None) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
