@@ -59,9 +59,13 @@ def draw_comparisons(declared: pd.DataFrame) -> Figure:
         for y, row in enumerate(declared.to_dict("records")):
             winner = {row["a"]: "#0072B2", row["b"]: "#D55E00"}.get(row["verdict"], "#7f7f7f")
             diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
+            reach = [
+                [max(0.0, diff - lo)],
+                [max(0.0, hi - diff)],
+            ]  # of rounding, an interval without width may miss diff
             panel.errorbar(
-                [diff], [y], xerr=[[diff - lo], [hi - diff]], fmt="o", color=winner, markersize=7, elinewidth=1.6,
-                capsize=3, markerfacecolor="white" if row["verdict"] == UNDECIDED else winner,
+                [diff], [y], xerr=reach, fmt="o", color=winner, markersize=7, elinewidth=1.6, capsize=3,
+                markerfacecolor="white" if row["verdict"] == UNDECIDED else winner,
             )  # fmt: skip
         labels = [
             f"{row['a']} − {row['b']}\n{title(row['split'])}"

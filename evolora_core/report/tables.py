@@ -132,12 +132,21 @@ _TEX = {
     "\\": r"\textbackslash{}",
     "–": "--",
     "−": "$-$",
+    "|": "$|$",
     "<": "$<$",
     ">": "$>$",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
 }
 _TEX |= {character: "\\" + character for character in "&%$#_{}"}
+_TEX |= {  # LaTeX knows these in formulas alone
+    character: f"${command}$"
+    for character, command in {
+        "τ": r"\tau", "θ": r"\theta", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda", "Δ": r"\Delta",
+        "₀": "_0", "¹": "^1", "²": "^2", "³": "^3", "→": r"\to", "×": r"\times", "·": r"\cdot", "±": r"\pm",
+        "≤": r"\le", "≥": r"\ge", "½": r"\frac12", "¼": r"\frac14",
+    }.items()
+}  # fmt: skip
 
 
 def _tex(text: str) -> str:

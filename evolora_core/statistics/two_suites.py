@@ -31,6 +31,7 @@ class Side:
     id: SuiteId
     settings: Mapping[str, Any]
     folders: Mapping[tuple[str, int], Path]
+    not_run: frozenset[tuple[str, int]] = frozenset()  # conditions and seeds whose budget was too small
 
     def name(self, condition: str) -> str:
         """How a condition is called among those of two suites."""
@@ -48,27 +49,30 @@ class Side:
 
 def open_side(home: Path, suite: SuiteId) -> Side:
     """A suite of the home. ConfigError where nothing of it was judged."""
-    folders = {
+    judged = {
         (entry.condition, entry.seed): home / entry.folder
         for entry in entries(home, suite)
-        if entry.stage == JUDGED
-        and entry.state in ("done", "cached")
-        and not why_not_run(read_manifest(home / entry.folder) or {})
+        if entry.stage == JUDGED and entry.state in ("done", "cached")
     }
+    not_run = frozenset(run for run, folder in judged.items() if why_not_run(read_manifest(folder) or {}))
+    folders = {run: folder for run, folder in judged.items() if run not in not_run}
     if not folders:
         raise ConfigError(f"{suite}: no condition of it was evaluated; `evolora retry {suite}` makes what is missing")
-    return Side(suite, read_suite(home, suite) or {}, folders)
+    return Side(suite, read_suite(home, suite) or {}, folders, not_run)
 
 
 def common_conditions(left: Side, right: Side) -> list[str]:
-    """The conditions that both have, in the order of the first. ConfigError where there are none, or too many."""
+    """The conditions that both have, in the order of the first, without those whose evaluations are the same, as the
+    bare host's: a pair that can only tie would cost the others power. ConfigError where there are none, or too many.
+    """
     theirs = {condition for condition, _ in right.folders}
     named = left.settings.get("conditions") or sorted({condition for condition, _ in left.folders})
     both = [condition for condition in named if condition in theirs and left.seeds(condition)]
+    both = [condition for condition in both if not _same(left, right, condition)]
     if not both:
         raise ConfigError(
-            f"{left.id} and {right.id} have no condition in common; name one of each by --a SUITE:CONDITION and "
-            "--b SUITE:CONDITION"
+            f"{left.id} and {right.id} have no condition in common that was run for each; name one of each by "
+            "--a SUITE:CONDITION and --b SUITE:CONDITION"
         )
     if len(both) > MAX_COMPARISONS:
         raise ConfigError(
@@ -77,6 +81,15 @@ def common_conditions(left: Side, right: Side) -> list[str]:
             "SUITE:CONDITION"
         )
     return both
+
+
+def _same(left: Side, right: Side, condition: str) -> bool:
+    """Whether the evaluations of a condition that both suites have are the same ones, for all seeds in common."""
+    shared = left.seeds(condition) & right.seeds(condition)
+    made = [
+        [(read_manifest(side.folders[condition, seed]) or {})["identity"] for seed in shared] for side in (left, right)
+    ]
+    return bool(shared) and made[0] == made[1]
 
 
 def compare_suites(
@@ -89,7 +102,7 @@ def compare_suites(
     asked: list[pd.DataFrame] = []
     declared, notes = [], []
     for a, b in pairs:
-        seeds, alone = _seeds(left, a, right, b)
+        seeds, alone, absent = _seeds(left, a, right, b)
         _refuse_unlike(left, a, right, b, seeds)
         both = [_answers(side, own, split, routing, seeds) for side, own in ((left, a), (right, b))]
         _refuse_other_items(left.name(a), right.name(b), split, *both)
@@ -101,7 +114,10 @@ def compare_suites(
                 )
         asked += both
         declared.append({"a": left.name(a), "b": right.name(b), "split": split})
-        notes.append(f"without seeds of one suite alone: {', '.join(map(str, alone))}" if alone else "")
+        left_out = {"of one suite alone": alone, "where one was not run": absent}
+        notes.append(
+            "; ".join(f"without seeds {why}: {', '.join(map(str, own))}" for why, own in left_out.items() if own)
+        )
     items = pd.concat(asked, ignore_index=True)
     facts: dict[tuple[str, int], dict[str, Any]] = {
         run: {} for run in zip(items["condition"], items["seed"], strict=True)
@@ -150,8 +166,8 @@ def _refuse_unlike_suites(left: Side, right: Side, routing: str) -> None:
         )
 
 
-def _seeds(left: Side, a: str, right: Side, b: str) -> tuple[list[int], list[int]]:
-    """The seeds that both conditions have, and those of one alone."""
+def _seeds(left: Side, a: str, right: Side, b: str) -> tuple[list[int], list[int], list[int]]:
+    """The seeds that both conditions have, those of one alone, and those where a budget was too small for one."""
     for side, condition in ((left, a), (right, b)):
         if not side.seeds(condition):
             known = ", ".join(dict.fromkeys(own for own, _ in side.folders))
@@ -163,7 +179,8 @@ def _seeds(left: Side, a: str, right: Side, b: str) -> tuple[list[int], list[int
             f"({', '.join(map(str, sorted(ours)))} and {', '.join(map(str, sorted(theirs)))}); "
             "run one of them with the other's seeds"
         )
-    return sorted(ours & theirs), sorted(ours ^ theirs)
+    absent = {seed for side, own in ((left, a), (right, b)) for name, seed in side.not_run if name == own}
+    return sorted(ours & theirs), sorted((ours ^ theirs) - absent), sorted(absent)
 
 
 def _refuse_unlike(left: Side, a: str, right: Side, b: str, seeds: Sequence[int]) -> None:

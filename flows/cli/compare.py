@@ -39,8 +39,8 @@ def compare(
 ) -> None:
     """Compare two suites item by item: each condition that both have, or one of each.
 
-    Intervals, p values and verdicts are those of a pack. Suites that did not answer the same items, with the same host
-    and decoding, are refused.
+    Intervals, p values and verdicts are made as in a pack, of the seeds that both conditions have; Holm's correction is
+    over the rows shown. Suites that did not answer the same items, with the same host and decoding, are refused.
     """
     from evolora_core.statistics.two_suites import common_conditions, compare_suites, differing, open_side
 
@@ -49,10 +49,11 @@ def compare(
     if len(words) != 2 or bool(a) != bool(b) or (a and suites):
         raise ConfigError("compare: name two suites, or one condition of each by --a and --b SUITE:CONDITION")
     left, right = (open_side(home, named(home, word)) for word in words)
-    pairs = [(condition(a), condition(b))] if a else [(own, own) for own in common_conditions(left, right)]
-    if left.id == right.id and pairs[0][0] == pairs[0][1]:
+    asked = [(condition(a), condition(b))] if a else []
+    if left.id == right.id and all(first == second for first, second in asked):
         word = words[0]
         raise ConfigError(f"{left.id}: named twice; compare two conditions of it by --a {word}:A --b {word}:B")
+    pairs = asked or [(own, own) for own in common_conditions(left, right)]
     rows = compare_suites(left, right, pairs, split or first_split(left), routing)
     columns = ("routing", "split", "a", "b", *PERCENT, "p", "p_holm", "seeds", "n", "verdict", "note")
     kept = [{key: row[key] for key in columns} for row in rows]

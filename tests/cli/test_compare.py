@@ -55,6 +55,36 @@ def test_conditions_that_both_have_are_compared_item_by_item(capsys: pytest.Capt
         assert row["verdict"] == "undecided" and "without seeds of one suite alone: 0, 8" in row["note"]
 
 
+def test_what_both_suites_took_from_one_evaluation_costs_no_power(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As the bare host's: it can only tie, and Holm would count it."""
+    for name in (FIRST, SECOND):
+        write_suite(tmp_path, name, seeds=(0, 1), items=12)
+        for manifest in tmp_path.glob(f"runs/{name[:-9]}/frozen-*/evaluate/*/manifest.json"):
+            document = json.loads(manifest.read_text()) | {"identity": "f" * 16}
+            manifest.write_text(json.dumps(document))
+    code, out, err = run(capsys, tmp_path, FIRST, SECOND, "--json")
+    assert code == 0, err
+    assert [row["a"] for row in json.loads(out)] == [f"{FIRST}.{own}" for own in ("single", "ecology", "sft")]
+
+
+def test_seeds_that_were_not_run_are_told_from_those_of_one_suite(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write_suite(tmp_path, FIRST, seeds=(0, 1, 2), items=12)
+    write_suite(tmp_path, SECOND, seeds=(1, 2, 3), items=12)
+    (manifest,) = tmp_path.glob("runs/another/single-s2/evaluate/*/manifest.json")
+    document = json.loads(manifest.read_text())
+    document["summary"]["not_run"] = "the budget pays for no step"
+    manifest.write_text(json.dumps(document))
+    code, out, err = run(capsys, tmp_path, FIRST, SECOND, "--json")
+    notes = {row["a"].split(".")[1]: row["note"] for row in json.loads(out)}
+    assert code == 0, err
+    assert notes["single"].endswith("without seeds of one suite alone: 0, 3; without seeds where one was not run: 2")
+    assert notes["sft"].endswith("without seeds of one suite alone: 0, 3")
+
+
 def test_two_conditions_get_the_verdict_of_a_pack(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     code, out, err = run(capsys, home, "--a", "another:sft-double", "--b", "example:ecology", "--json")
     (row,) = json.loads(out)

@@ -35,6 +35,14 @@ def test_no_cell_is_an_option_or_a_command_of_latex() -> None:
     assert r"    {[}8] labels, 2\textasciicircum{}3 [a] \\" in table.to_latex().splitlines()
 
 
+def test_greek_letters_and_arrows_are_formulas_of_latex() -> None:
+    """pdflatex refuses them in text."""
+    columns = [Column("drift |τ|/|θ₀|", lambda r: r["v"], left=True)]
+    table = Table("t", "β → γ²", pd.DataFrame({"v": ["a · b"]}), columns).to_latex()
+    assert r"drift $|$$\tau$$|$/$|$$\theta$$_0$$|$ \\" in table and r"\caption{$\beta$ $\to$ $\gamma$$^2$}" in table
+    assert r"a $\cdot$ b" in table and table.isascii()
+
+
 def test_csv_and_records_keep_the_raw_numbers(table: Table) -> None:
     assert table.to_csv() == "name,value,n\na_b,0.333333333333,3\nc&d,,4\n"
     assert table.records() == [{"name": "a_b", "value": 1 / 3, "n": 3}, {"name": "c&d", "value": None, "n": 4}]

@@ -6,6 +6,7 @@ from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import Column, Table, number, percent
 
 EQUAL = 1e-12  # means that differ by less differ in the order of their terms
+SLACK = 1.05  # arms on a budget end up to 5 % below it, and the arm whose budget it is does not
 _PAID = """
     WITH tried AS (
         SELECT arm AS condition, count(DISTINCT trial) AS trials FROM tuning WHERE suite = $suite GROUP BY arm
@@ -45,7 +46,7 @@ def paid_frame(stored: StoredSuite) -> pd.DataFrame:
     Columns: condition, accuracy in distribution (mean over seeds), trials, run_flops (mean of a run), tuning_flops (all
     trials on all tuning seeds, each with the answers that judge it and, where it evolves, the pricing of answers, as in
     run_flops), paid_flops (one run that pays them all), and as texts `ahead` and `ahead_paid`: the conditions whose
-    mean accuracy is higher for no more FLOPs, without and with tuning, over the seeds that both were run with.
+    mean accuracy is higher for at most SLACK times the FLOPs, without and with tuning, over the seeds of both.
     """
     rows = stored.frame(_PAID)
     if not rows["trials"].any():
@@ -64,7 +65,7 @@ def _better(runs: pd.DataFrame, tuning: dict[str, float], own: str) -> list[str]
     for other in tuning:
         both = runs.loc[other].merge(runs.loc[own], on="seed", suffixes=("", "_own")).mean()
         better = both["accuracy"] > both["accuracy_own"] + EQUAL
-        if better and both["flops"] + tuning[other] <= both["flops_own"] + tuning[own]:
+        if better and both["flops"] + tuning[other] <= SLACK * (both["flops_own"] + tuning[own]):
             found.append(other)
     return found
 
@@ -78,7 +79,7 @@ def paid_table(suite: str, data: pd.DataFrame) -> Table:
         Column("trials", number("trials", "{:.0f}")),
         Column("FLOPs of tuning", number("tuning_flops", "{:.3g}")),
         Column("one run with tuning", number("paid_flops", "{:.3g}")),
-        Column("ahead for no more FLOPs", lambda r: r["ahead"], left=True),
+        Column("ahead for at most 5 % more FLOPs", lambda r: r["ahead"], left=True),
         Column("the same, tuning paid", lambda r: r["ahead_paid"], left=True),
     ]
     return Table("tuning_paid", f"{suite}: accuracy and FLOPs, without and with those of tuning", data, columns)

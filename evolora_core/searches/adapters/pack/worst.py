@@ -1,6 +1,5 @@
 """The worst quarter of runs: what somebody gets who runs once and is unlucky."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,21 @@ _NOT_RUN = "SELECT condition, seed FROM not_run JOIN complete_seeds USING (suite
 def worst_frame(stored: StoredSuite) -> pd.DataFrame:
     """One row per condition with FEWEST runs.
 
-    Columns: a (the condition), runs, mean, lowest and worst (mean of the worst quarter) with lo and hi.
+    Columns: a (the condition), runs, mean, lowest and worst (mean of the worst quarter).
     """
-    return _frame(stored, [(name, "") for name in _runs(stored)]).drop(columns="b", errors="ignore")
+    return pd.DataFrame(
+        [
+            {
+                "a": name,
+                "runs": len(own),
+                "mean": own.mean(),
+                "lowest": own.min(),
+                "worst": worst_quarter(own.to_numpy()),
+            }
+            for name, own in _runs(stored).items()
+            if len(own) >= FEWEST
+        ]
+    )
 
 
 def worst_pairs_frame(stored: StoredSuite) -> pd.DataFrame:
@@ -36,44 +47,47 @@ def worst_pairs_frame(stored: StoredSuite) -> pd.DataFrame:
 
     Columns: a, b, runs, and of mean, lowest and worst the differences, the last with lo and hi.
     """
-    compared = stored.config["evaluation"]["comparisons"]
-    return _frame(stored, [(c["a"], c["b"]) for c in compared if c["split"] == SPLIT and not c.get("routing")])
+    runs, resamples = _runs(stored), stored.config["evaluation"].get("bootstrap", RESAMPLES)
+    rows: list[dict[str, Any]] = []
+    for compared in stored.config["evaluation"]["comparisons"]:
+        a, b = compared["a"], compared["b"]
+        if compared["split"] != SPLIT or compared.get("routing") or not {a, b} <= runs.keys():
+            continue
+        shared = runs[a].index.intersection(runs[b].index)
+        if len(shared) < FEWEST:
+            continue
+        first, second = (runs[own].loc[shared].to_numpy(dtype=np.float64) for own in (a, b))
+        lo, hi = worst_quarter_interval(first, second, stream(0, 0, 0, "bootstrap", "worst", a, b), resamples)
+        rows.append(
+            {
+                "a": a,
+                "b": b,
+                "runs": len(shared),
+                "mean": first.mean() - second.mean(),
+                "lowest": first.min() - second.min(),
+                "worst": float(worst_quarter(first) - worst_quarter(second)),
+                "lo": lo,
+                "hi": hi,
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _runs(stored: StoredSuite) -> dict[str, pd.Series]:
     """The accuracy of each run, by condition and seed. Who could not be run with a seed, as where the budget did not
     pay for a generation, is left with the bare host: without such runs a quarter would be of the lucky seeds alone.
+    Where a suite has no bare host, who could not be run with each seed is left out.
     """
     runs = stored.frame(_RUNS, split=SPLIT)
     found: dict[str, pd.Series] = {
         str(name): own.set_index("seed")["acc"] for name, own in runs.groupby("condition", sort=False)
     }
-    if HOST in found:
-        for condition, absent in stored.frame(_NOT_RUN).groupby("condition"):
-            if condition in found:
-                bare = found[HOST].reindex(absent["seed"]).dropna()
-                found[str(condition)] = pd.concat([found[str(condition)], bare]).sort_index()
-    return found
-
-
-def _frame(stored: StoredSuite, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
-    runs, resamples = _runs(stored), stored.config["evaluation"].get("bootstrap", RESAMPLES)
-    rows: list[dict[str, Any]] = []
-    for a, b in pairs:
-        if not {a, b or a} <= runs.keys():
-            continue
-        shared = runs[a].index.intersection(runs[b or a].index)
-        if len(shared) < FEWEST:
-            continue
-        first = runs[a].loc[shared].to_numpy(dtype=np.float64)
-        second = runs[b].loc[shared].to_numpy(dtype=np.float64) if b else None
-        lo, hi = worst_quarter_interval(first, second, stream(0, 0, 0, "bootstrap", "worst", a, b), resamples)
-        own = [float(first.mean()), float(first.min()), float(worst_quarter(first))]
-        if second is not None:
-            own = [x - y for x, y in zip(own, (second.mean(), second.min(), worst_quarter(second)), strict=True)]
-        names = ("mean", "lowest", "worst")
-        rows.append({"a": a, "b": b, "runs": len(first), **dict(zip(names, own, strict=True)), "lo": lo, "hi": hi})
-    return pd.DataFrame(rows)
+    for condition, absent in stored.frame(_NOT_RUN).groupby("condition"):
+        own = found.pop(str(condition), None)
+        if HOST in found:
+            bare = found[HOST].reindex(absent["seed"]).dropna()
+            found[str(condition)] = pd.concat([own, bare]).sort_index()
+    return {name: found[name] for name in stored.config["conditions"] if name in found}
 
 
 def worst_table(suite: str, data: pd.DataFrame) -> Table:
@@ -83,12 +97,11 @@ def worst_table(suite: str, data: pd.DataFrame) -> Table:
         Column("runs", number("runs", "{:d}")),
         Column("mean %", lambda r: percent(r["mean"])),
         Column("lowest run %", lambda r: percent(r["lowest"])),
-        Column("worst quarter %", lambda r: percent(r["worst"], r["lo"], r["hi"])),
+        Column("worst quarter %", lambda r: percent(r["worst"])),
     ]
-    caption = (
-        f"{suite}: accuracy in distribution over runs, and of the worst quarter of them, 95 % intervals in brackets"
+    return Table(
+        "worst_runs", f"{suite}: accuracy in distribution over runs, and of the worst quarter of them", data, columns
     )
-    return Table("worst_runs", caption, data, columns)
 
 
 def worst_pairs_table(suite: str, data: pd.DataFrame) -> Table:

@@ -145,7 +145,10 @@ def prediction_table(suite: str, data: pd.DataFrame) -> Table:
         Column("measured loss", mean("measured")),
         Column("inside", inside, left=True),
     ]
-    caption = f"{suite}: losses, predicted before they were measured (nats, means over run seeds, 95 % intervals)"
+    caption = (
+        f"{suite}: losses, predicted before they were measured (nats, means over run seeds; in brackets the mean "
+        "ends of the run seeds' own 95 % intervals)"
+    )
     return Table("predictions", caption, data, columns, key=("arm", "size"))
 
 
