@@ -266,4 +266,7 @@ def _mark_failed(request: StageRequest, why: str) -> None:
     home = home_path()
     entry = read_entry(home, request.suite, request.condition, request.seed, request.stage)
     if entry and entry.state == "running" and not _of_another(entry):
-        write_entry(home, request.suite, replace(entry, state="failed", reason=why, finished=now()))
+        try:
+            write_entry(home, request.suite, replace(entry, state="failed", reason=why, finished=now()))
+        except OSError as error:  # a full disk ends this stage, not all
+            log.warning("warning: %s: the index cannot be written (%s)", request.label, error.strerror)

@@ -3,12 +3,32 @@
 import json
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from evolora_core.engine.artifacts import commit, partial_folder
+from evolora_core.engine.artifacts import commit, damage, partial_folder, turn, write_json
 from evolora_core.engine.run_index import SuiteId, now, step_name, write_entry
-from evolora_core.engine.stage import JUDGED, StageResult, Suite
+from evolora_core.engine.stage import JUDGED, StageRequest, StageResult, Suite
+from evolora_core.errors import ConfigError, StoreError
 from evolora_core.searches.comparing import COMPARISON, in_words
 from evolora_core.searches.registry import get_search, load_known, sections_of
+
+if TYPE_CHECKING:
+    from evolora_core.report.stored import StoredSuite
+
+
+def check_settings(folder: Path) -> None:
+    """StoreError where a shard, which anybody may have made, has settings that make no suite."""
+    from evolora_core.store.carried import read, suite_in
+
+    place = folder / "suite.parquet"
+    with TemporaryDirectory(prefix="evolora-settings-") as work:
+        path = Path(work) / "suite.json"
+        write_json(path, suite_in(read(folder))[1])
+        try:
+            load_known(path)
+        except ConfigError as error:
+            raise StoreError(str(error).replace(str(path), str(place))) from None
 
 
 def compare_merged(home: Path, suite: str) -> list[int]:
@@ -16,8 +36,7 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     may be none yet.
     """
     from evolora_core.report.stored import StoredSuite
-    from evolora_core.statistics.comparisons import write_tables
-    from evolora_core.store import Slice, query, record
+    from evolora_core.store import query
 
     stored = StoredSuite(home, suite)
     if not stored.seeds:
@@ -35,8 +54,22 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     if compared is None:  # a search may have nothing to compare
         return stored.seeds
     request = compared.stage.request(**compared.given, evaluations=[results[step.name] for step in compared.needed])
+    folder = home / request.folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with turn(folder):
+        known = query(home, "SELECT 1 FROM stages WHERE suite = ? AND identity = ?", [suite, request.identity]).rows
+        if not known or damage(folder) is not None:
+            _compare(home, stored, request)
+    return stored.seeds
+
+
+def _compare(home: Path, stored: "StoredSuite", request: StageRequest) -> None:
+    """Make the artefact, its entry in the index and its rows in the store."""
+    from evolora_core.statistics.comparisons import write_tables
+    from evolora_core.store import Slice, record
+
     clock, started = time.perf_counter(), now()
-    tables = sections_of(config).closing(stored)
+    tables = sections_of(stored.config).closing(stored)
     write_tables(tables, partial_folder(home / request.folder))
     verdicts = in_words([row for rows in tables.values() for row in rows if "verdict" in row])
     seconds = round(time.perf_counter() - clock, 3)
@@ -46,5 +79,6 @@ def compare_merged(home: Path, suite: str) -> list[int]:
     commit(home / request.folder, facts | times | document)
     write_entry(home, request.suite, request.entry("done", **times))
     run_id = request.suite.run_id(request.condition, request.seed)
-    record(home, Slice(suite, run_id, request.condition, request.seed, request.stage, Path(request.folder)))
-    return stored.seeds
+    record(
+        home, Slice(str(request.suite), run_id, request.condition, request.seed, request.stage, Path(request.folder))
+    )

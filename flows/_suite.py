@@ -30,7 +30,7 @@ from evolora_core.engine.run_index import (
 )
 from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite
 from evolora_core.engine.strict import stated
-from evolora_core.errors import EvoloraError, StageError
+from evolora_core.errors import EvoloraError, StageError, StoreError
 from evolora_core.searches.base import Experiment
 from evolora_core.searches.comparing import COMPARISON
 from evolora_core.searches.packing import PACK
@@ -140,8 +140,10 @@ def _make_suite(
         if whole and records.made_elsewhere(missing):
             log.warning("warning: another process made what failed here; it makes the pack, or `evolora retry %s`", own)
         elif whole:
-            records.forget_others({step.name for step in steps}, outcome.results)
-            complete = complete_seeds(config, outcome.results)
+            lost = {name for failed in outcome.failures for name in (failed, *later(steps, failed))}
+            sound = {name: result for name, result in outcome.results.items() if name not in lost}
+            records.forget_others({step.name for step in steps}, sound)
+            complete = complete_seeds(config, sound)
         for step in search.closing(made, complete, steps, dict(outcome.results)) if complete else []:
             # What closes a suite is made from the store, and so of all that was recorded before.
             futures = submit([replace(step, wait_for=list(records.states))], futures)
@@ -250,15 +252,23 @@ class Records:
 
 
 def tell(suite: SuiteId, failures: Mapping[str, str]) -> None:
-    """Enter in the index why stages failed that could not be asked for, or not be recorded: they never said so."""
+    """Enter in the index why stages failed that could not be asked for, or not be recorded: they never said so. What
+    another process made and recorded meanwhile stays.
+    """
+    try:
+        stored = recorded(suite)
+    except StoreError:  # it may be what failed
+        stored = {}
     for name, reason in failures.items():
         condition, seed, stage = parts_of(name)
         known = read_entry(home_path(), suite, condition, seed, stage)
-        if known and (known.state != "failed" or known.reason == reason):
+        if known and (known.state == "running" or known.reason == reason):
+            continue
+        if known and known.state != "failed" and name in stored:
             continue
         run_id = suite.run_id(condition, seed)
         blank = Entry(str(suite), run_id, condition, seed, stage, "", "", "failed", started=now())
-        write_entry(home_path(), suite, replace(known or blank, reason=reason, finished=now()))
+        write_entry(home_path(), suite, replace(known or blank, state="failed", reason=reason, finished=now()))
 
 
 def complete_seeds(config: Experiment, results: Mapping[str, StageResult]) -> list[int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from prefect.plugins import HookContext, SetupResult, register_hook
 
-from evolora_core.engine.home import environment, home_path, reach_this_machine
+from evolora_core.engine.home import environment, home_path, reach_this_machine, set_environment
 from evolora_core.errors import EvoloraError
 from flows._server import known_server
 
@@ -28,11 +28,12 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
     if Path(sys.argv[0]).name != "prefect":
         return SetupResult(env={"DO_NOT_TRACK": "1"})
     sys.argv[:] = full_name(sys.argv)
+    home = home_path()
+    set_environment(home)  # a hub's host is looked for, and may be fetched, before anything is sent
     if sys.argv[1:3] == ["deployment", "run"] and (why := refusal(sys.argv[3:])):
         print(f"error: {why}", file=sys.stderr)
         sys.exit(1)
     reach_this_machine()
-    home = home_path()
     url = known_server(home)
     if sys.argv[1:3] == ["deployment", "run"] and not (url or os.environ.get("PREFECT_API_URL")):
         print(f"note: no `evolora serve` runs for {home}; asking the server of Prefect's own settings", file=sys.stderr)

@@ -5,13 +5,11 @@ import logging
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from prefect import Task, task
 from prefect.cache_policies import CachePolicy
 from prefect.client.schemas.objects import State, TaskRun
@@ -113,7 +111,7 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
     device = request.host.device if request.host else "cpu"
     with (
         run_log(run, request.stage, request.label) as warnings,
-        _turn(folder.with_name(f".{folder.name}.lock")),
+        artifacts.turn(folder),
     ):
         alike = sorted(home.glob(f"runs/*/{folder.relative_to(folder.parents[2]).as_posix()}"))
         if artifacts.damage(folder) is None or artifacts.adopt(folder, alike):
@@ -123,19 +121,6 @@ def perform(request: StageRequest, stage: Stage) -> StageResult:
             manifest = _made(request, stage, warnings)
     write_entry(home, request.suite, _finished(request, manifest, "done"))
     return _result(request, manifest)
-
-
-@contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Hold a lock; say so if another process has it first."""
-    lock = FileLock(path)
-    try:
-        held = lock.acquire(timeout=0)
-    except Timeout:
-        log.info("another process makes this stage; waiting for it")
-        held = lock.acquire()
-    with held:
-        yield
 
 
 def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str, Any]:

@@ -6,14 +6,20 @@ which hashes every file, last, and moves the folder to its name. Knows nothing o
 
 import hashlib
 import json
+import logging
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from evolora_core.errors import ConfigError, StageError
+
+log = logging.getLogger("evolora_core.stages")
 
 MANIFEST = "manifest.json"
 NO_MANIFEST = "it has no manifest"
@@ -56,6 +62,19 @@ def write_atomic(path: Path, text: str) -> None:
 def write_json(path: Path, document: Any) -> None:
     """Write JSON atomically, readable and in a fixed order."""
     write_atomic(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+@contextmanager
+def turn(folder: Path) -> Iterator[None]:
+    """Hold the lock of an artefact while it is made; say so if another process has it first."""
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+    try:
+        held = lock.acquire(timeout=0)
+    except Timeout:
+        log.info("another process makes this stage; waiting for it")
+        held = lock.acquire()
+    with held:
+        yield
 
 
 def partial_folder(folder: Path) -> Path:

@@ -98,7 +98,8 @@ def pretrain(
         )
         write_card(made / "README.md", config, report)
         folder.mkdir(exist_ok=True)
-        # config.json last: where it is, all is there.
+        # config.json last: where it is, all is there. That of a host which is replaced goes first.
+        (folder / "config.json").unlink(missing_ok=True)
         for path in sorted(made.iterdir(), key=lambda path: path.name == "config.json"):
             path.chmod(0o644)  # safetensors writes for its owner alone
             os.replace(path, folder / path.name)

@@ -32,6 +32,7 @@ Run = tuple[str, int]  # condition and seed
 LARGEST = 2**32  # bytes of a table that somebody else may have written, in memory
 BATCH = 1024  # rows of it that are read at once
 
+_NAME = re.compile("[a-z][a-z0-9-]*")
 _SUITE = re.compile("[a-z0-9][a-z0-9-]*-[0-9a-f]{8}")
 _LEFT_OUT = ("files", "started", "finished", "warnings", "lineage")  # of a manifest
 _WHOLE = """
@@ -145,6 +146,10 @@ def read(folder: Path) -> dict[str, pa.Table]:
         whole = False
     if not whole:  # the id names folders, and may come from another machine
         raise StoreError(f"{folder / 'suite.parquet'}: damaged: it names no suite with its settings")
+    for name, table in tables.items():  # so do conditions and stages
+        for column in {"condition", "stage"} & {*table.column_names}:
+            if strange := [word for word in table[column].unique().to_pylist() if not _NAME.fullmatch(str(word))]:
+                raise StoreError(f"{folder / name}.parquet: damaged: {one_line(str(strange[0]))!r} is no {column}")
     return tables
 
 

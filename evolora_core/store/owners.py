@@ -61,4 +61,6 @@ def run_script(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     try:
         connection.execute(file.read_text(encoding="utf-8"))
     except duckdb.Error as error:
-        raise StoreError(f"{file}: cannot be applied to the store ({duckdb_says(error)})") from error
+        raise StoreError(
+            f"{file}: cannot be applied to the store ({duckdb_says(error)}); `evolora store rebuild` makes it anew"
+        ) from error

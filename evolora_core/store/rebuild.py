@@ -18,15 +18,19 @@ from evolora_core.store.transaction import transaction
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What a rebuild found. `left_out`: stages whose folder is missing or damaged, each with the reason."""
+    """What a rebuild found. `left_out`: stages whose folder is missing or damaged, each with the reason; where there
+    are any, `before` is the store that was replaced, which may have their rows.
+    """
 
     recorded: list[Slice]
     rows: int
     left_out: list[tuple[Slice, str]]
+    before: Path | None = None
 
 
 def rebuild(home: Path) -> Rebuilt:
-    """Write a new store from the index and put it in the old one's place by rename; nobody can write meanwhile.
+    """Write a new store from the index and put it in the old one's place by rename; nobody can write meanwhile. Where
+    something is left out, the old one is kept beside it.
 
     Raises StoreError if somebody holds the store; a damaged or newer one is replaced all the same.
     """
@@ -59,10 +63,15 @@ def rebuild(home: Path) -> Rebuilt:
                 except StoreError as error:
                     result.left_out.append((Slice("bench", "bench", "", 0, file.name, file), str(error)))
             connection.execute("CHECKPOINT")  # the rename takes the file alone; a full disk leaves rows in its log
+        before = path.with_name("evolora.duckdb.before") if result.left_out and path.exists() else None
+        if before:
+            os.replace(path, before)
         # The log of a damaged store must not be replayed on the new one.
+        if before and _log(path).exists():
+            os.replace(_log(path), _log(before))
         _log(path).unlink(missing_ok=True)
         os.replace(new, path)
-    return Rebuilt(result.recorded, rows, result.left_out)
+    return Rebuilt(result.recorded, rows, result.left_out, before)
 
 
 def _log(path: Path) -> Path:

@@ -60,6 +60,7 @@ def status(
     rows += [
         {"run": f"{found}.{run}", "stage": stage, "state": "waiting"} | dict.fromkeys(UNKNOWN)
         for run, _, stage in (name.rpartition(".") for name in waiting(home, found))
+        if (f"{found}.{run}", stage) not in {(row["run"], row["stage"]) for row in rows}  # merged from a shard
     ]
     if rows or json:
         show(rows, json)

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from evolora_core.engine.home import prepare_home
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, StoreError
 
 
 def register(app: App) -> None:
@@ -28,6 +28,9 @@ def rebuild() -> None:
     for part, reason in made.left_out:
         print(f"left out: {part.run_id} {part.stage}: {reason}", file=sys.stderr)
     print(f"recorded {len(made.recorded)} stages, {made.rows} rows")
+    if made.left_out:
+        kept = f"; the store before is {made.before}" if made.before else ""
+        raise StoreError(f"{len(made.left_out)} of them are left out; `evolora retry SUITE` makes stages anew{kept}")
 
 
 def shard(
@@ -90,10 +93,12 @@ def merge(
     home = prepare_home()
     if not folders:
         raise ConfigError("no folder is given; name those that `evolora store shard` wrote")
+    from flows._shards import check_settings, compare_merged
+
+    for folder in folders:
+        check_settings(folder)
     merged = merge_shards(home, folders)
     print(f"{merged.stages} stages came, {merged.known} were there already")
-    from flows._shards import compare_merged
-
     for suite in merged.suites:
         seeds = compare_merged(home, suite)
         words = f"complete seeds: {_spans(seeds)}; `evolora pack {suite}` packs them"

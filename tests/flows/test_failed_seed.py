@@ -149,6 +149,30 @@ def test_what_another_process_mended_meanwhile_stays(
 
 
 @pytest.mark.usefixtures("prefect_server")
+def test_a_seed_whose_search_could_not_be_recorded_is_missing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a table would have means over other seeds in one column than in the next."""
+    from flows.paper_suite import paper_suite
+
+    Path("n.yaml").write_text("search: number\nname: n\nseeds: [0, 1]\nprocesses: 1\n")
+    load = _suite.record  # type: ignore[attr-defined]
+
+    def full(suite: str, result: StageResult, **given: Any) -> Any:
+        if (result.stage, result.seed) == ("evolve", 1):
+            raise StoreError("the disk is full")
+        return load(suite, result, **given)
+
+    with monkeypatch.context() as disk, pytest.raises(StageError, match=r"disk is full.*the pack is without seed 1"):
+        disk.setattr(_suite, "record", full)
+        paper_suite("n.yaml")
+    assert json.loads(Path("packs/n/summary.json").read_text())["seeds"] == [0]
+    assert query(home, "SELECT seed FROM complete_seeds").rows == [(0,)]
+    entry = read_entry(home, suites(home)[-1], "evolved", 1, "evolve")
+    assert entry and (entry.state, entry.reason) == ("failed", "the disk is full")
+    paper_suite("n.yaml")
+    assert json.loads(Path("packs/n/summary.json").read_text())["seeds"] == [0, 1]
+
+
+@pytest.mark.usefixtures("prefect_server")
 def test_status_says_why_a_stage_could_not_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.paper_suite import paper_suite
 

@@ -319,6 +319,34 @@ def test_a_shard_that_names_no_suite_writes_nowhere(
     assert not [*tmp_path.glob("**/suite.json")] and not (home / "shards").exists()
 
 
+@pytest.mark.parametrize(("column", "word"), [("condition", "/../../escaped"), ("stage", "../evaluate")])
+def test_no_condition_or_stage_is_a_path(shards: list[Path], tmp_path: Path, column: str, word: str) -> None:
+    """Folders are named after them."""
+    strange = Path(shutil.copytree(shards[0], tmp_path / "strange"))
+    table = pq.read_table(strange / "stages.parquet")
+    names = pa.array([word, *table[column].to_pylist()[1:]])
+    pq.write_table(table.set_column(table.schema.get_field_index(column), column, names), strange / "stages.parquet")
+    with pytest.raises(StoreError, match=rf"stages.parquet: damaged: '{word}' is no {column}"):
+        merge(tmp_path / "home", [strange])
+
+
+def test_settings_of_no_suite_are_refused_before_anything_is_merged(
+    shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = Path(shutil.copytree(shards[0], tmp_path / "strange"))
+    (row,) = pq.read_table(strange / "suite.parquet").to_pylist()
+    config = json.loads(row["config"])
+    del config["data"]
+    changed = row | {"suite": f"example-{document_hash(config)}", "config": json.dumps(config)}
+    pq.write_table(pa.Table.from_pylist([changed]), strange / "suite.parquet")
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "home"))
+    with pytest.raises(SystemExit) as end:
+        main(["store", "merge", str(shards[1]), str(strange)])
+    said = capsys.readouterr().err
+    assert end.value.code == 1 and f"{strange / 'suite.parquet'}:" in said and "'data' is missing" in said
+    assert not (tmp_path / "home" / "shards").exists() and not store_path(tmp_path / "home").exists()
+
+
 def test_what_is_no_shard_is_told(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="has no stages.parquet, so it holds no rows of a suite"):
         merge(tmp_path, [tmp_path])

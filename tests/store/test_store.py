@@ -147,6 +147,9 @@ def test_rebuild_makes_the_same_store_and_reports_what_is_gone(recorded: Path, h
     result = rebuild(home)
     assert [(gone, "not finished" in why) for gone, why in result.left_out] == [(stages[0], True)]
     assert not list(home.glob("*.rebuild*"))
+    assert result.before is not None  # the rows of what is gone are in it alone
+    result.before.replace(store_path(home))
+    assert _dump(home) == _dump(recorded)
 
 
 @pytest.mark.parametrize("start", [8192, 12288 + 2 * 262144])  # a header; the blocks after those read at opening

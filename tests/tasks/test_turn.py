@@ -10,10 +10,11 @@ from filelock import FileLock
 from prefect.exceptions import TerminationSignal
 from prefect.states import Failed
 
+from evolora_core.engine.artifacts import turn
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.proposers.client import Endpoint, _unanswered
 from evolora_core.store.connection import Locked, Unwritable
-from tasks.stage import INTERRUPTED, _turn, is_fault, reason
+from tasks.stage import INTERRUPTED, is_fault, reason
 
 
 def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -25,13 +26,13 @@ def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
             held.set()
             done.wait()
 
-    with _turn(lock):
+    with turn(tmp_path / "evolve"):
         assert not caplog.messages
     other = threading.Thread(target=hold)
     other.start()
     held.wait()
     threading.Timer(0.2, done.set).start()
-    with _turn(lock):
+    with turn(tmp_path / "evolve"):
         assert done.is_set() and caplog.messages == ["another process makes this stage; waiting for it"]
     other.join()
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from evolora_core.engine import rng
+from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress, part_of, silent
 from evolora_core.errors import Unaffordable
@@ -232,9 +233,6 @@ def _sample(
     if not found:
         log.warning("expert iteration: none of %d items of round %d was answered rightly", asked, number)
     folder.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".part")
-    document = {"asked": asked, "found": [asdict(one) for one in found], "meter": own.state()}
-    draft.write_text(json.dumps(document), encoding="utf-8")
-    draft.rename(path)
+    write_json(path, {"asked": asked, "found": [asdict(one) for one in found], "meter": own.state()})
     meter.merge(own)
     return found, asked

@@ -9,7 +9,7 @@ way the child's folder is kept, in which it leaves its state from time to time.
 """
 
 import json
-import os
+import logging
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from evolora_core.engine.artifacts import write_json
 from evolora_core.searches.attention.judging.measure import Measured
 from evolora_core.searches.attention.programs.rejection import Rejection
+
+log = logging.getLogger(__name__)
 
 
 def key_of(*asked: Any) -> str:
@@ -67,15 +70,16 @@ def kept_verdict(place: Path) -> Verdict | None:
 
 
 def _write(place: Path, facts: dict[str, Any]) -> None:
-    new = place.with_suffix(".new")
-    new.write_text(json.dumps(facts), encoding="utf-8")
-    os.replace(new, place.with_suffix(".json"))
+    write_json(place.with_suffix(".json"), facts)
 
 
 def _read(place: Path) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
     except FileNotFoundError:
+        return None
+    except ValueError:
+        log.warning("%s.json is damaged: it is measured again", place.name)
         return None
     return found
 
