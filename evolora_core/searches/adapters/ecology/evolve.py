@@ -69,7 +69,8 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
     task.prices.plan(task.host)
     counts, cap = config.memory.answering, task.decoding.max_new_tokens
     shown = foretold_flops(task.host, task.selection, task.items, counts, cap)
-    reserve = task.prices.routing_reserve(task.flops, len(task.selection), regime.candidate_ranks(config), shown)
+    ranks = regime.candidate_ranks(config, len(task.families))
+    reserve = task.prices.routing_reserve(task.flops, len(task.selection), ranks, shown)
     horizon = horizon.without(reserve).leaving(regime.rehearsal(config))
     state = found(task, config, regime)
     if committed := commits.latest(folder / "checkpoints"):

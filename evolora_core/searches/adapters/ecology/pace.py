@@ -1,5 +1,6 @@
 """How far a run has come, and what it can still afford."""
 
+from evolora_core.searches.adapters.ecology.regime import whole_steps
 from evolora_core.searches.adapters.ecology.run import Run
 
 LONGER = 1.1  # rows of a cooldown may be longer than those before it
@@ -76,7 +77,9 @@ def cooldown_steps(run: Run) -> int:
     """
     state, most = run.state, limit(run)
     steps = run.steps((state.generation - state.phase_start) * run.cooldown)
-    if most is None or not steps or not state.steps:
+    if most is None:  # where nothing was found for some generations, fewer were made than so many have
+        return min(steps, whole_steps(run.cooldown * state.steps / run.crowd))
+    if not steps or not state.steps:
         return steps
     price = (state.meter.flops("update") - state.phase_updates) / state.steps
     return max(0, int((most - state.meter.total()) / LONGER / price / run.crowd))

@@ -61,8 +61,8 @@ class Regime(Protocol):
     def steps(self, plasticity: PlasticityConfig, generations: float) -> int:
         """Learning steps of a learner in this many generations. All regimes learn equally many rows."""
 
-    def candidate_ranks(self, config: EcologySettings) -> list[int]:
-        """Ranks of the adapters that answer a selection item when routes are chosen, at most."""
+    def candidate_ranks(self, config: EcologySettings, families: int) -> list[int]:
+        """Ranks of the adapters that answer a selection item when routes are chosen for so many families, at most."""
 
 
 def whole_steps(steps: float) -> int:

@@ -152,8 +152,20 @@ class Run:
         self, organelles: Iterable[Organelle] | None = None, most: int | None = None
     ) -> dict[str, list[Organelle]]:
         """Who contends in each niche, among all that are awake or among these; `most` other than the suite says."""
-        most = self.config.contest.contenders if most is None else most
-        return contenders(self.awake() if organelles is None else organelles, most)
+        among = self.awake() if organelles is None else organelles
+        if most is not None:
+            return contenders(among, most)
+        found = contenders(among, self.config.contest.contenders)
+        for niche in found.keys() & self._decided():
+            found[niche] = contenders(found[niche], 1)[niche]  # who learned in a poor winner's place contends no more
+        return found
+
+    def _decided(self) -> set[str]:
+        """Niches whose contest has ended before this generation."""
+        ends = self.config.contest.ends
+        if ends is None or self.state.generation < ends:
+            return set()
+        return {organelle.niche for organelle in self.state.organelles if organelle.cause == "beaten"}
 
     def steps(self, generations: float) -> int:
         """Learning steps of a learner in so many generations. The more contend, the fewer each has."""

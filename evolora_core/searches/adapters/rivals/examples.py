@@ -21,9 +21,8 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.labels import labelled, solved
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.candidates import choose_among
-from evolora_core.searches.adapters.routing.learned import prompt_features
 from evolora_core.searches.adapters.routing.routes import Routes, read_routes
-from evolora_core.searches.adapters.routing.shots import Shots, Way, as_item, fitting, in_drawn_order, write_shots
+from evolora_core.searches.adapters.routing.shots import Shots, Way, feature_flops, fitting, in_drawn_order, write_shots
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 
 log = logging.getLogger(__name__)
@@ -63,7 +62,7 @@ def choose_examples(config: ExamplesConfig, terms: Terms, folder: Path) -> Shown
     write_shots(folder, shots)
     write_candidates(folder, [], [])
     meter = Meter()
-    meter.add("routing", _features(shots, terms), 0, 0.0)
+    meter.add("routing", feature_flops(terms.host, shots), 0, 0.0)
     choose_among(
         terms.host,
         None,
@@ -104,7 +103,7 @@ def _affordable(shots: Shots, terms: Terms) -> int:
         encoded = encode_unique(host, prompts, fitting(host, prompts, examples, cap))
         return float(np.sum(model.generate_flops([len(ids) for ids in encoded], [cap] * len(items))))
 
-    left = terms.budget_flops - cost([[] for _ in items]) - _features(shots, terms)
+    left = terms.budget_flops - cost([[] for _ in items]) - feature_flops(terms.host, shots)
     for number in shots.ways:
         for told in [families] if "single" not in terms.routings else [families, None]:
             _, examples, choosing = shots.before(host, items, [number] * len(items), told)
@@ -118,10 +117,3 @@ def _affordable(shots: Shots, terms: Terms) -> int:
         if left < 0:
             return number
     return len(shots.ways)
-
-
-def _features(shots: Shots, terms: Terms) -> int:
-    """FLOPs of the features of all examples, which are computed once."""
-    if not any(way.chosen == "nearest" for way in shots.ways.values()):
-        return 0
-    return int(prompt_features(terms.host, [as_item(one) for one in shots.solved[HOST]])[1].sum())

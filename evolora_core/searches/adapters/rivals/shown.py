@@ -7,7 +7,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.population.slots import HOST
-from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, fitting
+from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, feature_flops, fitting
 
 
 @dataclass(frozen=True)
@@ -28,4 +28,4 @@ def before(host: Host, items: Sequence[Item], labelled: Sequence[Solved], count:
         [example for example in own if example[0] != item.prompt][-count:]
         for item, own in zip(items, found, strict=True)
     ]
-    return Before(fitting(host, [item.prompt for item in items], apart, room), sum(flops))
+    return Before(fitting(host, [item.prompt for item in items], apart, room), sum(flops) + feature_flops(host, shots))

@@ -24,6 +24,7 @@ from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.slots import HOST, PROMPTED
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.routing.learned import prompt_features
 from evolora_core.searches.adapters.routing.likeness import likeness
 
 FILE = "shots.json"
@@ -82,6 +83,13 @@ class Shots:
             for place, row in zip(places, chosen, strict=True):
                 examples[place] = [(known[n].prompt, known[n].answer) for n in row]
         return slots, examples, flops
+
+
+def feature_flops(host: Host, shots: Shots) -> int:
+    """FLOPs of the features by which the nearest examples are found, which are computed once."""
+    slots = {way.slot for way in shots.ways.values() if way.chosen == "nearest"}
+    known = [as_item(one) for slot in sorted(slots) for one in shots.solved[slot]]
+    return int(prompt_features(host, known)[1].sum()) if known else 0
 
 
 def as_item(one: Solved) -> Item:

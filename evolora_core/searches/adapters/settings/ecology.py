@@ -120,7 +120,12 @@ class EconomyConfig(Strict):
     break_even_accuracy: float = Field(
         0.01, gt=0, le=1, description="accuracy at which rewards pay exactly for the bare host's answers; sets ρ"
     )
-    ticket: float = Field(4.0, ge=0, le=1e9, description="units that an organelle pays to take part in a generation")
+    ticket: float = Field(
+        4.0,
+        ge=0,
+        le=1e9,
+        description="units that an organelle pays to answer in a generation; who cannot is given no items",
+    )
     endowment: float = Field(
         200.0,
         gt=0,

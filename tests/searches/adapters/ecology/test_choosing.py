@@ -49,6 +49,18 @@ def test_the_sum_is_entered_as_a_merge_in_a_slot_of_its_own(small: Any, run: Run
     assert organelles[-1]["organelle"] == child.id and organelles[-1]["slot"] == child.slot
 
 
+def test_a_niche_without_a_learner_offers_its_own(run: Run, skill: Any) -> None:
+    """An organelle that never answered there has the bare host's skill, which may be more than its own was shown."""
+    state = run.state
+    for slot in (0, 1):
+        state.population.put(slot, skill)
+    state.organelles[0] = replace(state.organelles[0], learned=0, lessons=1)
+    assert state.organelles[1].niche == "math"
+    inside = run.task.inside[run.task.families.index("math")].astype(bool)
+    state.practice[1, inside] = (20, 0, 20)
+    assert shortlist(run)["math"] == [1] and shortlist(run)["json_repair"] == [0]
+
+
 def test_one_that_leads_alone_answers_everything(run: Run, skill: Any, tmp_path: Path) -> None:
     state = run.state
     state.population.put(0, skill)

@@ -57,7 +57,22 @@ def test_a_copy_has_what_its_winner_had_and_who_restarts_its_traits_alone(small:
         assert len(state.buffers[child.id]) == (1 if same else 0)
         assert state.practice[1].any() == same
         assert child.lessons == winner.lessons  # it keeps contending
+        assert [row["weight"] for row in state.events["lineage"] if row["child"] == child.id] == [float(same)]
         assert sum(state.ledger.balances.values()) == 0
+
+
+def test_who_learned_in_a_poor_winners_place_contends_no_more(small: Any) -> None:
+    """The contest of its niche has ended, and another one would be charged for."""
+    run = founded(small, contending(small, contenders=2, ends=2))
+    (niche, (winner, loser)), *_ = run.contenders().items()
+    stand_in = next(own for own in run.state.living if own.niche == niche and own not in (winner, loser))
+    for run.state.generation in range(2):
+        winner, loser = run.state.teach(winner), run.state.teach(loser)
+    run.state.retire(loser, "beaten")
+    stand_in = run.state.teach(stand_in)
+    assert {own.id for own in run.contenders()[niche]} == {winner.id, stand_in.id}  # the contest is not over
+    run.state.generation = 2
+    assert [own.id for own in run.contenders()[niche]] == [winner.id] and run.crowd == 1 + (len(run.contenders()) > 1)
 
 
 def test_chance_names_as_many_losers_as_the_test_and_by_another_order(small: Any) -> None:

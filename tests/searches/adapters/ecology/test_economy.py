@@ -15,7 +15,7 @@ from evolora_core.searches.adapters.ecology.learning import rehearsal
 from evolora_core.searches.adapters.ecology.learning.learners import learners_of, train
 from evolora_core.searches.adapters.ecology.ledger import SINK, SUN, micro
 from evolora_core.searches.adapters.ecology.memories import Memory
-from evolora_core.searches.adapters.ecology.pace import LONGER, affords, learning_flops
+from evolora_core.searches.adapters.ecology.pace import LONGER, affords, cooldown_steps, learning_flops
 from evolora_core.searches.adapters.ecology.phases.episodes import admit, trade
 from evolora_core.searches.adapters.ecology.phases.selection import cull
 from evolora_core.searches.adapters.ecology.run import Run
@@ -105,6 +105,16 @@ def test_a_learner_that_could_not_pay_for_once_is_stood_in_for_and_comes_back(ec
     assert [organelle.id for organelle in state.living] == [0]
 
 
+def test_a_learner_in_debt_makes_the_last_steps(ecology: Run) -> None:
+    """Nobody pays after a cooldown, and the learner is who answers."""
+    run, state = ecology, ecology.state
+    for state.generation in range(2):
+        state.teach(state.organelles[0])
+    leave(state, 0, -1.0)
+    assert [organelle.id for organelle, _ in learners_of(run, {0, 2})] == [2]
+    assert [organelle.id for organelle, _ in learners_of(run, {0, 2}, owing=True)] == [0]
+
+
 def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology: Run) -> None:
     run = changed(ecology, population=3)
     state = run.state
@@ -131,7 +141,7 @@ def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology: Run, monk
     run, state = ecology, ecology.state
     for organelle in state.living:
         state.buffers[organelle.id].add(Memory(0, (5,), 1.0), 8)
-    state.generation = 10
+    state.generation, state.steps = 10, run.steps(10)
     seen = []
 
     def spied(run: Any, learners: Any, decay: Any, batches: Any, *, crowd: int) -> None:
@@ -143,6 +153,12 @@ def test_a_cooldown_falls_to_zero_over_its_share_of_the_steps(ecology: Run, monk
     (decay,) = seen
     assert len(decay) == round(run.config.plasticity.steps * 10 * run.config.plasticity.cooldown) > 3
     assert (np.diff(decay) < 0).all() and 0 < decay[-1] < 1 / len(decay) and 1 - 1 / len(decay) < decay[0] < 1
+
+
+def test_a_cooldown_is_a_share_of_the_steps_that_were_made(ecology: Run) -> None:
+    """Where the first finds come late, most generations have none."""
+    ecology.state.generation, ecology.state.steps = 10, 20
+    assert cooldown_steps(ecology) == round(20 * ecology.config.plasticity.cooldown) > 0
 
 
 def _prices(run: Run, **changes: Any) -> Any:
@@ -172,7 +188,7 @@ def test_a_step_is_charged_what_its_rows_cost(ecology: Run) -> None:
     run, state, counted = ecology, ecology.state, list[int]()
     for organelle in state.living:
         state.buffers[organelle.id].add(Memory(0, (5, 6), 1.0), 8)
-    state.generation, model = 10, FlopModel.from_model(run.task.host.model)
+    state.generation, state.steps, model = 10, run.steps(10), FlopModel.from_model(run.task.host.model)
 
     def look(population: Any, batch: Any) -> None:
         ranks = population.ranks.numpy(force=True)[batch.slots.numpy(force=True)]

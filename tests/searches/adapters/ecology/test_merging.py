@@ -65,6 +65,18 @@ def test_an_accepted_child_lives_and_is_paid_for(small: Any, skill: Any) -> None
     assert state.meter.accounts["assimilation"].flops > 0
 
 
+def test_what_a_parent_rehearses_is_asked_last(small: Any) -> None:
+    """It says how well the parent remembers, and the child has half of its weights."""
+    run = run_of(small)
+    first, second = run.state.living[:2]
+    items = run.task.members_of("json_repair")
+    for own, item in ((first, items[0]), (second, items[1])):
+        run.state.remember(own, Memory(int(item), (1,), 1.0), 8)
+    proposal = merging.Proposal(first, second, ("json_repair", "math"), "linear", 1.0)
+    drawn = merging._drawn(run, proposal, items, np.random.default_rng(0))
+    assert {*drawn[-2:]} == {*items[:2]} and sorted(drawn) == sorted(items)
+
+
 def test_a_copy_of_a_parent_is_refused(small: Any, skill: Any) -> None:
     """Merging an adapter with itself gives itself, which is no better."""
     run = run_of(small)

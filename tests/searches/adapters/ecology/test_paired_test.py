@@ -40,6 +40,13 @@ def test_false_accepts_stay_at_the_nominal_level() -> None:
         assert stats.binomtest(accepted, trials, 0.05, alternative="greater").pvalue > 1e-3, accepted / trials
 
 
+@pytest.mark.parametrize("n", range(1, 65, 2))
+def test_a_lead_of_one_has_a_p_of_exactly_one_half(n: int) -> None:
+    """As `contest.alpha: 0.5` asks for; a rounded p is above one half for nine items, and for others."""
+    right = np.arange(n) <= n // 2
+    assert superiority_p(right, ~right) == 0.5
+
+
 def test_a_gain_of_the_planned_size_is_found_with_the_planned_power() -> None:
     rng = np.random.default_rng(1)
     design = design_test(0.05, 0.8, 0.1, 4, 0.3)

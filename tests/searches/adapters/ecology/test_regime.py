@@ -20,6 +20,7 @@ from evolora_core.searches.adapters.ecology.regimes.ecology import Ecology
 from evolora_core.searches.adapters.ecology.regimes.names import REGIMES
 from evolora_core.searches.adapters.ecology.regimes.registry import regime as regime_of
 from evolora_core.searches.adapters.ecology.regimes.single import Single
+from evolora_core.searches.adapters.settings.assimilation import AssimilationConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig, EconomyConfig, PlasticityConfig
 
 
@@ -45,14 +46,17 @@ def test_an_ecology_deals_niches_and_ranks(small: Any) -> None:
     assert Ecology().slots(small.config) == 4 + 4 + 1 + 1
     assert Ecology().limit(small.config) == 4
     assert Ecology().births(small.config) == 4 and Ecology().attempts(small.config) == 1
-    assert Ecology().candidate_ranks(small.config) == [4, summed_rank(4)]
+    assert Ecology().candidate_ranks(small.config, families=2) == [4, summed_rank(4)]
+    assert Ecology().candidate_ranks(small.config, families=1) == [4]  # who answers it answers everything
+    alone = small.config.model_copy(update={"assimilation": AssimilationConfig(sum_weight=0)})
+    assert Ecology().candidate_ranks(alone, families=2) == [4, 4]
 
 
 def test_single_is_one_of_the_largest_rank_that_never_multiplies(small: Any) -> None:
     assert Single().seats(small.config, ["a", "b"]) == [Seat(4, "", 0.0)]
     assert Single().slots(small.config) == Single().limit(small.config) == 1
     assert Single().births(small.config) == Single().attempts(small.config) == 0
-    assert Single().candidate_ranks(small.config) == [4]
+    assert Single().candidate_ranks(small.config, families=2) == [4]
     (organelle,) = founded(small, mode="single").state.living
     assert (organelle.learning_rate, organelle.temperature) == (1.0, small.config.temperature)
 

@@ -40,7 +40,7 @@ def _rehearse(run: Run, decay: Sequence[float], role: str) -> None:
     """One step of the learners for each factor of their learning rates in `decay`, over what they remember."""
     state, crowd = run.state, run.crowd
     able = {organelle.id for organelle in state.living if state.buffers[organelle.id]}
-    shares = teach(run, learners_of(run, able)) if len(decay) else []
+    shares = teach(run, learners_of(run, able, owing=role == "cool")) if len(decay) else []
     if not shares:
         return
     draws = [run.stream(organelle.id, role) for organelle, _ in shares]

@@ -6,6 +6,8 @@ their families.
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from evolora_core.engine.meter import Meter
 from evolora_core.lora.population.merge import add_up
 from evolora_core.lora.population.stack import Population
@@ -14,7 +16,7 @@ from evolora_core.searches.adapters.ecology.organelle import incumbents
 from evolora_core.searches.adapters.ecology.phases.rehearsing import rehearsed
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.routing.candidates import choose_among, no_ops
-from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, write_shots
+from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, feature_flops, write_shots
 
 
 def shortlist(run: Run) -> dict[str, list[int]]:
@@ -22,9 +24,9 @@ def shortlist(run: Run) -> dict[str, list[int]]:
     host's, unless what it remembers may be shown.
 
     For a family it is the learner of its niche (`incumbents`). A niche without a learner offers its organelle with most
-    skill. For all families it is `single`'s organelle, or the youngest child of a merge during the run. There is one
-    candidate each because asking costs as much as learning, and because the best of many on the selection split is
-    often the best by luck.
+    skill, or where it has none, the one of all that has. For all families it is `single`'s organelle, or the youngest
+    child of a merge during the run. There is one candidate each because asking costs as much as learning, and because
+    the best of many on the selection split is often the best by luck.
     """
     still = no_ops(run.state.population)
     if run.config.memory.answering:
@@ -33,7 +35,7 @@ def shortlist(run: Run) -> dict[str, list[int]]:
     skill, taught = skill_of(run), incumbents(able)
     listed = {}
     for family, column in zip(run.task.families, run.task.inside, strict=True):
-        by_skill = sorted(able, key=lambda o: (-skill[o.slot, column].mean(), o.id))
+        by_skill = sorted(able, key=lambda o: (o.niche != family, -skill[o.slot, column].mean(), o.id))
         best = [taught[family]] if family in taught else by_skill[:1]
         listed[family] = [organelle.slot for organelle in best]
     general = [organelle for organelle in able if organelle.origin == "merge" or not organelle.niche]
@@ -49,7 +51,8 @@ def sum_of(run: Run, slots: Sequence[int], meter: Meter) -> Population:
     parents = [organelle for slot in slots for organelle in state.living if organelle.slot == slot]
     adapter = add_up([state.population.get(slot) for slot in slots], weight)
     if run.config.assimilation.rehearsal:
-        adapter = rehearsed(run, adapter, parents, meter)
+        learned = rehearsed(run, adapter, parents, meter)
+        adapter = learned if np.isfinite(learned.norm()) else adapter
     state.add_sum(run.task.host, adapter, parents, weight)
     return state.population
 
@@ -77,6 +80,7 @@ def choose(run: Run, routings: Sequence[str]) -> Meter:
     shots = remembered(run, sorted({slot for slots in listed.values() for slot in slots}))
     if shots:
         write_shots(run.folder, shots)
+        meter.add("routing", feature_flops(run.task.host, shots), 0, 0.0)
         numbers = {slot: [number for number, way in shots.ways.items() if way.slot == slot] for slot in shots.solved}
         listed = {name: [*slots, *(n for slot in slots for n in numbers[slot])] for name, slots in listed.items()}
     choose_among(

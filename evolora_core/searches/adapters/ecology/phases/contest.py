@@ -134,9 +134,10 @@ def succeed(run: Run, winner: Organelle, loser: Organelle) -> Organelle:
     state.retire(loser, "beaten")
     slot = state.seat(state.population.get(winner.slot))
     endowment = max(min(micro(run.config.economy.endowment), state.ledger.balance(winner.id) // 2), 0)
-    birth = Birth("copy", ((winner, 1.0),), (winner,), endowment, traits)
+    copies = config.loser == "copies"
+    birth = Birth("copy", ((winner, float(copies)),), (winner,), endowment, traits)
     child = state.bear(slot, birth, run.config.plasticity.buffer)
-    if config.loser == "copies":
+    if copies:
         return state.inherit_place(child, winner)
     state.population.init_slot(slot, winner.rank, draw)
     child = state.forget(state.succeed(child, [winner]))  # it contends again, though it has learned nothing yet

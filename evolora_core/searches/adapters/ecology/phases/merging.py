@@ -14,7 +14,7 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.ecology.learning.asking import ask
 from evolora_core.searches.adapters.ecology.learning.rehearsal import batch_of
 from evolora_core.searches.adapters.ecology.ledger import SINK, micro
-from evolora_core.searches.adapters.ecology.merit import appraise
+from evolora_core.searches.adapters.ecology.merit import appraise, skill_of
 from evolora_core.searches.adapters.ecology.organelle import Birth, Organelle, Traits
 from evolora_core.searches.adapters.ecology.pace import affords
 from evolora_core.searches.adapters.ecology.phases.paired_test import (
@@ -150,7 +150,7 @@ def _superiority(run: Run, proposal: Proposal, slot: int, draw: np.random.Genera
     Returns (verdict, looks, items answered).
     """
     design = _design(run.config.assimilation)
-    pools = [draw.permutation(run.task.members_of(family)) for family in dict.fromkeys(proposal.families)]
+    pools = [_drawn(run, proposal, run.task.members_of(own), draw) for own in dict.fromkeys(proposal.families)]
     sample = np.stack([pool[: min(map(len, pools))] for pool in pools], axis=1).ravel()[: design.sizes[-1]]
     test = PairedTest(design)
     outcomes = {arm: np.zeros(0, dtype=bool) for arm in (slot, proposal.first.slot, proposal.second.slot, HOST)}
@@ -169,19 +169,29 @@ def _worst_drop(run: Run, proposal: Proposal, slot: int, draw: np.random.Generat
     """Bound of the accuracy lost on the union of the parents' cells, each against the parent that knows it better."""
     config = run.config.assimilation
     design = _design(config)
-    practice = run.state.practice[[proposal.first.slot, proposal.second.slot], :, 0]
+    slots = [proposal.first.slot, proposal.second.slot]
+    practice, skill = run.state.practice[slots, :, 0], skill_of(run)[slots]
     union = np.flatnonzero(practice.max(axis=0) >= run.config.samples)
     if not len(union):  # what they have practised has faded, or is little
         union = np.flatnonzero(practice.max(axis=0) >= practice.max())
     per_cell = max(1, design.sizes[-1] // len(union))
     child, reference = [], []
     for cell in union:
-        keeper = (proposal.first, proposal.second)[int(practice[:, cell].argmax())]
-        sample = draw.permutation(run.task.members[cell])[:per_cell]
+        keeper = (proposal.first, proposal.second)[int(skill[:, cell].argmax())]
+        sample = _drawn(run, proposal, run.task.members[cell], draw)[:per_cell]
         answers = answers_of(run, proposal, sample, [slot, keeper.slot])
         child.append(answers[0])
         reference.append(answers[1])
     return worst_drop(np.concatenate(child), np.concatenate(reference), config.alpha)
+
+
+def _drawn(run: Run, proposal: Proposal, items: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """Items in random order, those last that a parent remembers: what one rehearses says how well it remembers."""
+    known = [m.item for one in (proposal.first, proposal.second) for m in run.state.buffers[one.id].memories.values()]
+    order = draw.permutation(items)
+    rehearsed = np.isin(order, known)
+    result: np.ndarray = np.concatenate([order[~rehearsed], order[rehearsed]])
+    return result
 
 
 def _design(config: AssimilationConfig) -> Design:

@@ -63,7 +63,9 @@ def superiority_p(child: np.ndarray, reference: np.ndarray) -> float:
     losses = int(np.sum(~child & reference))
     if wins + losses == 0:
         return 1.0
-    return float(special.bdtrc(wins - 1, wins + losses, 0.5))
+    n = wins + losses  # whole numbers: a p of one half is one half, which `contest.alpha` may ask for
+    tail: float = sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n
+    return tail
 
 
 @dataclass

@@ -64,10 +64,11 @@ class Ecology:
         """As configured."""
         return whole_steps(plasticity.steps * generations)
 
-    def candidate_ranks(self, config: EcologySettings) -> list[int]:
-        """One adapter for an item's family, and a sum for all families."""
+    def candidate_ranks(self, config: EcologySettings, families: int) -> list[int]:
+        """One adapter for an item's family, and one for all families, which of one family is the same."""
         top = max(config.ranks)
-        return [top, summed_rank(top)]
+        general = summed_rank(top) if config.assimilation.sum_weight else top
+        return [top, general] if families > 1 else [top]
 
 
 REGIME = Ecology()

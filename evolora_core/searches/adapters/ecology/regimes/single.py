@@ -56,7 +56,7 @@ class Single:
         """As many more or fewer as its rows are fewer or more."""
         return whole_steps(plasticity.steps * generations * (plasticity.batch_rows / plasticity.single_batch_rows))
 
-    def candidate_ranks(self, config: EcologySettings) -> list[int]:
+    def candidate_ranks(self, config: EcologySettings, families: int) -> list[int]:
         """Its own."""
         return [max(config.ranks)]
 

@@ -9,6 +9,7 @@ where memories are shown, is the greedy answer to the prompt with examples befor
 """
 
 import heapq
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -80,7 +81,7 @@ class Tree:
 
 
 ROOT = Branch(0.0, (), 0.0)
-AIDED = Branch(0.0, (), 0.0, aided=True)
+AIDED = Branch(-math.inf, (), 0.0, aided=True)  # before all others, whatever credit they have
 
 
 def next_branches(trees: Sequence[Tree], stage: int, calls: int, budget: int) -> list[tuple[int, Branch]]:

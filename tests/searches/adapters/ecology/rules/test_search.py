@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolora_core.lora.population.generate import Alternatives
-from evolora_core.searches.adapters.ecology.rules.search import KNOWN, ROOT, Branch, Tree, found_memories, next_branches
+from evolora_core.searches.adapters.ecology.rules.search import (
+    AIDED,
+    KNOWN,
+    ROOT,
+    Branch,
+    Tree,
+    found_memories,
+    next_branches,
+)
 
 END = 0
 
@@ -50,6 +58,13 @@ def test_a_better_answer_is_worth_more_than_a_likelier_one() -> None:
     for tree, credit in ((good, 5.4), (bad, 0.0)):
         tree.expand([5], ROOT, credit, alternatives([-0.1], [[7]], [[-2.0]]), [END], 32)
     assert [number for number, _ in next_branches([bad, good], stage=0, calls=16, budget=1)] == [1]
+
+
+def test_the_answer_with_memories_comes_before_all_others() -> None:
+    """Whatever credit a wrong answer has."""
+    tree = Tree(frontier=[AIDED])
+    tree.expand([5], ROOT, 5.4, alternatives([-0.1], [[7]], [[-2.0]]), [END], 32)
+    assert [branch.aided for _, branch in next_branches([tree], stage=0, calls=16, budget=1)] == [True]
 
 
 @given(
