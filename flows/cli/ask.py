@@ -63,7 +63,8 @@ def ask(
     seed: Seed = 0,
 ) -> None:
     """Let a finished run answer a file of prompts, in batches. Ends with what it cost."""
-    rows = list(_rows(prompts))
+    lines = dict(_rows(prompts))
+    rows = list(lines.values())
     if out.exists():
         raise ConfigError(f"--out {out}: exists; name another file")
     if not out.parent.is_dir():
@@ -75,6 +76,8 @@ def ask(
     stated = [str(row["family"]) for row in rows if "family" in row]
     families = stated if len(stated) == len(rows) else None
     evolved = open_run(home, run, routing=routing, organelle=organelle, families=families is not None)
+    if unfit := evolved.first_too_long([row["prompt"] for row in rows], max_new_tokens):
+        raise DataError(f"{prompts}:{list(lines)[unfit[0]]}: prompt: {unfit[1]}")
     unfinished = out.with_name(f"{out.name}.unfinished")
     flops, bare = 0, 0
     with progress("ask") as report, unfinished.open("w", encoding="utf-8") as file:
@@ -163,8 +166,8 @@ def about(reply: "Reply") -> str:
     return f"[{' · '.join([*parts, f'{reply.flops:.2g} FLOPs'])}]"
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file of prompts. DataError names the line."""
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a file of prompts, each with the number of its line. DataError names that."""
     from evolora_core.foreign.documents import read_json
     from evolora_core.foreign.files import Unfit, read_text
 
@@ -192,6 +195,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         if taken := [key for key in (*FACTS, ROUTED_AS) if key in row]:
             raise DataError(f"{path}:{number}: key {taken[0]!r} is written with the answer; give yours another name")
         count += 1
-        yield row
+        yield number, row
     if not count:
         raise DataError(f"{path}: has no prompts; write one a line")

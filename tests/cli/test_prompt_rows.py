@@ -24,7 +24,7 @@ def test_a_prompt_may_hold_unicode_separators(tmp_path: Path, newline: str) -> N
     rows = [json.dumps({"prompt": prompt}, ensure_ascii=False) for prompt in prompts]
     for name, lines in (("prompts.jsonl", rows), ("prompts.txt", prompts)):
         (tmp_path / name).write_bytes("".join(f"{line}{newline}" for line in ["", *lines]).encode())
-        assert [row["prompt"] for row in _rows(tmp_path / name)] == prompts
+        assert [row["prompt"] for _, row in _rows(tmp_path / name)] == prompts
 
 
 def test_a_faulty_line_behind_one_is_still_named_by_its_number(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_faulty_line_behind_one_is_still_named_by_its_number(tmp_path: Path) -
 def test_a_byte_order_mark_is_no_part_of_a_prompt(tmp_path: Path) -> None:
     for name, line in (("prompts.txt", "one"), ("prompts.jsonl", '{"prompt": "one"}')):
         (tmp_path / name).write_text(f"{line}\n", encoding="utf-8-sig")
-        assert [row["prompt"] for row in _rows(tmp_path / name)] == ["one"]
+        assert [row["prompt"] for _, row in _rows(tmp_path / name)] == ["one"]
 
 
 @pytest.mark.parametrize("key", ["answer", "who", "flops", "routed_as"])
@@ -58,13 +58,13 @@ def test_prompts_are_counted_over_all_batches(
     rows = [{"prompt": "Compute 1 + 1.", "gold": 2}] * 2
     long = {"prompt": "a b " * host.max_context}
     for name, own in (("short", rows), ("long", [*rows, long])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+        (tmp_path / f"{name}.jsonl").write_text("\n" + "".join(json.dumps(row) + "\n" for row in own))
     asked = ["ask", "bare", "--max-new-tokens", "2", "--in"]
     code, _, err = command(capsys, *asked, str(tmp_path / "short.jsonl"), "--out", str(tmp_path / "out.jsonl"))
     written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert code == 0 and [(row["gold"], row["who"]) for row in written] == [(2, "host")] * 2
     code, _, err = command(capsys, *asked, str(tmp_path / "long.jsonl"), "--out", str(tmp_path / "other.jsonl"))
-    assert code != 0 and "prompt 3: its" in err
+    assert code != 0 and "long.jsonl:4: prompt: its" in err and not (tmp_path / "other.jsonl.unfinished").exists()
 
 
 def test_samples_are_the_same_in_other_batches_and_others_with_another_seed(

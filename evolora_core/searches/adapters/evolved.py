@@ -79,6 +79,19 @@ class Evolved:
         """The same, where the host answers everything."""
         return replace(self, routes=Routes(SINGLE, {}), organelle=None)
 
+    def first_too_long(self, prompts: Sequence[str], max_new_tokens: int | None = None) -> tuple[int, str] | None:
+        """The place of the first prompt that, with the longest answer, does not fit the host, and why; None: all fit.
+        Examples before a prompt are left out where it is long, and so do not count.
+        """
+        most, room = max_new_tokens or self.decoding.max_new_tokens, self.host.max_context
+        for place, ids in enumerate(self.host.encode_prompts(list(prompts))):
+            if len(ids) + most > room:
+                return place, (
+                    f"its {len(ids)} tokens and an answer of {most} do not fit the host's {room}; shorten it, or ask "
+                    "for less"
+                )
+        return None
+
     def answer(
         self,
         prompts: Sequence[str],
@@ -104,6 +117,8 @@ class Evolved:
             if not prompt.strip():
                 raise ConfigError(f"prompt {number}: is empty; give it as text")
         most = max_new_tokens or decoding.max_new_tokens
+        if unfit := self.first_too_long(prompts, most):
+            raise ConfigError(f"prompt {first + unfit[0]}: {unfit[1]}")
         slots, guessed, routing = self._routed(prompts, families)
         examples = [list[Example]() for _ in prompts]
         if self.run.shots:
@@ -112,12 +127,6 @@ class Evolved:
             examples = fitting(host, prompts, examples, most)
             slots, routing = np.array(own), routing + np.array(choosing)
         asked = host.encode_prompts(list(prompts), examples)
-        for number, ids in enumerate(asked, start=first):
-            if len(ids) + most > host.max_context:
-                raise ConfigError(
-                    f"prompt {number}: its {len(ids)} tokens and an answer of {most} do not fit the host's "
-                    f"{host.max_context}; shorten it, or ask for less"
-                )
         strings = endings(host, [*decoding.stop_strings, *stop_strings])
         stop = stop_at(host, strings)
         telling = _Telling(host, strings, stop, told) if told else None
