@@ -5,7 +5,8 @@ listens is no part of a stage's identity, and may raise: that is how faults are 
 
 Places that are reached: `generation` (number) as it begins; `update` (population, batch) before a step of learning;
 `cache` (rows), `training pass` (tokens) and `examples` (rows, inputs: of SFT) where memory is about to be taken;
-`committed` (generation, folder) when a checkpoint stands. Spans: `generate`, `grade`, `learn`, `merge`, `record`.
+`prompts` (ids) and `answers` (ids) of GRPO, as they are encoded and sampled; `committed` (generation, folder) when a
+checkpoint stands. Spans: `generate`, `grade`, `learn`, `merge`, `record`.
 """
 
 from collections.abc import Callable, Iterator

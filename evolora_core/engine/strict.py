@@ -19,9 +19,8 @@ from evolora_core.foreign.text import one_line
 
 LONGEST_FILE = 200 * 1024  # bytes; the largest suite of ours has four thousand
 LONGEST_OVERRIDE = 10_000  # characters
-LATER: dict[str, Any] = {
-    "later": True
-}  # `json_schema_extra` of a setting that came after suites were hashed without it
+# `json_schema_extra` of a setting that came after suites were hashed without it
+LATER: dict[str, Any] = {"later": True}
 
 
 class Strict(BaseModel):

@@ -116,9 +116,8 @@ class FlopModel:
         """Forward and backward of one row of prompt and answer, the loss at its answer tokens (end token included)."""
         tokens, answer, rank = _floats(total_tokens, answer_tokens, rank)
         scores = self._scores(tokens)
-        inputs = (
-            tokens * (self.linear - self.entering) + answer * self.head
-        )  # activation gradients through frozen weights
+        # Activation gradients through frozen weights.
+        inputs = tokens * (self.linear - self.entering) + answer * self.head
         # Each adapter factor has a gradient of its own and passes one on, but for those that face the embeddings.
         adapters = tokens * rank * (2 * self.adapter - self.entering_in)
         return _integers(2 * (self._forward(tokens, answer, rank) + inputs + adapters + 2 * scores))

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
-from evolora_core.engine.artifacts import check, read_manifest
+from evolora_core.engine.artifacts import check, manifest_of, read_manifest
 from evolora_core.engine.run_index import SuiteId, entries, read_suite
 from evolora_core.engine.stage import JUDGED, SHARED
 from evolora_core.errors import ConfigError, StageError
@@ -86,9 +86,7 @@ def common_conditions(left: Side, right: Side) -> list[str]:
 def _same(left: Side, right: Side, condition: str) -> bool:
     """Whether the evaluations of a condition that both suites have are the same ones, for all seeds in common."""
     shared = left.seeds(condition) & right.seeds(condition)
-    made = [
-        [(read_manifest(side.folders[condition, seed]) or {})["identity"] for seed in shared] for side in (left, right)
-    ]
+    made = [[manifest_of(side.folders[condition, seed])["identity"] for seed in shared] for side in (left, right)]
     return bool(shared) and made[0] == made[1]
 
 
@@ -238,7 +236,7 @@ def _hashes(folder: Path, seed: int, split: str) -> set[tuple[str, str, str]]:
     """Of each cell (family, depth) of a split, the hash of its items with their right answers, by the stages that an
     evaluation had them from.
     """
-    inputs = (read_manifest(folder) or {}).get("identity_document", {}).get("inputs", {})
+    inputs = manifest_of(folder).get("identity_document", {}).get("inputs", {})
     found = set()
     for stage in ITEM_STAGES:
         file = folder.parents[2] / f"{SHARED}-s{seed}" / stage / inputs.get(stage, "") / "splits.parquet"

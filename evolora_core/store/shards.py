@@ -180,8 +180,7 @@ def _refuse_unlike(folder: Path, there: Mapping[Key, dict[str, Any]], new: Mappi
             continue
         for part in ("identity_document", "identity", "flops", "summary"):
             if unlike := _difference(*(_untimed(own.get(part)) for own in (known, manifest))):
-                what = "was made otherwise" if part.startswith("identity") else "has other results"
-                raise StoreError(f"{folder}: {_label(key)} {what} there: {part} {unlike} here")
+                raise StoreError(f"{folder}: {_label(key)} is not as in the store: {part}{unlike}")
     made: dict[str, tuple[str, Key, str]] = {}  # of each fact its value, a stage of which it holds, and where that is
     for where, stages in (("there", there), ("here", new)):
         for key, manifest in stages.items():
@@ -218,14 +217,14 @@ def _untimed(part: Any) -> Any:
 
 
 def _difference(there: Any, here: Any, place: str = "") -> str:
-    """The first place where two documents differ, with both values; empty if none does."""
+    """The first place where two documents differ, `.key.key`, with both values; empty if none does."""
     if isinstance(there, dict) and isinstance(here, dict):
         parts = (_difference(there.get(k), here.get(k), f"{place}.{k}") for k in sorted(there.keys() | here.keys()))
         return next(filter(None, parts), "")
     if there == here:
         return ""
     left, right = (json.dumps(value, sort_keys=True) for value in (there, here))
-    return f"{place.lstrip('.')} {left:.60}, and {right:.60}".strip()
+    return f"{place}: {left:.60} there, {right:.60} here"
 
 
 def _label(key: Key) -> str:

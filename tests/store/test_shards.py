@@ -251,7 +251,7 @@ def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path
         shards[1], tmp_path / "other", '"identity_document": {"code"', '"identity_document": {"seed": 7, "code"'
     )
     with pytest.raises(
-        StoreError, match=r"evaluate of .* was made otherwise there: identity_document seed null, and 7 here"
+        StoreError, match=r"evaluate of .* is not as in the store: identity_document.seed: null there, 7 here"
     ):
         merge(tmp_path, [other])
     slower = _copy(shards[1], tmp_path / "slower", '"summary": {}', '"summary": {"generation_seconds": 9}')

@@ -140,6 +140,8 @@ def load_host(name_or_path: str, *, device: str = "cpu", dtype: str = "float32")
 def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[Path], device: str, dtype: Any) -> Host:
     if getattr(tokenizer, "backend_tokenizer", None) is None:
         raise HostError(f"host {name!r}: its tokenizer is not a fast one; save it with a tokenizer.json")
+    # Prompts that are too long are refused by number or line: no warning has to come before that.
+    tokenizer.deprecation_warnings["sequence-length-is-longer-than-the-specified-maximum"] = True
     ends = _eos_ids(model, tokenizer)
     if not ends:
         raise HostError(

@@ -99,9 +99,8 @@ class Number(Verifier):
             return NO_ANSWER
         # A number of JSON does not say how it was written: 12.0 is 12.
         exponent = (wanted if isinstance(target, str) else wanted.normalize()).as_tuple().exponent
-        if isinstance(target, float) and isinstance(
-            exponent, int
-        ):  # of 0.30000000000000004, digits beyond are rounding
+        if isinstance(target, float) and isinstance(exponent, int):
+            # The last digits of 0.30000000000000004 are rounding.
             exponent = max(exponent, min(-6, wanted.adjusted() - 6))
         rounded = Decimal((0, (5,), exponent - 1)) if isinstance(exponent, int) and exponent < 0 else Decimal(0)
         within = rounded if self.tolerance is None else Decimal(str(self.tolerance))

@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEFT_OUT = (
-    "item",
-    "alternatives",
-    "sampled",
-)  # what the question says already, and what an evaluation does not ask for
+# What the question says already, and what an evaluation does not ask for.
+LEFT_OUT = ("item", "alternatives", "sampled")
 
 
 def keep(path: Path, outcomes: Mapping[int, "Outcome"]) -> None:

@@ -236,7 +236,7 @@ def _scales(config: dict[str, Any], ranks: dict[str, int], path: Path) -> dict[s
             raise AdapterError(f"{path}: alpha_pattern: {_short(pattern)}: {error}; name the modules") from error
         except TimeoutError as error:
             raise AdapterError(
-                f"{path}: alpha_pattern: {_short(pattern)}: no end in sight; name the modules"
+                f"{path}: alpha_pattern: {_short(pattern)}: takes too long to match; name the modules"
             ) from error
         alphas |= {name: alpha for name, fits in zip(names, matched, strict=True) if fits}
     return {name: _scale(config, alphas[name], rank) for name, rank in ranks.items()}

@@ -141,7 +141,7 @@ class SuiteConfig(Experiment):
         errors = [self.ecology.verifier_error, *(trial.get("verifier_error", 0) for trial in self.ecology.trials)]
         if any(errors) and deaf:
             raise ValueError(
-                f"ecology.verifier_error: the verifier of {deaf[0]!r} would not err; take it out, or let only "
+                f"ecology.verifier_error: {deaf[0]!r} always hears a true verifier; remove {deaf[0]!r}, or let only "
                 "conditions like ecology err (arms.NAME.changes)"
             )
         return self
@@ -177,10 +177,13 @@ class SuiteConfig(Experiment):
         if not self.trained and self.budget_of == "ecology":
             return
         if self.budget_of not in self.conditions:
-            raise ValueError(f"conditions: all others spend the {self.budget_of}'s budget; add {self.budget_of}")
+            raise ValueError(f"conditions: the others get the FLOPs of {self.budget_of!r}; add it")
         if not self.kind(self.budget_of).leads:
             leaders = ", ".join(name for name, kind in KINDS.items() if kind.leads)
-            raise ValueError(f"budget_of: {self.budget_of!r} ends with its budget; name a condition like {leaders}")
+            raise ValueError(
+                f"budget_of: {self.budget_of!r} runs until a budget is spent, so it sets none for others; name a "
+                f"condition like {leaders}"
+            )
         if self.budget(self.budget_of) != 1:
             raise ValueError(f"arms.{self.budget_of}.budget: all budgets are shares of its compute; leave it out")
 
@@ -195,8 +198,8 @@ class SuiteConfig(Experiment):
                 if inherits or lent:
                     key = "inheritance.donor" if inherits else "donor_items"
                     raise ValueError(
-                        f"{name}: {key}: only where families come one after another is anything inherited; set "
-                        "data.arrivals, or take it out"
+                        f"{name}: {key}: has no effect where all families are there at once; set data.arrivals, or "
+                        "remove this key"
                     )
             return
         if self.lead.generations < len(self.data.train_families):

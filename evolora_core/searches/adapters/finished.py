@@ -51,7 +51,7 @@ def find(home: Path, run: str) -> tuple["Entry", dict[str, Any]]:
     entry, suite = find_made(home, run)
     if (search := suite.get("search", DEFAULT)) != DEFAULT:
         raise ConfigError(f"{run}: a run of the search '{search}', which leaves no adapters; name one of {DEFAULT}")
-    if reason := (artifacts.read_manifest(home / entry.folder) or {}).get("summary", {}).get("not_run"):
+    if reason := artifacts.manifest_of(home / entry.folder).get("summary", {}).get("not_run"):
         raise ConfigError(f"{run}: was not run ({reason})")
     return entry, suite
 

@@ -23,7 +23,7 @@ def export(home: Path, entry: Entry, suite: Mapping[str, Any], candidate: int | 
     """
     folder = home / entry.folder
     artifacts.check(folder)
-    if reason := (artifacts.read_manifest(folder) or {}).get("summary", {}).get("not_run"):
+    if reason := artifacts.manifest_of(folder).get("summary", {}).get("not_run"):
         raise ConfigError(f"{entry.run_id}: was not run ({reason})")
     choice = read_choice(folder)
     genome = choice.genome if candidate is None else _genome_of(folder, entry, candidate)
@@ -50,7 +50,7 @@ def _genome_of(folder: Path, entry: Entry, candidate: int) -> Genome:
 
 def _sources(folder: Path, entry: Entry, host: str) -> dict[str, str]:
     """Where base and parents of a run are, by name."""
-    document = (artifacts.read_manifest(folder) or {})["identity_document"]
+    document = artifacts.manifest_of(folder)["identity_document"]
     shared = folder.parents[2] / f"shared-s{entry.seed}"
     found = {}
     for name in [BASE, *document["config"]["parents"]]:
@@ -59,5 +59,5 @@ def _sources(folder: Path, entry: Entry, host: str) -> dict[str, str]:
         artifacts.check(own)
         found[name] = source_of(own, host)
         if found[name] == host:
-            check_unchanged(host, (artifacts.read_manifest(own) or {})["identity_document"]["host"]["files"])
+            check_unchanged(host, artifacts.manifest_of(own)["identity_document"]["host"]["files"])
     return found

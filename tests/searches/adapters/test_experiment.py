@@ -148,7 +148,7 @@ def test_a_comparison_under_a_routing_that_is_not_evaluated_is_refused(tmp_path:
 
 def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
     path = SUITES / "rewards.yaml"
-    with pytest.raises(ConfigError, match="ecology.verifier_error: the verifier of 'grpo' would not err"):
+    with pytest.raises(ConfigError, match="ecology.verifier_error: 'grpo' always hears a true verifier"):
         load_suite(path, ["ecology.verifier_error=0.1"])
 
 
@@ -185,7 +185,7 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
         (
             "rewards",
             "ecology.trials=[{}, {verifier_error: 0.1}, {samples: 3}, {ranks: [4]}]",
-            "ecology.verifier_error: the verifier of 'grpo' would not err",
+            "ecology.verifier_error: 'grpo' always hears a true verifier",
         ),
         (
             "tiny",

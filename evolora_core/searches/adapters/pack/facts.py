@@ -28,17 +28,8 @@ _CHECKS = """
         (SELECT count(*) FROM members WHERE died IS NULL AND delta_norm = 0)
             AS living_adapters_that_do_nothing
 """
-_MEASURED = (
-    "condition",
-    "seed",
-    "host",
-    "tokenizer",
-    "template",
-    "dtype",
-    "decoding",
-    "dataset",
-    "code",
-)  # in this order
+# In this order.
+_MEASURED = ("condition", "seed", "host", "tokenizer", "template", "dtype", "decoding", "dataset", "code")
 
 
 def checks(stored: StoredSuite) -> dict[str, Any]:

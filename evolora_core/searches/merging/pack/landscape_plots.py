@@ -24,11 +24,8 @@ FLOOR = 0.1  # of a tenth of the gain: what lies below is drawn there
 BAND = 0.1  # opacity
 FEW = 3  # models below which a correlation says nothing
 FAINTEST = 0.2  # models at which the colour of the density begins, so that one model is seen
-MARKS = {
-    "parents": ("s", "#D55E00", 6),
-    OPTIMA[0]: ("*", "#009E73", 10),
-    OPTIMA[1]: ("D", "#CC79A7", 9),
-}  # colour, size
+# Marker, colour and size.
+MARKS = {"parents": ("s", "#D55E00", 6), OPTIMA[0]: ("*", "#009E73", 10), OPTIMA[1]: ("D", "#CC79A7", 9)}
 
 # Every evaluation at first, then every fifth: the store has all.
 _CURVES = """
