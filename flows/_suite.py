@@ -163,7 +163,7 @@ def _make_suite(
 
 
 class Records:
-    """What a flow run tells the store: the slice of every stage as it ends, and that of none that is of other code."""
+    """What a flow run tells the store: the slice of each stage as it ends, and only those of the present code."""
 
     def __init__(self, suite: SuiteId, steps: Sequence[Step]) -> None:
         self.suite, self.steps = suite, steps
@@ -174,7 +174,7 @@ class Records:
 
     @property
     def _recorded(self) -> dict[str, dict[str, Any]]:
-        """Manifests in the store by name of the stage, as they were when first asked for, less what this run forgot."""
+        """Manifests in the store by stage name, as first read, without those that this run forgot."""
         if self._known is None:
             self._known = recorded(self.suite)
         return self._known
@@ -223,7 +223,7 @@ class Records:
         return before is not None and before == read_manifest(home_path() / result.folder)
 
     def made_elsewhere(self, names: set[str]) -> bool:
-        """Whether another process recorded one of these stages since this one looked."""
+        """Whether another process has recorded one of these stages since this run first read the store."""
         there = recorded(self.suite) if names else {}
         return any(there[name] != self._recorded.get(name) for name in names & {*there})
 

@@ -109,7 +109,7 @@ def commit(folder: Path, manifest: dict[str, Any], scratch: Collection[str] = ()
 
 
 def adopt(folder: Path, others: Iterable[Path]) -> bool:
-    """Copy the first whole one of other artefacts to `folder`, where none stands; whether there was one."""
+    """Copy the first intact artefact among `others` to `folder`, in place of what is there. False if none is intact."""
     for other in others:
         if other == folder or damage(other) is not None:
             continue

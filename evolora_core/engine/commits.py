@@ -74,7 +74,7 @@ def latest(checkpoints: Path) -> Commit | None:
 
 
 def segment_of(checkpoints: Path, number: int) -> Path:
-    """Where the rows are that the commit after so many rounds left."""
+    """Folder of the rows that the commit after `number` rounds added."""
     return checkpoints / ROWS / f"{number:06d}"
 
 
@@ -97,12 +97,12 @@ def _commits(checkpoints: Path) -> list[Path]:
 
 
 def _number(folder: Path) -> int:
-    """After how many rounds a commit was made."""
+    """Number of rounds after which a commit was made."""
     return int(folder.name[1:])
 
 
 def _make(folder: Path, write: Write, before: dict[str, str] | None) -> None:
-    """Make a folder of what `write` writes, which says what segment came before it."""
+    """Commit a folder of what `write` writes; its manifest names the segment before it."""
     shutil.rmtree(folder.with_name(folder.name + ".partial"), ignore_errors=True)  # a killed loop's
     write(artifacts.partial_folder(folder))
     artifacts.commit(folder, {"before": before})

@@ -55,7 +55,7 @@ def _keys(
 
 
 def _default(given: Mapping[str, Any]) -> str:
-    """As text; of a list that is made anew for every model the schema has none, and it is empty."""
+    """The default as text. A list that is made anew for every model has none in the schema: it is empty."""
     value = given.get("default", [] if given.get("type") == "array" else None)
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 

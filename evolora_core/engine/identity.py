@@ -79,8 +79,8 @@ def stage_identity(
 
 @contextmanager
 def code_as_it_is() -> Iterator[None]:
-    """Inside, stages are of the code that is there now; a file of it that changes is not what computes. Child processes
-    know since when.
+    """Note the time in the environment, for child processes too. Inside, a stage is refused if a file of its code was
+    written later (`refuse_changed_code`).
     """
     before = os.environ.get(STARTED)
     os.environ[STARTED] = str(time.time())
@@ -93,8 +93,8 @@ def code_as_it_is() -> Iterator[None]:
 
 
 def refuse_changed_code(document: Mapping[str, Any]) -> None:
-    """Inside of `code_as_it_is`, StageError where a file of the code in an identity document was written since: modules
-    stay as they were imported, and those that a stage imports late would not fit them.
+    """Inside `code_as_it_is`, raise StageError if a file of the code in an identity document was written since. Modules
+    that are already imported keep the old code, so those imported later would not match them.
     """
     if STARTED not in os.environ:
         return
@@ -163,7 +163,7 @@ def _is_read(file: Path) -> bool:
 
 
 def _file_hash(path: Path) -> str:
-    """Hash of a file. One that is as it was is not read again: every stage asks for those of a model."""
+    """Hash of a file. It is read again only after a change, as every stage asks for the files of a model."""
     told = path.stat()
     if time.time() - told.st_mtime < SETTLED:
         return _read_hash(path)
@@ -172,7 +172,7 @@ def _file_hash(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _kept_hash(path: Path, *told: int) -> str:
-    """By what the file system tells of a file, which is other once it is written to or replaced."""
+    """Hash of a file, kept while its size, times and inode stay the same."""
     return _read_hash(path)
 
 
@@ -192,8 +192,8 @@ def _code_hash(module: str) -> str:
 
 @cache
 def _data(module: str) -> tuple[Path, ...]:
-    """The data files of a package, without those of the packages in it, and without the SQL of searches: what that
-    decides is what a pack says, whose stage has it among its settings.
+    """The data files of a package, without those of the packages in it, and without the SQL of searches. That SQL only
+    decides what a pack says, and it is among the settings of the pack's stage.
     """
     file = source(module)
     if file is None or file.name != "__init__.py":
@@ -207,7 +207,7 @@ def _data(module: str) -> tuple[Path, ...]:
 @cache
 def _imports(module: str) -> frozenset[str]:
     """Every name that an import statement of `module` may load. In `from package import name` the name may be a
-    module or not: who asks looks whether there is one.
+    module or not; the caller checks.
     """
     found: set[str] = set()
     for node in ast.walk(_running(_text(module))):
@@ -252,7 +252,7 @@ class _Computing(ast.NodeTransformer):
     """Takes out docstrings, the descriptions of settings, and what only type checkers read."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        """A text that stands alone is a docstring, of whatever."""
+        """Drop docstrings: expressions that are only a text."""
         text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return None if text else self.generic_visit(node)
 
@@ -263,7 +263,7 @@ class _Computing(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.AST]:
-        """Of `if TYPE_CHECKING` only the `else` ever runs."""
+        """Keep only the `else` of `if TYPE_CHECKING`, as nothing else of it runs."""
         if _last_name(node.test) != "TYPE_CHECKING":
             return self.generic_visit(node)
         return [kept for statement in node.orelse if (kept := self.visit(statement)) is not None]

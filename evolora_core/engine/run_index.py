@@ -250,7 +250,7 @@ def _entry(path: Path, document: Any) -> Entry:
 
 
 def alive(pid: int, started: str | None) -> bool:
-    """Whether the process that began something then is still there; another may have its number by now."""
+    """Whether the process that started then still runs; its number may have been given to another since."""
     try:
         born = psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:

@@ -28,13 +28,13 @@ JUDGED = "evaluate"  # in every search, the name of the stage that judges a cond
 
 
 class NoFacts(BaseModel):
-    """Of a stage that has nothing to say but its files."""
+    """Facts of a stage that leaves only its files."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class NotRun(BaseModel):
-    """Of a stage of a condition that could not be run with its settings, and why: its budget is too small. The
+    """Facts of a stage of a condition that could not be run because its budget is too small; `not_run` says why. The
     stage JUDGED says so too. Such a run has no answers and is compared with nothing; the rest of its seed counts.
     """
 

@@ -167,7 +167,7 @@ def config_hash(model: BaseModel) -> str:
 
 
 def document_hash(document: dict[str, Any]) -> str:
-    """The same of settings as they were written, whatever this version makes of them."""
+    """The same hash of settings as they were written, before this version interprets them."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -224,7 +224,7 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Document)
 
 
 def explain_rule(reason: str, document: Document) -> str:
-    """What a rule that is checked later says, behind the place of the key with which it begins, or the file's name."""
+    """The message of a rule checked later, after the place of the key that it begins with, or after the file name."""
     path = _named(reason, document.values)
     return _placed(path, reason, document) if path else f"{document.path}: {reason}"
 
@@ -243,7 +243,7 @@ def _placed(path: tuple[str, ...], reason: str, document: Document) -> str:
 
 
 def _named(reason: str, values: Any) -> tuple[str, ...]:
-    """The path of the key with which a reason begins, as that of a rule about several keys does; () if none does."""
+    """Path of the key that a message begins with; () if it begins with none."""
     path = tuple(reason.partition(":")[0].split("."))
     for part in path:
         if not isinstance(values, dict) or part not in values:

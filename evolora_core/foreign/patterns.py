@@ -60,8 +60,8 @@ def compile_pattern(pattern: str, longest: int = LONGEST) -> "regex.Pattern[str]
 
 
 def full_matches(machine: "regex.Pattern[str]", texts: Sequence[str], seconds: float) -> list[bool]:
-    """Of each text, whether the pattern matches all of it. TimeoutError after `seconds` for all of them together,
-    Unfit where the engine gives up.
+    """Whether the pattern matches all of each text. TimeoutError after `seconds` for all texts together, Unfit where
+    the engine gives up.
     """
     deadline = time.monotonic() + seconds
     found = []

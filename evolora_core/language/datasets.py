@@ -89,7 +89,7 @@ def _taken(
     seed: int,
     seen: set[str],
 ) -> list[Item]:
-    """The rows of a task that a split of a seed takes of one cell, with how much of the cell the others want."""
+    """The rows of one cell of a task that a split of a seed takes, given how many rows the other splits want."""
     held_out = sum(own.get(cell, 0) for other, own in wanted.items() if other != "train")
     return take(
         pool, split, *cell, wanted[split][cell], seed, seen, wanted["train"].get(cell, 0), held_out, _key(split)

@@ -39,7 +39,7 @@ class Declared(Protocol):
 
 
 class Pair(Strict):
-    """What of a declared comparison decides numbers."""
+    """The parts of a declared comparison that decide numbers."""
 
     a: str
     b: str

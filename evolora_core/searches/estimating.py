@@ -30,8 +30,8 @@ class Expected:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of a plan: the stages that stand already, what each of the others would take, how long these last together, so
-    many at a time, and in words what is left out. expected: None where the search foretells nothing.
+    """Estimate of a plan: the finished stages, what each other stage would take, how long these last together with so
+    many at a time, and, in words, what is left out. expected: None where the search has no estimate.
     """
 
     steps: Sequence[Step]
@@ -95,7 +95,7 @@ def bytes_of(folder: Path) -> int:
 
 
 def standing(home: Path, steps: Sequence[Step]) -> dict[str, StageResult]:
-    """By name, what the stages left that a run would reuse, made by this suite or by another one."""
+    """Results, by step name, that a run would reuse, made by this suite or by another one."""
     found: dict[str, StageResult] = {}
     for step in steps:
         if any(need.name not in found for need in step.needed):

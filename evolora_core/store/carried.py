@@ -154,7 +154,7 @@ def read(folder: Path) -> dict[str, pa.Table]:
 
 
 def _bounded(file: Path) -> pa.Table:
-    """The table of a file. ValueError where it grows beyond bounds: a few bytes may be any number of rows."""
+    """The table of a file. ValueError where it takes too much memory: a few bytes may hold any number of rows."""
     source, parts, taken = pq.ParquetFile(file, page_checksum_verification=True), [], 0
     for part in source.iter_batches(batch_size=BATCH):
         taken += part.nbytes
@@ -216,7 +216,7 @@ def _arrow(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def _without(stages: pa.Table) -> pa.Table:
-    """Stages whose manifests lack what is of files and times."""
+    """The stages, with manifests that leave out files and times."""
     manifests = [json.loads(text) for text in stages["manifest"].to_pylist()]
     kept = [json.dumps({k: v for k, v in own.items() if k not in _LEFT_OUT}, sort_keys=True) for own in manifests]
     return stages.set_column(stages.schema.get_field_index("manifest"), "manifest", pa.array(kept, pa.string()))
@@ -228,7 +228,7 @@ def _filled(answers: pa.Table) -> pa.Table:
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    """As small as Parquet gets: running numbers as differences, all else by dictionary, and zstd over it."""
+    """Write a table as small as Parquet gets: running numbers as differences, the rest by dictionary, all with zstd."""
     running = [
         name
         for name in ("item", "prompt", "task")

@@ -86,5 +86,5 @@ def _newer(path: Path, version: int, newest: int, whose: str) -> StoreError:
 
 
 def _hash(owner: Owner) -> str:
-    """Of the text of the views."""
+    """Hash of the text of the views."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in owner.views())).hexdigest()[:16]

@@ -233,7 +233,7 @@ def _label(key: Key) -> str:
 
 
 def _without(table: pa.Table, known: Collection[Key]) -> pa.Table:
-    """A table without the rows of these stages; one that no stage has for itself is as it was."""
+    """The table without the rows of these stages; unchanged if its rows do not name stages."""
     if not known or "stage" not in table.column_names:
         return table
     columns = (table[name].to_pylist() for name in ("condition", "seed", "stage"))

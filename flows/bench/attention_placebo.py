@@ -29,8 +29,8 @@ PROGRAMS = 35  # of a search: the default of budget.programs
 
 
 def measure(mechanisms: Sequence[str], runs: int, seeds: int, processes: int) -> list[Row]:
-    """Of so many runs of each mechanism, those in which it does not differ from itself; and how far the best of many
-    copies of it seems to be ahead, nats.
+    """Compare each mechanism with itself. Count the runs without a difference, and say how far the best of many copies
+    seems to be ahead, in nats.
     """
     found: list[Row] = []
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:

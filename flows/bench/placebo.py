@@ -31,7 +31,7 @@ EVALUATIONS, GROUPS, ANSWER = 24, 2, 48
 
 
 def measure(runs: int, seeds: int, processes: int) -> list[Row]:
-    """Of so many runs, each with so many seeds, those in which a comparison sees no difference."""
+    """Count the runs, each with so many seeds, in which a comparison sees no difference."""
     found: list[Row] = []
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         for kind, steps in KINDS.items():

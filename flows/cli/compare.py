@@ -91,7 +91,7 @@ def named(home: Path, word: str) -> "SuiteId":
 
 
 def condition(word: str) -> str:
-    """Of SUITE:CONDITION the condition."""
+    """The condition in SUITE:CONDITION."""
     _, colon, own = word.partition(":")
     if not colon or not own:
         raise ConfigError(f"{word}: names no condition; write SUITE:CONDITION, such as quickstart:ecology")

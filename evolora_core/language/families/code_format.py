@@ -55,7 +55,7 @@ def verify(item: Item, answer: str) -> Grade:
 
 
 def solve(prompt: str) -> str:
-    """By the capitals: one begins a word where a small letter stands before it."""
+    """Put an underscore before each capital that follows a small letter, and write everything small."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", prompt.split()[-1]).lower()
 
 

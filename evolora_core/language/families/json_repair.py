@@ -29,7 +29,7 @@ def verify(item: Item, answer: str) -> Grade:
 
 
 def solve(prompt: str) -> str:
-    """By insertion."""
+    """The prompt's numbers as an array, sorted by insertion."""
     placed: list[int] = []
     for number in map(int, re.findall(r"\d+", prompt)):
         placed.insert(sum(other <= number for other in placed), number)

@@ -69,7 +69,7 @@ def _literal(rng: np.random.Generator, truth: bool) -> str:
 
 
 def solve(prompt: str) -> str:
-    """By recursive descent over the text."""
+    """Evaluate the expression by recursive descent over the text."""
     tokens = _TOKEN.findall(prompt.partition(":")[2])
     value, end = _disjunction(tokens, 0)
     if end != len(tokens):

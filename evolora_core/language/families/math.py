@@ -34,7 +34,7 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, int]:
 
 
 def solve(prompt: str) -> str:
-    """By the calculator."""
+    """Evaluate the expression with the calculator."""
     return str(evaluate(prompt.removeprefix("Compute ").removesuffix(".")))
 
 

@@ -40,7 +40,7 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, int]:
 
 
 def solve(prompt: str) -> str:
-    """By differences and ratios of the terms shown."""
+    """The next term, from differences and ratios of the terms shown."""
     shown = [int(term) for term in re.findall(r"\d+", prompt)]
     steps = [b - a for a, b in pairwise(shown)]
     if len(set(steps)) == 1:

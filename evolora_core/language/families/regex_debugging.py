@@ -36,7 +36,7 @@ def pose(segments: Segments, changed: Segments, rng: np.random.Generator) -> tup
 
 
 def solve(prompt: str) -> str:
-    """By translating the description; the broken pattern is not looked at."""
+    """Translate the description into a pattern; the broken pattern is not used."""
     return read_description(prompt.partition(" to match: ")[2])
 
 

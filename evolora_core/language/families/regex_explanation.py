@@ -74,7 +74,7 @@ def read_terms(text: str) -> list[str]:
 
 
 def verify(item: Item, answer: str) -> Grade:
-    """By terms in order, or by a published row's keywords."""
+    """Grade by the terms in order, or by the keywords of a published row."""
     text = _bare("\n".join(final_lines(answer)))
     if not text:
         return NO_ANSWER
@@ -114,7 +114,7 @@ def _common(a: list[str], b: list[str]) -> int:
 
 
 def solve(prompt: str) -> str:
-    """By reading the pattern piece by piece."""
+    """Describe the pattern, read piece by piece."""
     pattern = prompt.partition("'x': ")[2]
     parts = []
     for found in _SEGMENT.finditer(pattern):

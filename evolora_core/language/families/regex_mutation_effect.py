@@ -54,7 +54,7 @@ def solution(target: dict[str, Any]) -> str:
 
 
 def verify(item: Item, answer: str) -> Grade:
-    """By which of the strings offered the answer names."""
+    """Grade by which of the offered strings the answer names."""
     text = "\n".join(final_lines(answer))
     if not text:
         return NO_ANSWER
@@ -72,7 +72,7 @@ def names(text: str, string: str) -> bool:
 
 
 def solve(prompt: str) -> str:
-    """By Python's own engine."""
+    """The offered strings that only the new pattern matches, by Python's `re`."""
     new, _, rest = prompt.removeprefix("Which match ").partition(" but not ")
     old, _, offered = rest.partition(": ")
     return ", ".join(text for text in offered.split(", ") if re.fullmatch(new, text) and not re.fullmatch(old, text))

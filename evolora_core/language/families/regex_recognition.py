@@ -43,7 +43,7 @@ def verify(item: Item, answer: str) -> Grade:
 
 
 def solve(prompt: str) -> str:
-    """By Python's own engine, which the generator does not use."""
+    """Match the pattern with Python's `re`, which the generator does not use."""
     pattern, _, rest = prompt.removeprefix("Does ").partition(" match all of '")
     return "Yes" if re.fullmatch(pattern, rest.removesuffix("'? Yes or no.")) else "No"
 

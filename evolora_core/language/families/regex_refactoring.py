@@ -61,7 +61,7 @@ def _inflated(segment: Segment, rng: np.random.Generator) -> str:
 
 
 def verify(item: Item, answer: str) -> Grade:
-    """By the test strings, then by length."""
+    """Grade by the test strings, then by the length of the pattern."""
     pattern = extract_pattern(answer)
     grade = grade_pattern(pattern, cases_of(item.target))
     if pattern is None or not grade.correct:
@@ -84,7 +84,7 @@ _REPEATED = re.compile(r"(\\d|\[[^\]]*\])(\1{1,})(?![{*+?])")
 
 
 def solve(prompt: str) -> str:
-    """By rewriting until nothing changes."""
+    """Shorten the pattern by rewriting until nothing changes."""
     pattern = prompt.removeprefix("Shorten the regex ")
     before = None
     while pattern != before:

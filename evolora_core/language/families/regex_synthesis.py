@@ -54,7 +54,7 @@ def cases_of(target: dict[str, Any]) -> list[tuple[str, bool]]:
 
 
 def verify(item: Item, answer: str) -> Grade:
-    """By the test strings."""
+    """Grade by the test strings."""
     return grade_pattern(extract_pattern(answer), cases_of(item.target))
 
 
@@ -80,7 +80,7 @@ def _read_segment(words: str) -> str:
 
 
 def solve(prompt: str) -> str:
-    """By translating the description."""
+    """Translate the description into a pattern."""
     return read_description(prompt.partition(": ")[2])
 
 

@@ -29,7 +29,7 @@ def verify(item: Item, answer: str) -> Grade:
 
 
 def solve(prompt: str) -> str:
-    """By asking for each letter."""
+    """Go through the alphabet and keep the letters that the prompt has."""
     letters = prompt.partition(":")[2].split()
     return "".join(letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter in letters)
 

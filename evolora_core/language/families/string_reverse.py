@@ -33,7 +33,7 @@ def verify(item: Item, answer: str) -> Grade:
 
 
 def solve(prompt: str) -> str:
-    """By taking letters off the end of the prompt."""
+    """Take letters off the end of the prompt until none is left."""
     rest, taken = prompt.partition(":")[2].split(), ""
     while rest:
         taken += rest.pop()

@@ -45,7 +45,7 @@ def verify(item: Item, answer: str) -> Grade:
 
 
 def solve(prompt: str) -> str:
-    """By counting each letter."""
+    """Go through the alphabet and repeat each letter as often as the prompt has it."""
     letters = re.findall(r"\b[a-z]\b", prompt.partition(":")[2])
     return "".join(letter * letters.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz")
 

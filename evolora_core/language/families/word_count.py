@@ -39,7 +39,7 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, int]:
 
 
 def solve(prompt: str) -> str:
-    """By walking the characters: a word is a run of letters outside angle brackets."""
+    """Walk the characters and count words: runs of letters outside angle brackets."""
     text = re.sub(r"<[^>]*>", " ", prompt.removeprefix(_INSTRUCTION))
     return str(sum(a.isalpha() and not b.isalpha() for a, b in zip(text, text[1:] + " ", strict=True)))
 

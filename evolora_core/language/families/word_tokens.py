@@ -21,7 +21,7 @@ def draw(rng: np.random.Generator, depth: str) -> tuple[str, int]:
 
 
 def solve(prompt: str) -> str:
-    """By taking the tags away and splitting at spaces."""
+    """Remove the tags, split at white space and count the parts."""
     return str(len(re.sub(r"<[^>]*>", "", prompt.partition(":")[2]).split()))
 
 

@@ -55,7 +55,7 @@ def _known(path: Path) -> dict[str, Any]:
 
 
 def _gigaflops(kind: str, device: str) -> float:
-    """Of square matmuls, the median of a few."""
+    """GFLOP/s of a product of square matrices, the median of a few."""
     import torch
 
     square = torch.ones(SIDE, SIDE, device=device, dtype=getattr(torch, kind))

@@ -12,7 +12,7 @@ _CONSTANT = re.compile(
 
 
 def is_constant(name: str) -> bool:
-    """Whether a tensor with this name that a model does not ask for is such a constant."""
+    """Whether a tensor of this name is a constant that transformers computes by itself."""
     return _CONSTANT.fullmatch(name) is not None
 
 

@@ -34,7 +34,7 @@ class Verifier(Strict):
         return {}
 
     def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
-        """What answers to a row are graded against, of the answer that it gives and its other columns."""
+        """What answers to a row are graded against, made of the row's answer and its other columns."""
         return answer
 
     def complaint(self, target: Any) -> str | None:

@@ -65,7 +65,7 @@ def _import(
     fromlist: Sequence[str] = (),
     level: int = 0,
 ) -> ModuleType:
-    """As Python's own, of the modules above and those below them."""
+    """Import as `__import__` does, but only the modules above and their submodules."""
     if level or name.split(".")[0] not in (*MODULES, *_LATE):
         raise ImportError(f"{name} may not be imported here")
     return __import__(name, globals, locals, fromlist)

@@ -99,7 +99,7 @@ class Code(Verifier):
 
 
 def _hidden(code: str) -> str:
-    """A function or class of the code that is called like one of Python's own, which the tests keep; "" if none is."""
+    """Name of a function or class in the code that shadows a built-in, which the tests still use; "" if none does."""
     try:
         with warnings.catch_warnings(action="ignore"):
             body = ast.parse(code).body

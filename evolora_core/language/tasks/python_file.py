@@ -120,8 +120,8 @@ def audit(family: Family, place: str) -> None:
 
 @lru_cache(maxsize=64)
 def digest_of(family: Family) -> str:
-    """Of the items that an examined family was examined with, and their answers: they also depend on what its file
-    reads, which is no part of the file's text.
+    """Hash of the prompts that a family was examined with, and of their answers. These also depend on files that the
+    family's own file reads, which its text does not show.
     """
     drawn = [[item.prompt, family.gold(item)] for depth in family.depths for item in _drawn(family, depth)]
     return blake2b(json.dumps(drawn).encode(), digest_size=8).hexdigest()

@@ -33,7 +33,7 @@ class Worded(Verifier):
     """Its answers are text, whatever type a table gives them."""
 
     def target(self, answer: Any, row: Mapping[str, Any]) -> Any:
-        """As text: `1` and `true` of JSON too."""
+        """The answer as text; JSON's `1` and `true` too."""
         return spelled(answer) if isinstance(answer, bool | int | float) else answer
 
 
@@ -44,7 +44,7 @@ class Exact(Worded):
     case: bool = Field(False, description="whether capitals count")
 
     def verify(self, target: Any, answer: str) -> Grade:
-        """The last thing that was said counts, or the first line where that is all there is to the answer."""
+        """Correct if the final lines, together or the first alone, are the target."""
         wanted = self._plain(str(target))
         lines = final_lines(answer)
         if not lines:
@@ -85,7 +85,7 @@ class Number(Verifier):
         return int(answer) if isinstance(answer, str) and _INTEGER.fullmatch(answer) else answer
 
     def complaint(self, target: Any) -> str | None:
-        """As for numbers of holdout files."""
+        """What is wrong with a target, by the rule for numbers in holdout files."""
         return None if number_of(target) is not None else "must be a number"
 
     def gold(self, target: Any) -> str:
@@ -164,7 +164,7 @@ class Choice(Worded):
 
 
 def _within_number(option: str, text: str, end: int) -> bool:
-    """Whether an option that ends at a place is a part of a longer number or ratio there, as 1 is of 1.5 and of 2:1."""
+    """Whether the option that ends at `end` is part of a longer number or ratio, as 1 is of 1.5 and of 2:1."""
     before = text[: end - len(option)]
     return bool(
         (option[-1].isdigit() and re.match(r"[.,:/][0-9]", text[end : end + 2]))
@@ -284,7 +284,7 @@ class ContainsAll(Worded):
 
 
 def _kind(settings: Any) -> str:
-    """By what a section is told apart."""
+    """The `kind` of a section, which tells its model."""
     return str(settings.get("kind", "")) if isinstance(settings, dict) else str(getattr(settings, "kind", ""))
 
 

@@ -43,7 +43,7 @@ def _dtype(query: Tensor) -> torch.dtype:
 def _forward(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """As transformers' own for `sdpa`."""
+    """transformers' `sdpa` attention, computed in the dtype that `_dtype` gives."""
     wide = _dtype(query)
     if attention_mask is not None and attention_mask.is_floating_point():
         attention_mask = attention_mask.to(wide)

@@ -95,7 +95,7 @@ def _by_slot(values: Tensor, of_slot: Tensor) -> Tensor:
 
 
 def _normed(fisher: Fisher) -> Fisher:
-    """Of norm 1; uniform where that cannot be."""
+    """The Fisher scaled to norm 1; a uniform one where the norm is 0 or not finite."""
     norm = fisher.norm()
     if not 0 < norm < float("inf"):
         ones = ({name: torch.ones_like(v) for name, v in part.items()} for part in (fisher.outputs, fisher.inputs))

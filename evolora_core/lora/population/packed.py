@@ -71,7 +71,7 @@ class Packing:
         return cls(tensor(lengths), tensor(starts), tensor(positions)[None], tuple(buckets))
 
     def pack(self, padded: Tensor) -> Tensor:
-        """Of right-padded rows `[rows, width]` what is real, `[1, tokens]`."""
+        """The real tokens `[1, tokens]` of right-padded rows `[rows, width]`."""
         real = torch.arange(padded.shape[1], device=padded.device) < self.lengths[:, None]
         return padded[real][None]
 

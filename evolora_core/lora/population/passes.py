@@ -52,7 +52,7 @@ def passes(lengths: np.ndarray, slots: np.ndarray, tokens: int) -> list[np.ndarr
 
 
 def _cut(rows: np.ndarray, lengths: np.ndarray, tokens: float) -> list[np.ndarray]:
-    """By length, in parts of at most about so many tokens."""
+    """Split the rows, sorted by length, into parts of at most about `tokens` tokens."""
     rows = rows[np.argsort(lengths[rows], kind="stable")]
     return np.split(rows, np.flatnonzero(np.diff((np.cumsum(lengths[rows]) - 1) // tokens)) + 1)
 
@@ -63,7 +63,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def make_room(host: Host, lengths: np.ndarray) -> bool:
-    """After running out of memory in training over these rows: need less from now on. False if nothing is left to do.
+    """Reduce memory use after training over these rows ran out of memory. False if nothing more can be done.
 
     First half as many tokens go through at once, which costs little until they no longer keep the device busy; then
     activations are computed again in the backward pass, one forward pass more; then half as many again.

@@ -51,7 +51,7 @@ def solved(items: Sequence[Item]) -> list[Solved]:
 
 
 def _mislabelled(members: Sequence[Item], number: int) -> Item:
-    """An item with the nearest answer before it that is not its own; as it is, if all of its cell have the same."""
+    """The item with the nearest earlier target other than its own; unchanged if all items of its cell share one."""
     item = members[number]
     before = (members[number - distance] for distance in range(1, len(members)))
     return next((replace(item, target=other.target) for other in before if other.target != item.target), item)

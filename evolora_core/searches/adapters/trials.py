@@ -23,7 +23,7 @@ def best_trials(answered: Iterable[tuple[str, int, float | None]]) -> dict[str, 
 
 @dataclass(frozen=True)
 class Spent:
-    """What a trial of the arm whose compute is the budget took; `fixed` of it would be the same in a longer run."""
+    """FLOPs of a trial of the arm whose compute is the budget; the part `fixed` is the same in a longer run."""
 
     flops: int
     fixed: int

@@ -16,7 +16,7 @@ OF_MANY = ("population", "variation", "inheritance", "assimilation")  # what one
 
 
 def unread(section: Any, peopled: bool) -> dict[str, Any]:
-    """What a run with these settings does not read, as `model_dump` leaves it out."""
+    """Settings that a run does not read, in the form of the argument `exclude` of `model_dump`."""
     if isinstance(section, EcologyConfig):
         rule = section.plasticity.rule
         own = set().union(*(keys for other, keys in OF_ONE_RULE.items() if other != rule))

@@ -28,7 +28,7 @@ def read_calls(folder: Path) -> list[Numbered]:
 
 
 def call_rows(calls: Sequence[Numbered], candidates: int) -> list[dict[str, Any]]:
-    """Rows of the table. What was asked for when the FLOPs ended is no candidate, and its question has none."""
+    """Rows of the table of questions. One whose program was asked for when the FLOPs ended has no candidate."""
     return [
         {"candidate": number if number < candidates else None} | {name: getattr(call, name) for name in COLUMNS}
         for number, call in calls

@@ -128,7 +128,7 @@ class Bench:
         return self.together(once, config.evaluation.seeds)
 
     def together(self, once: Sequence[Expected], times: float, more: float = 0.0) -> Expected:
-        """So many times some measurements, in a stage that takes so many seconds more."""
+        """These measurements, `times` over, in a stage that takes `more` seconds beyond them."""
         return Expected(
             times * sum(one.flops for one in once),
             times * sum(one.seconds for one in once) + self.opening + more,

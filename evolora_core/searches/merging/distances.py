@@ -16,7 +16,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def steps(start: Described) -> dict[str, int]:
-    """Of each tensor every how many rows are read; 1 for all of them."""
+    """Row step for each tensor: 1 reads every row."""
     sizes = {name: prod(start.shape(name)) for name in start.names}
     step = max(1, sum(sizes.values()) // SAMPLE)
     return {name: 1 if size <= FEWEST else step for name, size in sizes.items()}

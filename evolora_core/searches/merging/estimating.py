@@ -85,7 +85,7 @@ class Charging(Judge):
     merged_once: int = 0
 
     def merged(self, genome: Genome) -> Any:
-        """The model of its depth, whose weights are of no account."""
+        """A model of the genome's depth, whose weights do not matter."""
         flops = merge_flops(genome, self.pool.models)
         self.merged_once += flops > 0
         self.meter.add("assimilation", flops, 0, 0.0)
@@ -261,7 +261,7 @@ class Bench:
         return Expected(flops, flops * measuring + len(genomes) * merging)
 
     def landscape(self) -> Expected:
-        """A shard. What all routes pass is known, and a few say how long it takes with what neighbours share."""
+        """Estimate of a shard. The layers that all routes pass are counted; a few neighbouring routes are timed."""
         settings, pool = self.config.landscape, self.family().pool
         assert settings is not None
         space = Routes(pool.parents, pool.layers, BASE)

@@ -63,11 +63,11 @@ class Conversion:
         return apply_renamings(name, list(self.renamings))
 
     def converts(self, name: str) -> bool:
-        """Whether a tensor of the files, by its name in the loaded model, is one of those that others are made of."""
+        """Whether a tensor of the files, by its name in the loaded model, is converted to others."""
         return any(own.rename_source_key(name)[1] for own in self.converters)
 
     def makes(self, name: str) -> bool:
-        """Whether a tensor of the loaded model is made of others in the files."""
+        """Whether a tensor of the loaded model is converted from others in the files."""
         return any(own.rename_source_key(name)[1] for own in self._undoing)
 
 

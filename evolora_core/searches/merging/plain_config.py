@@ -56,7 +56,7 @@ def plain_config(raw: Config) -> dict[str, Any] | None:
 
 
 def settled(one: Config, other: Config) -> bool:
-    """Whether two plain configurations say for sure that they agree, or for sure in which setting they differ first."""
+    """Whether it is certain that two plain configurations agree, or certain in which setting they differ first."""
     for key in COMPARED:
         ours, theirs = one.get(key), other.get(key)
         if not same(ours, theirs):
@@ -67,7 +67,7 @@ def settled(one: Config, other: Config) -> bool:
 
 
 def _differ(key: str, ours: Any, theirs: Any) -> bool:
-    """Whether two values of a setting, which are not equal, differ for sure in what they come to mean."""
+    """Whether two unequal values of a setting certainly mean different things."""
     if key == "rope_parameters":  # the same is filled in where the same is said
         return bool(ours.keys() == theirs.keys() and ours["rope_type"] == theirs["rope_type"])
     return key not in (*COMPUTED, *MOVED) and ours is not None and theirs is not None
@@ -89,7 +89,7 @@ def _with_rope(config: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _well_typed(config: Config, defaults: Config) -> bool:
-    """Whether what is computed with has the types of the defaults and is possible; what is not, transformers names."""
+    """Whether values used in computation are possible and have the types of the defaults. Else ask transformers."""
     for key in (*COMPARED, *SIZES):
         value, default = config.get(key), defaults.get(key)
         kinds = (int, float) if isinstance(default, float) else (type(default),)
@@ -104,7 +104,7 @@ def _well_typed(config: Config, defaults: Config) -> bool:
 
 @cache
 def _stated(model_type: str) -> Stated | None:
-    """Of a type of model; None where transformers does not state it as usual."""
+    """The configuration class of a model type, read from transformers' source; None where it has another form."""
     library = find_spec("transformers")
     if library is None or library.origin is None or not KNOWN_TYPE.fullmatch(model_type):
         return None

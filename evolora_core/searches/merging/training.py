@@ -108,7 +108,7 @@ def save_model(model: Any, host: Host, folder: Path) -> None:
 
 
 def looks(steps: int, times: int) -> set[int]:
-    """After which steps, counted from 1, a training is looked at so many times, the last step among them."""
+    """Steps, counted from 1, at which a training is evaluated; the last step is one of them."""
     return {round(number * steps / times) for number in range(1, times + 1)}
 
 

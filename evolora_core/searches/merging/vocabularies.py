@@ -25,8 +25,8 @@ class Vocabulary:
 
 
 def find_vocabulary(model: Path, file: str | None = None) -> Vocabulary | None:
-    """Of a model's folder, by the file of this name, or else by the first that is there. None for a GGUF file, whose
-    tokenizer is inside, and for weights without a tokenizer.
+    """The vocabulary file of a model's folder: `file` if given, else the first known one. None for a GGUF file, which
+    has its tokenizer inside, and for weights without a tokenizer.
     """
     path = next((model / name for name in ([file] if file else READS) if (model / name).is_file()), None)
     if path is None:

@@ -60,7 +60,7 @@ class Weights(Described, Protocol):
         """A tensor, float32 on the CPU. It is not to be written to."""
 
     def stored(self, name: str) -> str:
-        """What files of models of this kind call a tensor with a name that one of them has once it is loaded."""
+        """The name that files of this kind of model give to the tensor called `name` after loading."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class FolderHeaders:
 
 
 def _check_tied(folder: Path, stored: Mapping[str, Stored]) -> None:
-    """HostError for a head of its own, which transformers would take, though config.json says that there is none."""
+    """HostError if a head differs from the embedding though config.json ties them; transformers would use that head."""
     heads, words = ([own for name, own in stored.items() if name.endswith(ends)] for ends in (HEADS, WORDS))
     if heads and words and heads[0].kind in KINDS and words[0].kind in KINDS and not heads[0].equals(words[0]):
         raise HostError(

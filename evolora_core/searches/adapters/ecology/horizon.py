@@ -19,7 +19,7 @@ class Horizon:
         return self if self.budget_flops is None else replace(self, budget_flops=self.budget_flops - reserve)
 
     def leaving(self, share: float) -> "Horizon":
-        """The same with so much set aside, relative to what may be spent before."""
+        """The same horizon with a part of its budget set aside: `share` of what is left to spend."""
         if self.budget_flops is None or not share:
             return self
         return replace(self, budget_flops=int(self.budget_flops / (1 + share)))

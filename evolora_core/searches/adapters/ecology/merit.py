@@ -12,7 +12,7 @@ FLOOR = 0.02  # gain in accuracy that everyone is credited with
 
 @dataclass(frozen=True)
 class Merit:
-    """As the state was when it was asked.
+    """What the organelles are worth, as the state was when asked.
 
     gain      [slots, families] posterior success less the bare host's accuracy
     doubt     [slots, families] standard error of the gain

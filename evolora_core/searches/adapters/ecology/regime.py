@@ -53,7 +53,7 @@ class Regime(Protocol):
         """Pairs that a round of merging tries."""
 
     def rehearsal(self, config: EcologySettings) -> float:
-        """FLOPs for which the sum of the learners goes on learning, relative to those before."""
+        """FLOPs for further learning of the sum of the learners, relative to the FLOPs before."""
 
     def rows(self, plasticity: PlasticityConfig) -> int:
         """Answers in one learning step, over all learners."""
@@ -62,7 +62,7 @@ class Regime(Protocol):
         """Learning steps of a learner in this many generations. All regimes learn equally many rows."""
 
     def candidate_ranks(self, config: EcologySettings, families: int) -> list[int]:
-        """Ranks of the adapters that answer a selection item when routes are chosen for so many families, at most."""
+        """Ranks of the adapters that answer a selection item, at most, when routes are chosen for so many families."""
 
 
 def whole_steps(steps: float) -> int:

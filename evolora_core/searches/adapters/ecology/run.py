@@ -39,7 +39,7 @@ def adamw_rate(config: PlasticityConfig) -> float:
 
 
 def forward_and_backward(config: PlasticityConfig) -> int:
-    """Two: a backward pass without gradients of the host's weights takes what a forward pass does."""
+    """Cost of learning a row, in forward passes. With a frozen host, a backward pass costs as much as one of them."""
     return 2
 
 
@@ -143,7 +143,7 @@ class Run:
 
     @property
     def crowd(self) -> int:
-        """Learners of the niche that has most of them: 1, but for a contest that is not decided."""
+        """Learners in the niche that has most of them: 1, or more while a contest is undecided."""
         if self.config.contest.contenders == 1:
             return 1
         return max(map(len, self.contenders().values()), default=1)
@@ -151,7 +151,7 @@ class Run:
     def contenders(
         self, organelles: Iterable[Organelle] | None = None, most: int | None = None
     ) -> dict[str, list[Organelle]]:
-        """Who contends in each niche, among all that are awake or among these; `most` other than the suite says."""
+        """Contenders of each niche, among `organelles` or all that are awake; `most` replaces the suite's number."""
         among = self.awake() if organelles is None else organelles
         if most is not None:
             return contenders(among, most)

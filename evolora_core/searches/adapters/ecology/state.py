@@ -68,7 +68,7 @@ class State:
         return moved
 
     def seat(self, adapter: Adapter) -> int:
-        """Put an adapter into a free slot, from where it may be born; returns the slot."""
+        """Put an adapter into a free slot as a candidate to be born; returns the slot."""
         slot = self.free_slots()[0]
         self.population.put(slot, adapter)
         return slot
@@ -184,7 +184,7 @@ class State:
         return self._change(child, learned=self.generation, lessons=max(elder.lessons for elder in elders))
 
     def inherit_place(self, child: Organelle, winner: Organelle) -> Organelle:
-        """Let a copy learn as the winner would have: with its optimizer's moments, as one that learned as often."""
+        """Let a copy take the winner's place as a learner, with its optimizer's moments and its count of lessons."""
         self.optimizer.copy(winner.slot, child.slot)
         return self.succeed(child, [winner])
 
@@ -209,7 +209,7 @@ class State:
         self.buffers[organelle.id].add(memory, limit)
 
     def sell(self, seller: Organelle, memory: Memory, price: int, limit: int, living: Sequence[Organelle]) -> None:
-        """Let everyone of the living in the seller's niche who lacks a memory, and can pay, buy it."""
+        """Sell a memory to every living organelle in the seller's niche that lacks it and can pay."""
         for buyer in living:
             wanted = buyer.niche == seller.niche and buyer.id != seller.id and memory not in self.buffers[buyer.id]
             if wanted and self.ledger.balance(buyer.id) >= price:
@@ -256,7 +256,7 @@ class State:
         self.last_flops = round(self.last_flops * dearer)
 
     def count_step(self, crowd: int = 1) -> None:
-        """Note that all learners have taken a step, each of the `crowd` of a niche."""
+        """Count one step of all learners as `crowd` steps, one for each learner of a niche."""
         self.steps += crowd
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ def fitting(lives: Rows, parents: Rows) -> tuple[Rows, Rows, list[str]]:
 
 
 def walks(lives: Rows, parents: Rows) -> list[tuple[str, list[dict[str, Any]]]]:
-    """By run its organelles, each with the organelles that are its parents and children, and a name for its place."""
+    """The organelles of each run, each with its parents, its children and a name for its place."""
     found = []
     above, below = _ties(parents)
     for run, rows in groupby(lives, key=lambda row: str(row["run"])):

@@ -39,7 +39,7 @@ class Files(Strict):
 
     @classmethod
     def of(cls, files: list[HoldoutFile], contents: Iterable[Sequence[Item]]) -> "Files":
-        """Of files with these contents."""
+        """The record of these files and their contents."""
         drawn = [(own.name, own.items, own.seed) for own in files]
         return cls(files=files, drawn=drawn, digests=[digest_of(items) for items in contents])
 

@@ -40,7 +40,7 @@ def stage_name(suite: "Suite[SuiteConfig]", arm: str) -> str:
 
 
 def _settings(suite: "Suite[SuiteConfig]", arm: str) -> "EcologySettings":
-    """Of an evolution. Their class is not loaded here: the prices depend on what it says of practice alone."""
+    """Settings of an evolution. Their class is not imported here: prices depend only on its practice."""
     return cast("EcologySettings", suite.config.settings(arm))
 
 

@@ -86,5 +86,5 @@ def _texts(curve: Curve, baseline: Curve, size: str, seeds: Sequence[int]) -> st
 
 
 def _seconds(curve: Curve, size: str) -> float:
-    """Of processor time, the mean over seeds."""
+    """Processor seconds at a size, the mean over seeds."""
     return float(np.mean([own for (at, _), own in curve.seconds.items() if at == size]))

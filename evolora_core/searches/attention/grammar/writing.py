@@ -67,7 +67,7 @@ def _classes(framework: str) -> tuple[str, ...]:
 
 @cache
 def _heads(framework: str) -> tuple[tuple[str, str, str], ...]:
-    """Of each slot: the class' name, the first lines of `__init__`, and of `forward` with its docstring."""
+    """For each slot: the name of its class, and the first lines of `__init__` and of `forward`, with its docstring."""
     found = []
     for name, text in zip(get_framework(framework).slots, _classes(framework), strict=True):
         (tree,) = ast.parse(text).body

@@ -24,7 +24,7 @@ from evolora_core.searches.attention.host.training import loss_of
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one training step, forward and backward, without the optimizer's."""
+    """Operations of one training step, forward and backward, without those of the optimizer."""
 
     products: int  # operations of products of matrices, convolutions and whatever `operations.py` counts
     elements: int  # elements written by everything else, views excepted

@@ -97,7 +97,7 @@ def _widened(shape: Shape, places: Sequence[int]) -> list[int]:
 
 
 def _distances(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
-    """Of each row of `a` [..., n, d] from each row of `b` [..., m, d]: a difference, a power and a sum."""
+    """Distance from each row of `a` [..., n, d] to each row of `b` [..., m, d]: a difference, a power and a sum."""
     return 3 * prod(a) * b[-2]
 
 
@@ -106,7 +106,7 @@ def _distances_backward(_: Any, a: Shape, b: Shape, *__: Any, **___: Any) -> int
 
 
 def _own_distances(x: Shape) -> int:
-    """Of each two rows of `x` [n, d], once."""
+    """Distances between all pairs of rows of `x` [n, d], each pair once."""
     return 3 * prod(x) * (x[0] - 1) // 2
 
 

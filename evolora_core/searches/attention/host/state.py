@@ -54,7 +54,7 @@ def _held(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _single(tensor: Tensor) -> Tensor:
-    """Each number once: one that was expanded has many places for it, and cannot be written to."""
+    """View with each stored number once, as an expanded tensor cannot be written to."""
     for side, stride in enumerate(tensor.stride()):
         if stride == 0:
             tensor = tensor.narrow(side, 0, min(1, tensor.shape[side]))

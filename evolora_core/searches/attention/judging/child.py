@@ -113,7 +113,7 @@ def flops_of(model: Decoder, batch: torch.Tensor) -> int:
 
 
 def finite(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The model, but Rejected where it returns NaN or infinity, which compares equal to nothing."""
+    """The model, which raises Rejected where its output has NaN or infinity."""
 
     def call(tokens: torch.Tensor) -> torch.Tensor:
         logits: torch.Tensor = model(tokens)

@@ -38,7 +38,7 @@ class MeasureJob:
 
     @classmethod
     def read(cls, folder: Path) -> "MeasureJob":
-        """As `write` left it."""
+        """The job that `write` left in the folder."""
         found = _read(folder)
         return cls(Size(**found["size"]), TrainSpec(**found["spec"]), found["vocab"], found["seed"])
 
@@ -58,7 +58,7 @@ class LadderJob:
 
     @classmethod
     def read(cls, folder: Path) -> "LadderJob":
-        """As `write` left it."""
+        """The job that `write` left in the folder."""
         found = _read(folder)
         baseline = found["baseline"]
         return cls(

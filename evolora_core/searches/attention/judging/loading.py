@@ -51,7 +51,7 @@ def load_program(source: str) -> type[nn.Module]:
 
 
 def failed(stage: str, error: Exception, where: str) -> Rejected:
-    """What a program's own error says, with the program's line in which it came up. A Rejected stays what it is."""
+    """A program's own error as a Rejected, with the program's line where it arose. A Rejected is returned as it is."""
     if isinstance(error, Rejected):
         return error
     walked = traceback.walk_tb(error.__traceback__)

@@ -150,7 +150,7 @@ LADDER = STAGES[: STAGES.index("smoke") + 1]
 
 
 def _spent(state: Path, most: float) -> float:
-    """Processor seconds that a training had taken when its state was saved; so many that a moment of `most` is left."""
+    """Processor seconds that a training had taken when its state was saved, cut off just below `most`."""
     if not state.is_file():
         return 0.0
     try:
@@ -190,7 +190,7 @@ def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -
 
 
 def _ended_badly(outcome: Outcome, stage: str) -> Rejection | None:
-    """What the way in which a child ended says; None: it ended by itself and left a result."""
+    """The rejection for how a child ended; None if it ended by itself and left a result."""
     if outcome.status == "ok":
         return None
     named = outcome.status if outcome.status in ("timeout", "memory") else stage

@@ -76,7 +76,7 @@ def connect(endpoint: Endpoint) -> Ask:
 
 
 class OpenAIClient:
-    """By the client `openai`, which tries again by itself."""
+    """Client that uses the library `openai`, which retries by itself."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         import openai
@@ -102,7 +102,7 @@ class OpenAIClient:
 
 
 class PlainClient:
-    """By the standard library."""
+    """Client that uses the standard library alone."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint

@@ -15,7 +15,7 @@ class BudgetSpent(EvoloraError):
 
 @dataclass(frozen=True)
 class Prices:
-    """Of a model, in US dollars per million tokens."""
+    """Prices of a model, in US dollars per million tokens."""
 
     prompt: float = 0.0
     completion: float = 0.0

@@ -65,7 +65,7 @@ class Curve:
         return np.stack([scale, scale * off], axis=1)
 
     def pull(self, n: float) -> np.ndarray:
-        """By how much the loss at `n` moves with each measured loss `[cells]`, for a floor that stays."""
+        """Derivatives of the loss at `n` with respect to each measured loss `[cells]`, the floor being fixed."""
         off = self.x - self.centre
         spread = np.log(n) - self.centre
         parts = self.weights * (1 / self.weights.sum() + spread * off / (self.weights * off**2).sum())

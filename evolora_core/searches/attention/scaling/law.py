@@ -62,7 +62,7 @@ def bow(curve: Curve) -> np.ndarray:
 
 
 def _alone(column: np.ndarray, tangent: np.ndarray) -> np.ndarray:
-    """What of a column `[cells]` a fit with these derivatives `[cells, 2]` does not follow."""
+    """The part of a column `[cells]` that a fit with these derivatives `[cells, 2]` leaves unexplained."""
     found: np.ndarray = column - tangent @ np.linalg.lstsq(tangent, column, rcond=None)[0]
     return found
 
@@ -95,7 +95,7 @@ def _floor_se(own: Sequence[Cells], floor: float, seeds: int) -> float:
 
 
 def _bend(losses: Losses, baseline: str, controls: Sequence[str], floor: float) -> float:
-    """Spread of the bends of the paired residuals, less what noise alone makes of them; 0 where nothing is left."""
+    """Spread of the bends of the paired residuals, beyond what noise alone makes; 0 where nothing is left."""
     beyond = []
     for control in controls:
         where = losses.common([control, baseline])

@@ -140,7 +140,7 @@ def _refused(rejection: "Rejection", seconds: float) -> dict[str, Any]:
 
 
 def _plain(panel: "Panel", own: Shard) -> dict[str, int]:
-    """Operations of the baseline's training step, which a program is charged of which no count came back."""
+    """Operations of the baseline's training step, charged for a program that returned no count."""
     from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
     from evolora_core.searches.attention.grammar.table import TABLE
     from evolora_core.searches.attention.host.flops import cost_of_step

@@ -38,7 +38,7 @@ def choose(task: Task) -> Choice:
     costs = BACKWARD * judge.item_costs()
 
     def cost(step: int) -> int:
-        """Of a step of every try: rows are long and short, and which ones are drawn is known beforehand."""
+        """FLOPs of one step of all tries. Rows differ in length, and it is known beforehand which are drawn."""
         drawn = (picked_rows(len(costs), rows, task.seed, step, _role(number)) for number in range(tries))
         return sum(int(costs[picked].sum()) for picked in drawn)
 
@@ -92,7 +92,7 @@ def choose(task: Task) -> Choice:
 
 
 def _role(number: int) -> str:
-    """Of the stream that draws the rows of a try."""
+    """Name of the random stream that draws the rows of a try."""
     return f"merge.fine-tuned-mean.{number}"
 
 

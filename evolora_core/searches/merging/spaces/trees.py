@@ -125,7 +125,7 @@ def as_route(node: Node, layers: int) -> Route:
 
 
 def lowered(node: Node, deepest: int) -> Node:
-    """The node without its outer operators, its first inputs taken, until it is that shallow."""
+    """The first node of at most that depth on the path of first inputs, from the root down."""
     while not isinstance(node, str) and depth(node) > deepest:
         node = node.inputs[0]
     return node

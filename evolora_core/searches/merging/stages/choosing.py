@@ -194,7 +194,7 @@ def control(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
 
 
 def _not_run(reason: str) -> Made[NotRun]:
-    """Of a condition whose budget is too small."""
+    """The result of a condition whose budget is too small."""
     log.warning("not run: %s", reason)
     return Made(0, NotRun(not_run=reason))
 

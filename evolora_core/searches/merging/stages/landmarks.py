@@ -88,7 +88,7 @@ def space_of(parents: Sequence[str], layers: int) -> "Routes":
 
 
 def parents_in(space: "Routes") -> list[int]:
-    """The numbers of the models that are the parents themselves but for embeddings, last norm and head."""
+    """Numbers of the models that equal one parent in all layers; embeddings, last norm and head may differ."""
     return [space.number((space.gene(place, 1),) * space.layers) for place in range(len(space.parents))]
 
 

@@ -24,7 +24,7 @@ def cool(run: Run, decay: Sequence[float]) -> None:
 
 
 def cooldown(config: PlasticityConfig) -> float:
-    """As configured: memories are there after the last generation too."""
+    """`plasticity.cooldown`: memories are there after the last generation too."""
     return config.cooldown
 
 

@@ -23,7 +23,7 @@ from evolora_core.searches.adapters.ecology.run import Answers, Run
 
 @dataclass(frozen=True)
 class Standing:
-    """A contender's outcome: right answers to the common items, and the p by which the best is better."""
+    """A contender's outcome: right answers to the common items, and the p value of the best contender being better."""
 
     organelle: Organelle
     right: np.ndarray  # bool [items]

@@ -166,7 +166,7 @@ def _superiority(run: Run, proposal: Proposal, slot: int, draw: np.random.Genera
 
 
 def _worst_drop(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) -> float:
-    """Bound of the accuracy lost on the union of the parents' cells, each against the parent that knows it better."""
+    """Bound on the accuracy lost over the union of the parents' cells, in each cell against the better parent."""
     config = run.config.assimilation
     design = _design(config)
     slots = [proposal.first.slot, proposal.second.slot]
@@ -186,7 +186,7 @@ def _worst_drop(run: Run, proposal: Proposal, slot: int, draw: np.random.Generat
 
 
 def _drawn(run: Run, proposal: Proposal, items: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Items in random order, those last that a parent remembers: what one rehearses says how well it remembers."""
+    """Items in random order, with those that a parent remembers at the end: they show memory, not skill."""
     known = [m.item for one in (proposal.first, proposal.second) for m in run.state.buffers[one.id].memories.values()]
     order = draw.permutation(items)
     rehearsed = np.isin(order, known)

@@ -111,7 +111,7 @@ def cull(run: Run) -> None:
 
 
 def _value_of(run: Run) -> Mapping[int, float]:
-    """By id, what decides who is culled; the least goes first."""
+    """Value of each organelle by id; the lowest is culled first."""
     if run.config.economy.cull == "least":
         return incomes(run)
     if run.config.economy.cull == "lots":

@@ -32,7 +32,7 @@ class Ecology:
         return config.slots
 
     def limit(self, config: EcologySettings) -> int:
-        """As configured."""
+        """`population`."""
         return config.population
 
     def ticket(self, balance: int, economy: EconomyConfig) -> int | None:
@@ -45,27 +45,27 @@ class Ecology:
         return balance > 0
 
     def births(self, config: EcologySettings) -> int:
-        """As configured."""
+        """`variation.births`."""
         return config.variation.births
 
     def attempts(self, config: EcologySettings) -> int:
-        """As configured."""
+        """`assimilation.attempts`."""
         return config.assimilation.attempts
 
     def rehearsal(self, config: EcologySettings) -> float:
-        """As configured."""
+        """`assimilation.rehearsal`."""
         return config.assimilation.rehearsal
 
     def rows(self, plasticity: PlasticityConfig) -> int:
-        """As configured."""
+        """`plasticity.batch_rows`."""
         return plasticity.batch_rows
 
     def steps(self, plasticity: PlasticityConfig, generations: float) -> int:
-        """As configured."""
+        """`plasticity.steps` for each generation, as a whole number."""
         return whole_steps(plasticity.steps * generations)
 
     def candidate_ranks(self, config: EcologySettings, families: int) -> list[int]:
-        """One adapter for an item's family, and one for all families, which of one family is the same."""
+        """One adapter for the item's family and one for all families; with one family, both are the same."""
         top = max(config.ranks)
         general = summed_rank(top) if config.assimilation.sum_weight else top
         return [top, general] if families > 1 else [top]

@@ -49,11 +49,11 @@ class Single:
         return 0.0
 
     def rows(self, plasticity: PlasticityConfig) -> int:
-        """As configured for it."""
+        """`plasticity.single_batch_rows`."""
         return plasticity.single_batch_rows
 
     def steps(self, plasticity: PlasticityConfig, generations: float) -> int:
-        """As many more or fewer as its rows are fewer or more."""
+        """Learning steps, scaled by the ratio of batch rows: all regimes learn equally many rows."""
         return whole_steps(plasticity.steps * generations * (plasticity.batch_rows / plasticity.single_batch_rows))
 
     def candidate_ranks(self, config: EcologySettings, families: int) -> list[int]:

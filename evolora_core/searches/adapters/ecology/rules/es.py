@@ -101,7 +101,7 @@ def uphill(attempt: Attempt, answers: Sequence[Outcome]) -> Tensor | None:
 
 
 def row_cost(config: PlasticityConfig) -> int:
-    """Of mirrored pairs of copies each answers every row."""
+    """Two answers for each pair: both mirrored copies answer every row."""
     return 2 * config.pairs
 
 
