@@ -35,8 +35,11 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
         sys.exit(1)
     reach_this_machine()
     url = known_server(home)
-    if sys.argv[1:3] == ["deployment", "run"] and not (url or os.environ.get("PREFECT_API_URL")):
-        print(f"note: no `evolora serve` runs for {home}; asking the server of Prefect's own settings", file=sys.stderr)
+    if sys.argv[1:3] == ["deployment", "run"] and not url:
+        asked = os.environ.get("PREFECT_API_URL", "the server of Prefect's own settings")
+        print(
+            f"note: no `evolora serve` runs for {home}, which brings the deployments; asking {asked}", file=sys.stderr
+        )
     (home / "prefect").mkdir(parents=True, exist_ok=True)  # Prefect makes no parents, and ends in a traceback
     server = {"PREFECT_API_URL": url} if url else {}
     return SetupResult(env={name: os.environ.get(name, value) for name, value in (environment(home) | server).items()})

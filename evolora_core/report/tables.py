@@ -4,6 +4,7 @@ CSV has the raw numbers under the names of the views; the other forms are for pe
 brackets.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,10 +67,10 @@ class Table:
         body = [" & ".join(map(_tex, row)) + r" \\" for row in self.cells()]
         return "\n".join(
             [
-                r"\begin{table}",
+                r"\begin{table} % \usepackage{booktabs}",
                 r"  \centering",
                 *([rf"  \caption{{{_tex(self.caption)}}}"] if self.caption else []),
-                rf"  \label{{tab:{self.name.replace('_', '-')}}}",
+                *([rf"  \label{{tab:{self.name.replace('_', '-')}}}"] if self.caption else []),
                 rf"  \begin{{tabular}}{{{alignment}}}",
                 r"    \toprule",
                 "    " + " & ".join(_tex(c.heading) for c in self.columns) + r" \\",
@@ -152,4 +153,6 @@ _TEX |= {  # LaTeX knows these in formulas alone
 def _tex(text: str) -> str:
     """Escape what LaTeX would read as a command, or as an option of the line break before it."""
     escaped = "".join(_TEX.get(character, character) for character in text)
+    escaped = re.sub(r"(?<![\w.$-])-(?=\d)", "$-$", escaped)  # a hyphen before a number is a minus
+    escaped = re.sub(r"(?<=\d)e([+-]?)0*(\d+)\b", lambda e: rf"$\times10^{{{e[1].replace('+', '')}{e[2]}}}$", escaped)
     return "{[}" + escaped[1:] if escaped.startswith("[") else escaped

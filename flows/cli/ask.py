@@ -44,7 +44,9 @@ def register(app: App) -> None:
     app.command(
         ask, help_epilogue="Example: `evolora ask quickstart.ecology.s0 --in prompts.jsonl --out answers.jsonl`"
     )
-    app.command(chat, help_epilogue="Example: `evolora chat quickstart.ecology.s0 --prompt 'Sort the letters: d a c'`")
+    app.command(
+        chat, help_epilogue="Example: `evolora chat quickstart.ecology.s0 --prompt 'Sort the letters: q u i c k'`"
+    )
 
 
 def ask(

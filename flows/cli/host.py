@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 
 from evolora_core.engine.home import prepare_home
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import one_line
 from flows.cli._app import Json, show
 
 Name = Annotated[str, Parameter(help="A host of `evolora host list`, a hub id, a folder or a GGUF file.")]
@@ -39,6 +40,7 @@ def show_(name: Name, /, *, json: Json = False) -> None:
     host = load_host(name)
     facts = host.identity | {"folder": str(find_host(name).path)}
     facts |= {"max_context": host.max_context, "architecture": type(host.model).__name__}
+    facts["prompt"] = one_line(host.tokenizer.decode(host.encode_prompts(["PROMPT"])[0]), 300)
     show([{"fact": fact, "value": value} for fact, value in facts.items()] if not json else [facts], json)
 
 

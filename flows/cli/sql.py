@@ -110,7 +110,8 @@ def _table(answer: "Result", format: str) -> str:
 
     def column(name: str, values: "pd.Series[Any]") -> Column:
         left = not all(isinstance(value, Number) for value in values if value is not None)
-        return Column(printable(name), lambda row: printable(_text(row[name], 6)), left)
+        digits = 4 if format == "latex" else 6
+        return Column(printable(name), lambda row: printable(_text(row[name], digits)), left)
 
     data = pd.DataFrame(answer.rows, columns=answer.columns, dtype=object)
     table = Table("query", "", data, [column(name, data[name]) for name in answer.columns])

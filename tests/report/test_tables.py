@@ -30,6 +30,13 @@ def test_latex_is_escaped_and_booktabs(table: Table) -> None:
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\label{tab:some-table}"))
 
 
+def test_numbers_of_latex_have_minus_signs_and_powers_of_ten() -> None:
+    data = pd.DataFrame({"v": ["-5.2 [-7.6, 3e-07]", "5.04e+10", "ecology-8 at 2026-11-29"]})
+    lines = Table("t", "", data, [Column("v", lambda r: r["v"], left=True)]).to_latex().splitlines()
+    assert lines[6] == r"    $-$5.2 [$-$7.6, 3$\times10^{-7}$] \\"
+    assert lines[7:9] == [r"    5.04$\times10^{10}$ \\", r"    ecology-8 at 2026-11-29 \\"]
+
+
 def test_no_cell_is_an_option_or_a_command_of_latex() -> None:
     table = Table("t", "", pd.DataFrame({"v": ["[8] labels, 2^3 [a]"]}), [Column("v", lambda r: r["v"], left=True)])
     assert r"    {[}8] labels, 2\textasciicircum{}3 [a] \\" in table.to_latex().splitlines()

@@ -40,10 +40,8 @@ def read_rows(task: TaskConfig, split: str | None) -> Rows:
     assert task.data is not None
     path, key = task.local, f"tasks.{task.name}.data"
     if path is None and (task.data.startswith(("/", ".", "~")) or Path(task.data).suffix.lower() in SUFFIXES):
-        raise ConfigError(
-            f"{key}: {task.data}: no such file in {Path.cwd()}; paths are relative to the folder that evolora is "
-            "called in"
-        )
+        relative = f" in {Path.cwd()}; paths are relative to the folder that evolora is called in"
+        raise ConfigError(f"{key}: {task.data}: no such file{'' if Path(task.data).is_absolute() else relative}")
     suffix = path.suffix.lower() if path else ""
     if path is None or path.is_dir() or suffix == ".parquet":
         return _read_set(task, split)
@@ -107,10 +105,10 @@ def _read_json(text: str, *, lines: bool) -> Rows:
 def _object(where: str, line: str) -> dict[str, Any]:
     try:
         row = read_json(line, constants=True)
-    except ValueError:
-        row = None
+    except ValueError as error:
+        raise _Fault(f"{where}: is no JSON; write one object a line") from error
     if not isinstance(row, dict):
-        raise _Fault(f"{where}: is no JSON; write one object a line")
+        raise _Fault(f"{where}: is no object of JSON; write one a line")
     return row
 
 

@@ -47,7 +47,7 @@ def check_models(words: Sequence[str], base: str | None = None) -> Report:
     ConfigError or HostError, one line, for what is no model at all.
     """
     if len(words) + (base is not None) < 2:
-        raise ConfigError("merge check: one model alone can be merged with nothing; name another, or its --base")
+        raise ConfigError("merge check: name two models or more, or one and its --base")
     named = list(words) if base is None else [base, *words]
     paths = [model_path(word) for word in named]
     models = _open(paths)
@@ -116,7 +116,11 @@ def _compare_vocabularies(named: Sequence[str], paths: Sequence[Path], reasons: 
             reasons.append(f"{one_line(word, 100)}: another tokenizer than {one_line(known[0][0], 100)}: {told}")
     return [
         f"{one_line(word, 100)}: "
-        + ("no file says how it reads text" if path.is_dir() else "the tokenizer of a GGUF file is not compared")
+        + (
+            "has no tokenizer, which is not compared"
+            if path.is_dir()
+            else "the tokenizer of a GGUF file is not compared"
+        )
         for word, path, own in zip(named, paths, found, strict=True)
         if own is None
     ]

@@ -313,7 +313,7 @@ def test_what_is_no_model_is_told(tmp_path: Path, words: dict[str, str], kind: s
 
 
 def test_one_model_alone(words: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="one model alone"):
+    with pytest.raises(ConfigError, match="name two models or more"):
         check_models([words["a"]])
     assert check_models([words["a"]], words["base"]).mergeable
 
@@ -353,7 +353,7 @@ def test_weights_alone_are_merged_with_the_tokenizer_of_the_base(tmp_path: Path,
     moved(tiny(), 7).save_pretrained(tmp_path / "bare")
     bare = str(tmp_path / "bare")
     report = check_models([bare, words["a"]], words["base"])
-    assert report.mergeable and report.warnings == [f"{bare}: no file says how it reads text"]
+    assert report.mergeable and report.warnings == [f"{bare}: has no tokenizer, which is not compared"]
     models = {"base": words["base"], "bare": bare, "a": words["a"]}
     described = {"models": models, "recipe": {"op": "linear", "inputs": ["bare", "a"]}}
     make_described(parse_recipe(described | {"base": "base"}), tmp_path / "out")

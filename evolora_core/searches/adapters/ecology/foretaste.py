@@ -73,8 +73,8 @@ def _check_that_rewards_vary(solved: np.ndarray, right: np.ndarray, generations:
     if not (solved.any() or hopes):
         raise StageError(
             f"calibrate: none of {len(solved)} items of the first {generations} generations was ever answered "
-            "correctly, so rewards cannot vary; choose easier families or depths, a stronger host, or more verifier "
-            "calls"
+            "correctly, so rewards cannot vary; choose easier families or depths, a stronger host, or raise "
+            "ecology.plasticity.calls; where arms that see gold answers count, set ecology.unrewarded: go_on"
         )
     if right.all() and len(right):
         raise StageError(

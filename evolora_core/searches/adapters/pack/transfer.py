@@ -14,6 +14,7 @@ from evolora_core.statistics.inference import RESAMPLES, Items, contrast, hierar
 
 UNPROVEN = "no ratio: the gain on learned families may be none"
 BARE = "the bare host in every seed"
+STILL = "no answer to an unseen family is graded otherwise than the host's: no interval"  # a bootstrap has no width
 SPLITS = ("holdout_id", "holdout_ood")  # of learned and of unseen families
 Values = tuple[list[np.ndarray], Items]  # of each seed's items, and the items' names where seeds share them
 
@@ -55,6 +56,8 @@ def transfer_frame(stored: StoredSuite) -> pd.DataFrame:
         learned, unseen = (_by_seed(own[own["split"] == split], split in crossed) for split in SPLITS)
         found = _measured(learned, unseen, resamples)
         note = BARE if bare.get(str(arm)) else UNPROVEN if np.isnan(found["ratio"]) else ""
+        if not note and not any(values.any() for values in unseen[0]):
+            note, found = STILL, found | dict.fromkeys(("unseen_lo", "unseen_hi", "ratio_lo", "ratio_hi"), np.nan)
         rows.append({"condition": condition, "arm": arm, "seeds": own["seed"].nunique(), **found, "note": note})
     return pd.DataFrame(rows)
 
