@@ -69,7 +69,6 @@ def answer_items(
     # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
     order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
     model = FlopModel.from_model(host.model)
-    ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
     chunk = CHUNK * min(decoding.batch_rows, host.room.rows)
     stop = stop_at(host, endings(host, decoding.stop_strings))
     done = len(items) - len(order)
@@ -97,8 +96,8 @@ def answer_items(
         )
         answers = _in_room(host, decoding.batch_rows, ask)
         new_tokens = [given.new_tokens for given in answers]
-        rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
-        flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
+        ranks = 0 if population is None else population.ranks_of(slots[rows])
+        flops = model.generate_flops(lengths[rows], new_tokens, ranks).tolist()
         for row, given, cost in zip(rows, answers, flops, strict=True):
             outcomes[row] = _graded(host, items[row], int(slots[row]), given_tokens[row], given, cost, decoding)
         if path:
