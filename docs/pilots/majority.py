@@ -17,6 +17,7 @@ from evolora_core.language.datasets import build_splits
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.outcome import Manner
 from evolora_core.lora.population.slots import HOST
 
 SEEDS, SAMPLES, TEMPERATURE = (1400, 1401, 1402), 16, 0.8
@@ -38,9 +39,8 @@ for seed in SEEDS:
     greedy = answer_items(host, None, items, [HOST] * len(items), decoding=decoding)
     repeated = [item for item in items for _ in range(SAMPLES)]
     keys = rng.row_keys(rng.key(seed, 0, 0, "maj", "x"), len(repeated))
-    drawn = answer_items(
-        host, None, repeated, [HOST] * len(repeated), decoding=decoding, keys=keys, temperatures=TEMPERATURE
-    )
+    manner = Manner(temperatures=TEMPERATURE, keys=keys)
+    drawn = answer_items(host, None, repeated, [HOST] * len(repeated), manner, decoding=decoding)
     for number, (item, first) in enumerate(zip(items, greedy, strict=True)):
         own = drawn[number * SAMPLES : (number + 1) * SAMPLES]
         answer, votes = Counter(outcome.answer for outcome in own).most_common(1)[0]

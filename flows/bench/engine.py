@@ -119,7 +119,7 @@ def _training(load: Workload, repeats: int) -> Iterator[Row]:
     rates = torch.full((load.population.capacity,), RATE)
     weights = np.ones(len(load.prompts))
     batch = build_batch(load.host, load.prompts, load.answers, load.slots, weights)
-    ranks = load.population.ranks.numpy(force=True)[batch.slots.numpy(force=True)]
+    ranks = load.population.ranks_of(batch.slots.numpy(force=True))
     flops = FlopModel.from_model(load.host.model).train_flops(batch.lengths, batch.answer_lengths, ranks).sum()
 
     def step() -> None:

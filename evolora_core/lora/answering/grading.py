@@ -19,7 +19,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.answered import keep, kept
-from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.answering.outcome import GREEDY, Decoding, Manner, Outcome
 from evolora_core.lora.answering.stopping import endings, stop_at, until
 from evolora_core.lora.population.generate import Answer, generate
 from evolora_core.lora.population.passes import out_of_memory
@@ -36,35 +36,27 @@ def answer_items(
     population: Population | None,
     items: Sequence[Item],
     slots: Sequence[int] | np.ndarray,
+    manner: Manner = GREEDY,
     *,
     decoding: Decoding,
-    keys: np.ndarray | None = None,
-    temperatures: float | Sequence[float] = 0.0,
     prompts: Sequence[str] | None = None,
-    examples: Sequence[Sequence[Example]] | None = None,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    alternatives: int = 0,
-    sampled: bool = False,
     progress: Progress = silent,
     folder: Path | None = None,
 ) -> list[Outcome]:
     """Answer `items[i]` with `slots[i]`, grade, and count; the outcomes keep the order of `items`.
 
-    `keys` (uint64 `[len(items)]`) are the rows' random streams, needed where a temperature is above 0. An item whose
-    prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and costs
-    nothing. `prompts[i]` is asked in the place of the item's own; the grade is that of the item all the same.
-    `examples[i]` are shown before it.
-    `prefixes[i]` are token ids with which answer i begins; reading them costs like reading a longer prompt.
-    `alternatives` and `sampled` are passed on to `generate`. `progress(done, total)` is called now and then. Greedy
-    answers are kept in `folder`, if one is given, and not asked for again. When memory runs out, half as many are
-    answered together, with a warning: floating point then differs in the last digits.
+    An item whose prompt and token cap do not fit the host's context is never sent: it counts as wrong, "too long", and
+    costs nothing. `prompts[i]` is asked in the place of the item's own; the grade is that of the item all the same.
+    `progress(done, total)` is called now and then. Greedy answers are kept in `folder`, if one is given, and not asked
+    for again. When memory runs out, half as many are answered together, with a warning: floating point then differs in
+    the last digits.
     """
     slots = np.asarray(slots, dtype=np.int64)
     if len(slots) != len(items):
         raise ValueError(f"{len(items)} items but {len(slots)} slots")
-    heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float64), (len(items),))
-    asked = encode_unique(host, [item.prompt for item in items] if prompts is None else prompts, examples)
-    given_tokens = [[] for _ in items] if prefixes is None else [list(prefix) for prefix in prefixes]
+    heat = np.broadcast_to(np.asarray(manner.temperatures, dtype=np.float64), (len(items),))
+    asked = encode_unique(host, [item.prompt for item in items] if prompts is None else prompts, manner.examples)
+    given_tokens = [[] for _ in items] if manner.prefixes is None else [list(prefix) for prefix in manner.prefixes]
     asked = [[*prompt, *prefix] for prompt, prefix in zip(asked, given_tokens, strict=True)]
     lengths = np.array([len(ids) for ids in asked], dtype=np.int64)
     # What is begun with a prefix may be as long, with it, as any other answer.
@@ -77,7 +69,6 @@ def answer_items(
     # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
     order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
     model = FlopModel.from_model(host.model)
-    ranks = np.zeros(1, dtype=np.int64) if population is None else population.ranks.numpy(force=True)
     chunk = CHUNK * min(decoding.batch_rows, host.room.rows)
     stop = stop_at(host, endings(host, decoding.stop_strings))
     done = len(items) - len(order)
@@ -98,15 +89,15 @@ def answer_items(
             slots[rows],
             max_new_tokens=caps[rows],
             temperatures=heat[rows].tolist(),
-            keys=None if keys is None else np.asarray(keys)[rows],
-            alternatives=alternatives,
-            sampled=sampled,
+            keys=None if manner.keys is None else np.asarray(manner.keys)[rows],
+            alternatives=manner.alternatives,
+            sampled=manner.sampled,
             stop=stop,
         )
         answers = _in_room(host, decoding.batch_rows, ask)
         new_tokens = [given.new_tokens for given in answers]
-        rank = np.where(slots[rows] >= 0, ranks[slots[rows]], 0)
-        flops = model.generate_flops(lengths[rows], new_tokens, rank).tolist()
+        ranks = 0 if population is None else population.ranks_of(slots[rows])
+        flops = model.generate_flops(lengths[rows], new_tokens, ranks).tolist()
         for row, given, cost in zip(rows, answers, flops, strict=True):
             outcomes[row] = _graded(host, items[row], int(slots[row]), given_tokens[row], given, cost, decoding)
         if path:

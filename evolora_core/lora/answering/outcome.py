@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from evolora_core.language.families.base import Grade, Item
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from evolora_core.language.hosts.template import Example
     from evolora_core.lora.population.generate import Alternatives, Sampled
 
 
@@ -21,6 +24,29 @@ class Decoding(Protocol):
 
     @property
     def stop_strings(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How rows are answered; greedily, unless it says otherwise.
+
+    temperatures  of each row, or of all
+    keys          the rows' random streams (uint64 `[rows]`), needed where a temperature is above 0
+    sampled       whether all sampled tokens are asked for
+    prefixes      token ids with which each answer begins; reading them costs like reading a longer prompt
+    examples      solved examples that are shown before each prompt
+    alternatives  how many of the tokens not taken are asked for
+    """
+
+    temperatures: float | Sequence[float] = 0.0
+    keys: "np.ndarray | None" = None
+    sampled: bool = False
+    prefixes: Sequence[Sequence[int]] | None = None
+    examples: "Sequence[Sequence[Example]] | None" = None
+    alternatives: int = 0
+
+
+GREEDY = Manner()
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from evolora_core.language.families.base import Item, cells_of
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import TOO_LONG, answer_items, charge
+from evolora_core.lora.answering.outcome import Manner
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.lora.population.passes import pass_tokens
 from evolora_core.lora.population.slots import HOST
@@ -115,9 +116,11 @@ def price(host: Host, items: Sequence[Item], practice: Practice, decoding: Decod
         None,
         chosen,
         np.full(len(chosen), HOST),
+        Manner(
+            temperatures=practice.temperature,
+            keys=rng.row_keys(rng.key(seed, 0, 0, "calibrate"), len(chosen)),
+        ),
         decoding=decoding,
-        temperatures=practice.temperature,
-        keys=rng.row_keys(rng.key(seed, 0, 0, "calibrate"), len(chosen)),
     )
     seconds = time.perf_counter() - started
     unasked = sum(outcome.grade == TOO_LONG for outcome in outcomes)

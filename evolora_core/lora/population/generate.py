@@ -111,13 +111,8 @@ def generate(
         raise ValueError("alternatives are those of greedy answers: they need temperature 0")
     prompts = _padded(prompt_ids, lengths)
     draws = rng.uniforms(keys, longest) if keys is not None and heat.any() else np.zeros((rows, 1))
-    tokens = np.zeros((rows, longest), dtype=np.int64)
-    counts = np.zeros(rows, dtype=np.int64)
-    finished, ended = np.zeros(rows, dtype=bool), np.zeros(rows, dtype=bool)
-    logprobs, executed = np.zeros(rows), np.zeros(rows)
-    likeliest = np.zeros((rows, longest if alternatives else 0, 1 + alternatives, 2))
-    taken = np.zeros((rows, longest if sampled else 0), dtype=np.float32)
     by_length = np.argsort(lengths, kind="stable")
+    answers: dict[int, Answer] = {}
     with torch.inference_mode(), _last_position_only(host.model), attached(host.model, population) as adapters:
         for start in range(0, rows, batch_rows):
             batch = by_length[start : start + batch_rows]
@@ -126,43 +121,29 @@ def generate(
             distinct, which = np.unique(np.column_stack([slots[batch], columns]), axis=0, return_inverse=True)
             order = np.argsort(which.reshape(-1), kind="stable")
             batch, which = batch[order], which.reshape(-1)[order]
-            found = _Decoding(host, adapters, slots[batch], lengths[batch], heat[batch], draws[batch], caps[batch])
-            found.likeliest, found.taken, found.stop = likeliest[batch], taken[batch], stop
+            found = _Decoding(
+                host,
+                adapters,
+                slots[batch],
+                lengths[batch],
+                heat[batch],
+                draws[batch],
+                caps[batch],
+                alternatives=alternatives,
+                sampled=sampled,
+                stop=stop,
+            )
             found.run(distinct, which)
-            likeliest[batch], taken[batch] = found.likeliest, found.taken
-            tokens[batch, : found.max_new_tokens], counts[batch] = found.tokens, found.counts
-            finished[batch], ended[batch] = found.finished, found.ended
-            logprobs[batch], executed[batch] = found.logprobs, found.executed
-    kept = counts - ended
-    return [
-        Answer(own[:end], done, logprob, prompt, count, flops, _alternatives(tops, count), _sampled(own, each, count))
-        for own, end, done, logprob, prompt, count, flops, tops, each in zip(
-            tokens.tolist(),
-            kept.tolist(),
-            finished.tolist(),
-            logprobs.tolist(),
-            lengths.tolist(),
-            counts.tolist(),
-            np.rint(executed).astype(np.int64).tolist(),
-            likeliest,
-            taken.tolist(),
-            strict=True,
-        )
-    ]
+            answers |= {row: found.answer(place) for place, row in enumerate(batch.tolist())}
+    return [answers[row] for row in range(rows)]
 
 
-def _alternatives(likeliest: np.ndarray, count: int) -> Alternatives | None:
+def _alternatives(own: np.ndarray) -> Alternatives | None:
     """From (token, log-probability) of the likeliest tokens `[steps, 1 + asked for, 2]`, the taken one first."""
-    own = likeliest[:count]
     if not own.size:
         return None
     tokens, logprobs = own[..., 0].astype(np.int64), own[..., 1].astype(np.float32)
     return Alternatives(logprobs[:, 0], tokens[:, 1:], logprobs[:, 1:])
-
-
-def _sampled(tokens: list[int], logprobs: list[float], count: int) -> Sampled | None:
-    """The first `count` tokens of an answer with their log-probabilities, of which there are none if not asked for."""
-    return Sampled(tuple(tokens[:count]), tuple(logprobs[:count])) if logprobs else None
 
 
 class _Decoding:
@@ -177,6 +158,10 @@ class _Decoding:
         heat: np.ndarray,
         draws: np.ndarray,
         caps: np.ndarray,
+        *,
+        alternatives: int,
+        sampled: bool,
+        stop: Callable[[Tensor], Tensor] | None,
     ) -> None:
         self.host, self.adapters, self.device = host, adapters, host.model.device
         self.slots, self.lengths, self.caps, self.max_new_tokens = slots, lengths, caps, int(caps.max())
@@ -187,11 +172,12 @@ class _Decoding:
         self.counts = np.zeros(len(slots), dtype=np.int64)
         self.finished = np.zeros(len(slots), dtype=bool)
         self.ended = np.zeros(len(slots), dtype=bool)  # finished by an end token
-        self.stop: Callable[[Tensor], Tensor] | None = None
+        self.stop = stop
         self.logprobs = np.zeros(len(slots))
         self.executed = np.zeros(len(slots))
-        self.likeliest = np.zeros((len(slots), 0, 1, 2))  # [rows, steps, tokens, (id, log-probability)], if wanted
-        self.taken = np.zeros((len(slots), 0), dtype=np.float32)  # [rows, steps] log-probability, if wanted
+        # [rows, steps, tokens, (id, log-probability)] and [rows, steps] log-probability; no steps if not wanted
+        self.likeliest = np.zeros((len(slots), self.max_new_tokens if alternatives else 0, 1 + alternatives, 2))
+        self.taken = np.zeros((len(slots), self.max_new_tokens if sampled else 0), dtype=np.float32)
         self.flops = FlopModel.from_model(host.model)
 
     def run(self, distinct: np.ndarray, which: np.ndarray) -> None:
@@ -249,6 +235,22 @@ class _Decoding:
                 logits_to_keep=1,
             ).logits[:, -1]
             positions = (positions + 1).clamp(max=self.host.max_context - 1)  # rows that ended may still be here
+
+    def answer(self, row: int) -> Answer:
+        """What a row has answered."""
+        count = int(self.counts[row])
+        own = self.tokens[row, :count].tolist()
+        logprobs = self.taken[row, :count].tolist()
+        return Answer(
+            tokens=own[: count - int(self.ended[row])],
+            finished=bool(self.finished[row]),
+            logprob=float(self.logprobs[row]),
+            prompt_tokens=int(self.lengths[row]),
+            new_tokens=count,
+            executed_flops=round(self.executed[row]),
+            alternatives=_alternatives(self.likeliest[row, :count]),
+            sampled=Sampled(tuple(own), tuple(logprobs)) if logprobs else None,
+        )
 
     def _prefill(self, distinct: np.ndarray, which: np.ndarray) -> tuple[Tensor, DynamicCache, Tensor]:
         """Logits `[rows, vocabulary]` of the first new token, the cache, and which of its columns a row has

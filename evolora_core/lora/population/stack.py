@@ -73,6 +73,10 @@ class Population:
             for name, (out_features, in_features) in self.shapes.items()
         }
 
+    def ranks_of(self, slots: np.ndarray) -> np.ndarray:
+        """Rank of each of these slots `[N]`; 0 for the bare host, slot -1."""
+        return np.where(slots >= 0, self.ranks.numpy(force=True)[slots], 0)
+
     def rank_mask(self, slots: Tensor | None = None, part: slice = slice(None)) -> Tensor:
         """`[G, D]` bool, or the columns `part` of it: which elements of each slot lie within its rank."""
         ranks = self.ranks if slots is None else self.ranks[slots]

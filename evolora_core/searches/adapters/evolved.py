@@ -143,10 +143,9 @@ class Evolved:
         )
         if telling is not None:
             telling.say(until(host.decode(answers[0].tokens), strings))
-        ranks = np.zeros(1) if self.run.population is None else self.run.population.ranks.numpy(force=True)
-        rank = np.where(slots >= 0, ranks[np.maximum(slots, 0)], 0)
+        ranks = 0 if self.run.population is None else self.run.population.ranks_of(slots)
         lengths = np.array([len(ids) for ids in asked])
-        flops = FlopModel.from_model(host.model).generate_flops(lengths, [own.new_tokens for own in answers], rank)
+        flops = FlopModel.from_model(host.model).generate_flops(lengths, [own.new_tokens for own in answers], ranks)
         numbers = {slot: organelle for organelle, slot in self.run.organelles.items()}
         return [
             Reply(

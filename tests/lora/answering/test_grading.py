@@ -15,6 +15,7 @@ from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Room
 from evolora_core.lora.answering.grading import answer_items, charge
+from evolora_core.lora.answering.outcome import Manner
 from evolora_core.lora.answering.stopping import spoken
 from evolora_core.lora.population.stack import Population
 
@@ -51,7 +52,7 @@ def test_stop_strings_end_an_answer_and_are_cut_off(host: Any, population: Any, 
         assert not tokens or len(host.decode(list(tokens[:-1]))) < len(own.answer)
     assert any(len(spoken(host, own.tokens, own.answer)) < len(own.tokens) for own in stopped)
     assert all(spoken(host, own.tokens, own.answer) == tuple(own.tokens) for own in whole)
-    begun = answer_items(host, population, items, slots, decoding=stopping, prefixes=prefixes)
+    begun = answer_items(host, population, items, slots, Manner(prefixes=prefixes), decoding=stopping)
     assert [outcome.answer for outcome in begun] == [outcome.answer for outcome in stopped]
 
 
@@ -109,7 +110,8 @@ def test_what_fits_is_asked_with_every_prefix(host: Any) -> None:
     fitting = Item("x" * (host.max_context - cap - overhead), 1, "math", "short", "fits")
     whole = answer_items(host, None, [fitting], [-1], decoding=DECODING)[0]
     begun = [whole.tokens[:length] for length in range(len(whole.tokens))]
-    outcomes = answer_items(host, None, [fitting] * len(begun), [-1] * len(begun), decoding=DECODING, prefixes=begun)
+    manner = Manner(prefixes=begun)
+    outcomes = answer_items(host, None, [fitting] * len(begun), [-1] * len(begun), manner, decoding=DECODING)
     assert len(begun) > 2 and [outcome.answer for outcome in outcomes] == [whole.answer] * len(begun)
     assert [outcome.tokens for outcome in outcomes] == [whole.tokens] * len(begun)
 
@@ -117,11 +119,11 @@ def test_what_fits_is_asked_with_every_prefix(host: Any) -> None:
 def test_samples_follow_the_rows_own_keys(host: Any, population: Any, items: list[Item]) -> None:
     rows = [items[0]] * 6
     keys = rng.row_keys(rng.key(0, 0, 0, "test"), 6)
-    hot: dict[str, Any] = {"decoding": DECODING, "keys": keys, "temperatures": [1.5] * 6}
-    first = answer_items(host, population, rows, [0] * 6, **hot)
+    hot = Manner(temperatures=[1.5] * 6, keys=keys)
+    first = answer_items(host, population, rows, [0] * 6, hot, decoding=DECODING)
     assert len({outcome.answer for outcome in first}) > 1
     order = [3, 1, 5, 0, 2, 4]
-    again = answer_items(host, population, rows, [0] * 6, decoding=DECODING, keys=keys[order], temperatures=1.5)
+    again = answer_items(host, population, rows, [0] * 6, Manner(temperatures=1.5, keys=keys[order]), decoding=DECODING)
     assert [outcome.answer for outcome in again] == [first[i].answer for i in order]
 
 
@@ -151,7 +153,7 @@ def test_an_answer_continued_from_its_own_beginning_is_the_same_answer(
 ) -> None:
     whole = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING)
     prefixes = [outcome.tokens[:2] for outcome in whole]
-    again = answer_items(host, population, items, [0, 1] * 8, decoding=DECODING, prefixes=prefixes)
+    again = answer_items(host, population, items, [0, 1] * 8, Manner(prefixes=prefixes), decoding=DECODING)
     for first, second, prefix in zip(whole, again, prefixes, strict=True):
         assert second.tokens == first.tokens  # also where both are cut at the cap
         if first.finished:

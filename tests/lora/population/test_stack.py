@@ -27,6 +27,7 @@ def test_a_fresh_slot_changes_nothing_and_starts_as_peft_does(qwen: Any) -> None
     population = Population.empty(qwen, 3, 8)
     population.init_slot(1, 4, np.random.default_rng(0))
     assert population.ranks.tolist() == [0, 4, 0]
+    assert population.ranks_of(np.array([1, -1, 2, 1])).tolist() == [4, 0, 0, 4]
     assert population.delta_norms().tolist() == [0, 0, 0]
     for name, A in population.A.items():
         bound = A.shape[2] ** -0.5

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, StageRequest, StageResult, Suite, stage_request
+from evolora_core.engine.stage import Made, NotRun, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.errors import Unaffordable
 from evolora_core.language.decoding import DecodingConfig
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Facts = TypeVar("Facts", bound=BaseModel)
+Settings = TypeVar("Settings", bound=BaseModel)
 
 
 class Training(Strict):
@@ -57,6 +60,11 @@ def common(config: "SuiteConfig") -> dict[str, Any]:
     }
 
 
+def chosen(kind: type[Settings], config: "SuiteConfig", arm: str, trial: int | None) -> Settings:
+    """The settings of a condition, or of one of its trials, as `kind` has them: without the trials."""
+    return kind.model_validate(config.settings(arm, trial).model_dump(exclude={"trials"}))
+
+
 def chosen_trial(suite: "Suite[SuiteConfig]", arm: str, choice: StageResult | None) -> int | None:
     """The number of the trial that was chosen for an arm; None if there are no trials, or it has none."""
     if not suite.config.kind(arm).tuned:
@@ -82,10 +90,10 @@ def arrival_shares(stays: Sequence[Sequence[int]], config: "SuiteConfig") -> lis
     return [fmean(own[place] / sum(own) for own in whole) for place in range(len(whole[0]))] if whole else []
 
 
-def if_affordable(train: Callable[[], Made[Facts]]) -> Made[Facts] | Made[NotRun]:
-    """What `train` makes; where its budget is too small, the reason, and nothing was spent."""
+def if_affordable(train: Callable[[Work[Any], Path], Made[Facts]], work: Work[Any]) -> Made[Facts] | Made[NotRun]:
+    """What `train` makes in the folder of a stage; where its budget is too small, the reason, and nothing was spent."""
     try:
-        return train()
+        return train(work, work.folder)
     except Unaffordable as error:
         log.warning("not run: %s", error)
         return Made(0, NotRun(not_run=str(error)))
@@ -118,3 +126,15 @@ def request_within_budget(
         config=own.model_copy(update=budget_from(suite, arm, budget)),
         inputs={"datasets": datasets, "prices": prices},
     )
+
+
+def stage_within_budget(
+    name: str,
+    entry: str,
+    asked: "Callable[[SuiteConfig, str, int | None], Training]",
+    train: Callable[[Work[Any], Path], Made[Any]],
+) -> Stage:
+    """The stage `name` of an arm that spends a budget. Both functions stand in the module `entry`: `asked` says what
+    for, and `train` does it.
+    """
+    return Stage(name, partial(request_within_budget, name, entry, asked), partial(if_affordable, train))

@@ -2,14 +2,13 @@
 included.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, Work
-from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
+from evolora_core.engine.stage import Made, Work
+from evolora_core.searches.adapters.arms.base import Training, chosen, common, stage_within_budget
 from evolora_core.searches.adapters.settings.es import EsSettings
 
 if TYPE_CHECKING:
@@ -30,17 +29,13 @@ class EsTrained(BaseModel):
 
 def asked(config: "SuiteConfig", arm: str, trial: int | None) -> EsTraining:
     """The training of a condition."""
-    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
-    return EsTraining(es=EsSettings.model_validate(settings), **common(config))
-
-
-def make(work: Work[EsTraining]) -> Made[EsTrained] | Made[NotRun]:
-    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `es_steps` and `compute`."""
-    return if_affordable(lambda: train(work, work.folder))
+    return EsTraining(es=chosen(EsSettings, config, arm, trial), **common(config))
 
 
 def train(work: Work[EsTraining], folder: Path) -> Made[EsTrained]:
-    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
+    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget.
+    It leaves an adapter in PEFT's format, candidates.json, routes, and the tables `es_steps` and `compute`.
+    """
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.adapters.arms.terms import terms_of
     from evolora_core.searches.adapters.rivals.es import train_es
@@ -52,4 +47,4 @@ def train(work: Work[EsTraining], folder: Path) -> Made[EsTrained]:
     return Made(result.meter.total(), EsTrained(steps=len(result.steps)))
 
 
-TRAIN = Stage("es", partial(request_within_budget, "es", __name__, asked), make)
+TRAIN = stage_within_budget("es", __name__, asked, train)

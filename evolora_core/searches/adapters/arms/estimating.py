@@ -22,6 +22,7 @@ from evolora_core.searches.adapters.arms.sft import SftTrained, SftTraining
 from evolora_core.searches.adapters.arms.short_runs import Bench, ShortRun, generations, set_up, sizes, train_shortly
 from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
+from evolora_core.searches.adapters.evaluation.settings import Evaluation
 from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig, PlasticityConfig
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
@@ -95,10 +96,11 @@ def _answers(bench: Bench) -> Answers:
     folder.mkdir()
     few = {split: bench.few[split] for split in bench.judged}
     config = bench.suite.config
-    found = evaluate_condition(
-        bench.host, "bare", few, None, [], None, variants=config.evaluation.variants, foreign=folder,
-        decoding=config.decoding, progress=silent, answered=folder / "answered",
-    )  # fmt: skip
+    asked = Evaluation(
+        condition="bare", routings=[], decoding=config.decoding, frontier=None, variants=config.evaluation.variants
+    )
+    answered = folder / "answered"
+    found = evaluate_condition(bench.host, asked, few, None, foreign=folder, progress=silent, answered=answered)
     rows = found.tables["evaluations"]
     write_table(folder, "evaluations", rows)
     account = found.meter.accounts["evaluation"]

@@ -192,7 +192,7 @@ def evolve(work: Work[Evolution]) -> Made[Ended] | Made[NotRun]:
         shutil.rmtree(draft, ignore_errors=True)
         shutil.copytree(earlier / "checkpoints", draft)
         draft.rename(work.folder / "checkpoints")
-    return if_affordable(lambda: train(work, work.folder))
+    return if_affordable(train, work)
 
 
 def train(work: Work[Evolution], folder: Path) -> Made[Ended]:

@@ -2,14 +2,13 @@
 choosing the examples takes.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, Work
-from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
+from evolora_core.engine.stage import Made, Work
+from evolora_core.searches.adapters.arms.base import Training, chosen, common, stage_within_budget
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 
 if TYPE_CHECKING:
@@ -31,16 +30,13 @@ class ShownFacts(BaseModel):
 
 def asked(config: "SuiteConfig", arm: str, trial: int | None) -> Showing:
     """What is asked for of a condition, which has no trials."""
-    return Showing(examples=ExamplesConfig.model_validate(config.settings(arm).model_dump()), **common(config))
-
-
-def make(work: Work[Showing]) -> Made[ShownFacts] | Made[NotRun]:
-    """Leaves shots.json, routes and the tables `shots` and `compute`."""
-    return if_affordable(lambda: train(work, work.folder))
+    return Showing(examples=chosen(ExamplesConfig, config, arm, None), **common(config))
 
 
 def train(work: Work[Showing], folder: Path) -> Made[ShownFacts]:
-    """Choose into `folder` which examples stand before the items of each bucket, if any."""
+    """Choose into `folder` which examples stand before the items of each bucket, if any. It leaves shots.json, routes
+    and the tables `shots` and `compute`.
+    """
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.adapters.arms.terms import terms_of
     from evolora_core.searches.adapters.rivals.examples import choose_examples
@@ -51,4 +47,4 @@ def train(work: Work[Showing], folder: Path) -> Made[ShownFacts]:
     return Made(shown.meter.total(), ShownFacts(labels=shown.labels, ways=shown.ways))
 
 
-TRAIN = Stage("examples", partial(request_within_budget, "examples", __name__, asked), make)
+TRAIN = stage_within_budget("examples", __name__, asked, train)

@@ -3,14 +3,13 @@ arm spent, routing included.
 """
 
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, Work
-from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
+from evolora_core.engine.stage import Made, Work
+from evolora_core.searches.adapters.arms.base import Training, chosen, common, stage_within_budget
 from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationSettings
 
 if TYPE_CHECKING:
@@ -33,19 +32,16 @@ class ExpertIterationTrained(BaseModel):
 
 def asked(config: "SuiteConfig", arm: str, trial: int | None) -> ExpertIterationTraining:
     """The training of a condition."""
-    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
-    return ExpertIterationTraining(expert_iteration=ExpertIterationSettings.model_validate(settings), **common(config))
-
-
-def make(work: Work[ExpertIterationTraining]) -> Made[ExpertIterationTrained] | Made[NotRun]:
-    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `expert_rounds`, `compute` and, where
-    anything right was found, `sft_steps`.
-    """
-    return if_affordable(lambda: train(work, work.folder))
+    return ExpertIterationTraining(
+        expert_iteration=chosen(ExpertIterationSettings, config, arm, trial), **common(config)
+    )
 
 
 def train(work: Work[ExpertIterationTraining], folder: Path) -> Made[ExpertIterationTrained]:
-    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
+    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget.
+    It leaves an adapter in PEFT's format, candidates.json, routes, and the tables `expert_rounds`, `compute` and, where
+    anything right was found, `sft_steps`.
+    """
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.adapters.arms.terms import terms_of
     from evolora_core.searches.adapters.rivals.expert_iteration import train_expert_iteration
@@ -60,4 +56,4 @@ def train(work: Work[ExpertIterationTraining], folder: Path) -> Made[ExpertItera
     return Made(result.meter.total(), facts)
 
 
-TRAIN = Stage("expert-iteration", partial(request_within_budget, "expert-iteration", __name__, asked), make)
+TRAIN = stage_within_budget("expert-iteration", __name__, asked, train)

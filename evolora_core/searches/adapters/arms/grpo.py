@@ -2,14 +2,13 @@
 included.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, Work
-from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
+from evolora_core.engine.stage import Made, Work
+from evolora_core.searches.adapters.arms.base import Training, chosen, common, stage_within_budget
 from evolora_core.searches.adapters.settings.grpo import GrpoSettings
 
 if TYPE_CHECKING:
@@ -32,17 +31,13 @@ class GrpoTrained(BaseModel):
 
 def asked(config: "SuiteConfig", arm: str, trial: int | None) -> GrpoTraining:
     """The training of a condition."""
-    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
-    return GrpoTraining(grpo=GrpoSettings.model_validate(settings), **common(config))
-
-
-def make(work: Work[GrpoTraining]) -> Made[GrpoTrained] | Made[NotRun]:
-    """Leaves an adapter in PEFT's format, candidates.json, routes, and the tables `grpo_steps` and `compute`."""
-    return if_affordable(lambda: train(work, work.folder))
+    return GrpoTraining(grpo=chosen(GrpoSettings, config, arm, trial), **common(config))
 
 
 def train(work: Work[GrpoTraining], folder: Path) -> Made[GrpoTrained]:
-    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget."""
+    """Train into `folder`, then choose between adapter and host on the selection split, all within the budget.
+    It leaves an adapter in PEFT's format, candidates.json, routes, and the tables `grpo_steps` and `compute`.
+    """
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.adapters.arms.terms import terms_of
     from evolora_core.searches.adapters.rivals.grpo import train_grpo
@@ -56,4 +51,4 @@ def train(work: Work[GrpoTraining], folder: Path) -> Made[GrpoTrained]:
     )
 
 
-TRAIN = Stage("grpo", partial(request_within_budget, "grpo", __name__, asked), make)
+TRAIN = stage_within_budget("grpo", __name__, asked, train)

@@ -2,14 +2,13 @@
 routing included.
 """
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from evolora_core.engine.stage import Made, NotRun, Stage, Work
-from evolora_core.searches.adapters.arms.base import Training, common, if_affordable, request_within_budget
+from evolora_core.engine.stage import Made, Work
+from evolora_core.searches.adapters.arms.base import Training, chosen, common, stage_within_budget
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 if TYPE_CHECKING:
@@ -34,20 +33,13 @@ class SftTrained(BaseModel):
 
 def asked(config: "SuiteConfig", arm: str, trial: int | None) -> SftTraining:
     """The training of a condition."""
-    settings = config.settings(arm, trial).model_dump(exclude={"trials"})
-    return SftTraining(sft=SftSettings.model_validate(settings), **common(config))
-
-
-def make(work: Work[SftTraining]) -> Made[SftTrained] | Made[NotRun]:
-    """Leaves an adapter in PEFT's format for everything or for each family, candidates.json, routes, and the tables
-    `sft_steps` and `compute`.
-    """
-    return if_affordable(lambda: train(work, work.folder))
+    return SftTraining(sft=chosen(SftSettings, config, arm, trial), **common(config))
 
 
 def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
     """Fine-tune into `folder`, then choose among the adapters and the host on the selection split, all within the
-    budget.
+    budget. It leaves an adapter in PEFT's format for everything or for each family, candidates.json, routes, and the
+    tables `sft_steps` and `compute`.
     """
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.adapters.arms.terms import terms_of
@@ -68,4 +60,4 @@ def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
     return Made(trained.meter.total(), facts)
 
 
-TRAIN = Stage("sft", partial(request_within_budget, "sft", __name__, asked), make)
+TRAIN = stage_within_budget("sft", __name__, asked, train)

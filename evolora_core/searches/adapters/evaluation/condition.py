@@ -5,7 +5,7 @@ forms.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress, part_of
@@ -18,20 +18,12 @@ from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters.evaluation.forms import FORMS, SPLIT
 from evolora_core.searches.adapters.evaluation.frontier import trace_frontier
 from evolora_core.searches.adapters.evaluation.routed import NOBODY, answer_by_router
+from evolora_core.searches.adapters.evaluation.settings import Evaluation
 from evolora_core.searches.adapters.evaluation.variants import ask_variants
 from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
 from evolora_core.searches.adapters.routing.reselected import RESELECTED, reselect
 from evolora_core.searches.adapters.routing.routes import EVERYTHING, Routes, read_routes
 from evolora_core.searches.adapters.routing.shots import Shots, Solved, Way, read_shots
-
-
-class Strengths(Protocol):
-    """Factors of ΔW at which `items` of a split are answered too."""
-
-    @property
-    def strengths(self) -> Sequence[float]: ...
-    @property
-    def items(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -45,31 +37,30 @@ class Found:
 
 def evaluate_condition(
     host: Host,
-    condition: str,
+    asked: Evaluation,
     splits: Mapping[str, Sequence[Item]],
     trained: Path | None,
-    routings: Sequence[str],
-    frontier: Strengths | None,
     *,
-    variants: bool = False,
     foreign: Path,
-    decoding: Decoding,
     progress: Progress,
     answered: Path,
 ) -> Found:
     """Let what is in `trained` (None: the bare host) answer all `splits` under each router; the arm of the first
-    is named like the condition. `variants`: under that router, the items in distribution are asked in other forms too.
-    `foreign` is the file with the items on which the router `reselected` chooses; answers are kept in `answered`.
+    is named like the condition. `foreign` is the file with the items on which the router `reselected` chooses; answers
+    are kept in `answered`.
     """
+    frontier, decoding = asked.frontier, asked.decoding
     population, organelles = load_trained(host, trained) if trained else (None, {})
     shots = read_shots(trained) if trained else None
     meter, rows, done = Meter(), [], 0
     routes = {
-        name: _routes(name, host, population, shots, trained, foreign, meter, decoding) for name in routings if trained
+        name: _routes(name, host, population, shots, trained, foreign, meter, decoding)
+        for name in asked.routings
+        if trained
     }
     classifier = read_classifier(trained / FILE) if trained and "learned" in routes else None
     scaled = 2 * frontier.items * len(frontier.strengths) if frontier else 0  # answers, about
-    varied = (len(FORMS) - 1) * len(splits[SPLIT]) if variants else 0  # at most
+    varied = (len(FORMS) - 1) * len(splits[SPLIT]) if asked.variants else 0  # at most
     total = sum(len(items) for items in splits.values()) + scaled + varied
     accuracies: dict[str, float] = {}
     first: dict[str, list[Outcome]] = {}  # what is answered under the first router
@@ -89,7 +80,8 @@ def evaluate_condition(
         )
         done += len(items)
         for number, (router, answers) in enumerate(by_router.items()):
-            rows += evaluation_rows(split, f"{condition}:{router}" if number else condition, answers, organelles)
+            arm = f"{asked.condition}:{router}" if number else asked.condition
+            rows += evaluation_rows(split, arm, answers, organelles)
             if router in ("single", NOBODY):
                 alone[split] = answers
         first[split] = next(iter(by_router.values()))
@@ -110,7 +102,7 @@ def evaluate_condition(
             folder=answered / "frontier",
         )
         done += scaled
-    if variants:
+    if asked.variants:
         tables["variants"] = ask_variants(
             host,
             population,

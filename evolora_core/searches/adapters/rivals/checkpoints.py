@@ -18,7 +18,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import answer_items, charge
-from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.answering.outcome import Decoding, Manner, Outcome
 from evolora_core.lora.population.candidates import load_each
 from evolora_core.searches.adapters.rivals.plan import FEWEST_QUESTIONS
 
@@ -132,8 +132,8 @@ def _answers(
             break
         batch = items[asked : asked + affordable]
         slots = np.repeat(np.arange(len(steps)), len(batch))
-        before = list(shown[asked : asked + affordable]) * len(steps)
-        given = answer_items(host, population, list(batch) * len(steps), slots, decoding=decoding, examples=before)
+        manner = Manner(examples=list(shown[asked : asked + affordable]) * len(steps))
+        given = answer_items(host, population, list(batch) * len(steps), slots, manner, decoding=decoding)
         for i, step in enumerate(steps):
             outcomes[step] += given[i * len(batch) : (i + 1) * len(batch)]
         allowance -= sum(outcome.flops for outcome in given)

@@ -26,7 +26,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import answer_items, charge
-from evolora_core.lora.answering.outcome import Decoding
+from evolora_core.lora.answering.outcome import Decoding, Manner
 from evolora_core.lora.population.peft_io import export_peft, import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.labels import Given, labelled, solved
@@ -213,15 +213,15 @@ def _sample(
         if until == asked:
             break
         batch = [task.items[place] for place in order[asked:until] for _ in range(config.samples)]
+        key = rng.key(task.seed, number, 0, "expert iteration answers", asked)
         started, used = time.perf_counter(), own.total() / allowance
         outcomes = answer_items(
             host,
             population,
             batch,
             np.zeros(len(batch), dtype=np.int64),
+            Manner(temperatures=config.temperature, keys=rng.row_keys(key, len(batch))),
             decoding=task.decoding,
-            temperatures=config.temperature,
-            keys=rng.row_keys(rng.key(task.seed, number, 0, "expert iteration answers", asked), len(batch)),
             progress=part_of(report, config.sampling * used, config.sampling * (1 - used), 1),
         )
         charge(own, "rollout", outcomes, time.perf_counter() - started)

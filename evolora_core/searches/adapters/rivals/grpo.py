@@ -22,12 +22,12 @@ import numpy as np
 import torch
 from datasets import Dataset
 from torch.utils.data import Sampler
-from transformers import PreTrainedModel, TrainerCallback
+from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 from trl import GRPOConfig as TrlConfig
 from trl import GRPOTrainer
 
-from evolora_core.engine import artifacts, rng
+from evolora_core.engine import rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
 from evolora_core.engine.progress import Progress, silent
@@ -47,6 +47,7 @@ from evolora_core.searches.adapters.rivals.groups import Groups, group_flops
 from evolora_core.searches.adapters.rivals.isolation import isolated
 from evolora_core.searches.adapters.rivals.training import (
     AdapterOnly,
+    RunWatch,
     fitting_items,
     in_parts,
     keep_to_device,
@@ -171,7 +172,7 @@ def _fit(
         trainer = _BudgetedTrainer(task, config, groups, budget, meter, copied, _arguments(task, config, groups, work))
         trainer.remove_callback(PrinterCallback)
         run = f"{config_hash(config)} {budget} {seed} {_fingerprint(task)}"
-        watch = _Watch(trainer, dearest, run, work, progress)
+        watch = _Watch(trainer, groups, dearest, budget, run, meter, work, progress)
         trainer.add_callback(watch)
         resume.train(trainer, work, run, meter)
         resume.keep_adapter(trainer, work, trainer.state.global_step)
@@ -354,37 +355,37 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
         super().log(logs, start_time)
 
 
-class _Watch(TrainerCallback):
-    """Stops before a step that could overspend, or at divergence; asks for checkpoints, and keeps the time."""
+class _Watch(RunWatch):
+    """Stops before a step that could overspend, or at divergence, and asks for checkpoints."""
 
     def __init__(
-        self, trainer: _BudgetedTrainer, dearest: np.ndarray, run: str, work: Path, progress: Progress
+        self,
+        trainer: _BudgetedTrainer,
+        groups: Groups,
+        dearest: np.ndarray,
+        budget: int,
+        run: str,
+        meter: Meter,
+        work: Path,
+        progress: Progress,
     ) -> None:
-        self.trainer, self.dearest, self.run, self.work, self.progress = trainer, dearest, run, work, progress
+        super().__init__(run, meter, work)
+        self.trainer, self.groups, self.dearest = trainer, groups, dearest
+        self.budget, self.progress = budget, progress
         self.diverged = False
-        self.ticked = self.saved = time.perf_counter()
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.ticked = self.saved = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        now, trainer = time.perf_counter(), self.trainer
-        facts, budget = trainer.facts, trainer._budget
-        trainer.meter.add("update", flops=0, tokens=0, seconds=now - self.ticked - facts["rollout seconds"])
-        facts["seconds"] = now - self.ticked
-        self.ticked = now
-        spent = trainer.meter.total()
-        if spent + int(self.dearest[trainer._groups.chosen(state.global_step)].sum()) > budget:
+        facts, seconds = self.trainer.facts, self.tick()
+        self.meter.add("update", flops=0, tokens=0, seconds=seconds - facts["rollout seconds"])
+        facts["seconds"] = seconds
+        spent = self.meter.total()
+        if spent + int(self.dearest[self.groups.chosen(state.global_step)].sum()) > self.budget:
             control.should_training_stop = True
-        elif now - self.saved > artifacts.commit_seconds():
+        elif self.due:
             control.should_save = True  # never after the last step: who goes on from a checkpoint makes another
-        self.progress(spent, budget)
+        self.progress(spent, self.budget)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if logs and not all(math.isfinite(logs.get(name, 0.0)) for name in ("loss", "grad_norm")):
             self.diverged = control.should_training_stop = True
             control.should_save = False
-
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        resume.mark(self.work, state.global_step, self.run, self.trainer.meter)
-        self.saved = time.perf_counter()

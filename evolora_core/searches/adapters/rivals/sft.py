@@ -9,7 +9,6 @@ import logging
 import math
 import shutil
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +22,13 @@ from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 from torch.utils.data import Sampler
 from tqdm import tqdm
-from transformers import PreTrainedModel, TrainerCallback
+from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 from trl import SFTConfig as TrlConfig
 from trl import SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
-from evolora_core.engine import artifacts, rng
+from evolora_core.engine import rng
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
 from evolora_core.engine.progress import Progress, silent
@@ -56,6 +55,7 @@ from evolora_core.searches.adapters.rivals.shown import before
 from evolora_core.searches.adapters.rivals.training import (
     AdapterOnly,
     InOrder,
+    RunWatch,
     in_parts,
     keep_to_device,
     lora,
@@ -342,7 +342,7 @@ class _PlannedTrainer(AdapterOnly, SFTTrainer):
         return flops
 
 
-class _Watch(TrainerCallback):
+class _Watch(RunWatch):
     """Charges every step to the meter, stops at the budget or at divergence, keeps adapters, asks for checkpoints."""
 
     def __init__(
@@ -354,31 +354,26 @@ class _Watch(TrainerCallback):
         work: Path,
         report: Callable[[int, float], None],
     ) -> None:
-        self.trainer, self.plan, self.run = trainer, plan, run
-        self.meter, self.work, self.report = meter, work, report
+        super().__init__(run, meter, work)
+        self.trainer, self.plan, self.report = trainer, plan, report
         self.diverged_at: int | None = None
         self.limit = int(plan.flops.sum())
-        self.ticked = self.saved = time.perf_counter()
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.ticked = self.saved = time.perf_counter()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        now, trainer, step = time.perf_counter(), self.trainer, state.global_step
+        trainer, step = self.trainer, state.global_step
         self.meter.add(
             "update",
             flops=trainer.step_flops,
             tokens=trainer.step_tokens,
-            seconds=now - self.ticked,
+            seconds=self.tick(),
             executed_flops=trainer.step_executed,
         )
         trainer.step_flops = trainer.step_tokens = trainer.step_executed = 0
-        self.ticked = now
         if self.meter.total() >= self.limit:
             control.should_training_stop = True
         if step in self.plan.keep:
             resume.keep_adapter(trainer, self.work, step)
-        if step in self.plan.keep or now - self.saved > artifacts.commit_seconds():
+        if step in self.plan.keep or self.due:
             control.should_save = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
@@ -389,7 +384,3 @@ class _Watch(TrainerCallback):
             control.should_training_stop = True
             control.should_save = False
         self.report(state.global_step, logs["loss"])
-
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        resume.mark(self.work, state.global_step, self.run, self.meter)
-        self.saved = time.perf_counter()

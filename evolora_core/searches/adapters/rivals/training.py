@@ -1,6 +1,7 @@
 """What the rivals that a Trainer trains have in common."""
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -9,12 +10,16 @@ import numpy as np
 import torch
 from peft import LoraConfig
 from torch.utils.data import Sampler
+from transformers import TrainerCallback
 
+from evolora_core.engine import artifacts
+from evolora_core.engine.meter import Meter
 from evolora_core.errors import DataError
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.population.passes import out_of_memory
+from evolora_core.searches.adapters.rivals import resume
 
 log = logging.getLogger(__name__)
 
@@ -133,3 +138,28 @@ class AdapterOnly:
 
     def _send_telemetry(self) -> None:
         """None is sent."""
+
+
+class RunWatch(TrainerCallback):
+    """Times the steps of a run and says when a checkpoint is due; a checkpoint keeps what was spent until then."""
+
+    def __init__(self, run: str, meter: Meter, work: Path) -> None:
+        self.run, self.meter, self.work = run, meter, work
+        self.ticked = self.saved = time.perf_counter()
+
+    def tick(self) -> float:
+        """Seconds of the step that ends now."""
+        before, self.ticked = self.ticked, time.perf_counter()
+        return self.ticked - before
+
+    @property
+    def due(self) -> bool:
+        """Whether the last checkpoint was long ago when the step ended."""
+        return self.ticked - self.saved > artifacts.commit_seconds()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.ticked = self.saved = time.perf_counter()
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        resume.mark(self.work, state.global_step, self.run, self.meter)
+        self.saved = time.perf_counter()

@@ -8,12 +8,13 @@ al. 2022, arXiv 2101.06804).
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from evolora_core.engine import rng
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.errors import DataError
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
@@ -21,7 +22,7 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import answer_items
-from evolora_core.lora.answering.outcome import Decoding, Outcome
+from evolora_core.lora.answering.outcome import Decoding, Manner, Outcome
 from evolora_core.lora.population.slots import HOST, PROMPTED
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.routing.learned import prompt_features
@@ -107,21 +108,23 @@ def answer_shown(
     *,
     decoding: Decoding,
     prompts: Sequence[str] | None = None,
-    **further: Any,
+    progress: Progress = silent,
+    folder: Path | None = None,
 ) -> list[Outcome]:
     """`answer_items` for candidates that may be ways of showing examples. The slot of an outcome is the one that
     answered, `PROMPTED` where that is the host after examples. Where prompt, examples and token cap do not fit the
     host's context, the first examples are left out.
     """
+    answer = partial(
+        answer_items, host, population, items, decoding=decoding, prompts=prompts, progress=progress, folder=folder
+    )
     if shots is None or not any(number in shots.ways for number in candidates):
-        return answer_items(host, population, items, candidates, decoding=decoding, prompts=prompts, **further)
+        return answer(candidates)
     asked = [item.prompt for item in items] if prompts is None else list(prompts)
     said = [replace(item, prompt=prompt) for item, prompt in zip(items, asked, strict=True)]
     slots, examples, flops = shots.before(host, said, candidates, told)
     examples = fitting(host, asked, examples, decoding.max_new_tokens)
-    outcomes = answer_items(
-        host, population, items, slots, decoding=decoding, prompts=prompts, examples=examples, **further
-    )
+    outcomes = answer(slots, Manner(examples=examples))
     answered = [PROMPTED if slot == HOST and own else slot for slot, own in zip(slots, examples, strict=True)]
     return [
         replace(outcome, slot=slot, flops=outcome.flops + extra)

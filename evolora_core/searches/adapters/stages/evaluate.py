@@ -8,30 +8,12 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, JsonValue
 
 from evolora_core.engine.stage import JUDGED, Made, NotRun, Stage, StageRequest, StageResult, Suite, Work, stage_request
-from evolora_core.engine.strict import Strict
-from evolora_core.language.decoding import DecodingConfig
 from evolora_core.searches.adapters.evaluation.chosen import Chosen
+from evolora_core.searches.adapters.evaluation.settings import Evaluation, Frontier
 
 if TYPE_CHECKING:
     from evolora_core.language.hosts.host import Host
     from evolora_core.searches.adapters.experiment import SuiteConfig
-
-
-class Frontier(Strict):
-    """At which strengths of ΔW the one adapter answers, and how many items of each split."""
-
-    strengths: list[float]
-    items: int
-
-
-class Evaluation(Strict):
-    """What is asked of a condition. The bare host has no routers."""
-
-    condition: str
-    routings: list[str]
-    decoding: DecodingConfig
-    frontier: Frontier | None
-    variants: bool
 
 
 class Evaluated(BaseModel):
@@ -88,20 +70,16 @@ def make(work: Work[Evaluation]) -> Made[Evaluated] | Made[NotRun]:
     from evolora_core.language.splits import HOLDOUTS
     from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
 
-    host, asked = stage_host(work), work.config
+    host = stage_host(work)
     folders = dict.fromkeys(HOLDOUTS, work.inputs["datasets"])
     if "holdouts" in work.results:
         folders |= dict.fromkeys(work.results["holdouts"].facts(Chosen).root, work.inputs["holdouts"])
     found = evaluate_condition(
         host,
-        asked.condition,
+        work.config,
         {split: read_items(folder / f"{split}.jsonl") for split, folder in folders.items()},
         work.inputs.get("trained"),
-        asked.routings,
-        asked.frontier,
-        variants=asked.variants,
         foreign=work.inputs["datasets"] / "reselection.jsonl",
-        decoding=asked.decoding,
         progress=work.report,
         answered=work.folder / ".answered",
     )

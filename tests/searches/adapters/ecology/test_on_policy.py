@@ -169,9 +169,9 @@ def test_perturbed_copies_stay_within_the_rank_and_mirror_each_other(
     run, state, groups, answers = one_generation(small, "es", "ecology", pairs=3, sigma=0.1)
     before, asked = state.population.weights.clone(), []
 
-    def spied(host: Any, tried: Any, items: Any, slots: Any, **more: Any) -> Any:
+    def spied(host: Any, tried: Any, items: Any, slots: Any, *given: Any, **more: Any) -> Any:
         asked.append((tried.weights.clone(), tried.ranks.clone(), np.asarray(slots), [item.family for item in items]))
-        return answer_items(host, tried, items, slots, **more)
+        return answer_items(host, tried, items, slots, *given, **more)
 
     monkeypatch.setattr(asking, "answer_items", spied)
     run.rule.learn(run, groups, answers)

@@ -18,6 +18,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.outcome import Manner
 from evolora_core.lora.population.slots import HOST, PROMPTED
 from evolora_core.searches.adapters.evaluation.routed import answer_by_router
 from evolora_core.searches.adapters.evaluation.variants import ask_variants
@@ -121,7 +122,7 @@ def test_answers_are_those_to_the_prompt_with_the_examples_written_out(
     candidates = [0, 1, HOST, 0, 1] * 2
     outcomes = answer_shown(nano, None, items, candidates, shots, families(items), decoding=DECODING)
     _, examples, flops = shots.before(nano, items, candidates, families(items))
-    plain = answer_items(nano, None, items, [HOST] * len(items), decoding=DECODING, examples=examples)
+    plain = answer_items(nano, None, items, [HOST] * len(items), Manner(examples=examples), decoding=DECODING)
     assert [(o.answer, o.grade, o.prompt_tokens) for o in outcomes] == [
         (o.answer, o.grade, o.prompt_tokens) for o in plain
     ]

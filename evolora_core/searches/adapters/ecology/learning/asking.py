@@ -3,30 +3,17 @@ contrary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
 
 from evolora_core.language.families.base import Grade
-from evolora_core.language.hosts.template import Example
 from evolora_core.lora.answering.grading import TOO_LONG, answer_items
-from evolora_core.lora.answering.outcome import Outcome
+from evolora_core.lora.answering.outcome import GREEDY, Manner, Outcome
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.ecology.organelle import Group
 from evolora_core.searches.adapters.ecology.run import Run
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How rows are answered; greedily, unless it says otherwise. See `answer_items`."""
-
-    temperatures: float | Sequence[float] = 0.0
-    keys: np.ndarray | None = None
-    sampled: bool = False
-    prefixes: Sequence[Sequence[int]] | None = None
-    examples: Sequence[Sequence[Example]] | None = None
-    alternatives: int = 0
 
 
 def ask(
@@ -34,25 +21,13 @@ def ask(
     population: Population,
     items: Sequence[int] | np.ndarray,
     slots: Sequence[int] | np.ndarray,
-    manner: Manner | None = None,
+    manner: Manner = GREEDY,
 ) -> list[Outcome]:
     """Let `slots[i]` of a population answer item number `items[i]`, and grade as the run's verifier does. It charges
     nobody.
     """
-    manner = manner or Manner()
-    outcomes = answer_items(
-        run.task.host,
-        population,
-        [run.task.items[item] for item in items],
-        slots,
-        decoding=run.task.decoding,
-        temperatures=manner.temperatures,
-        keys=manner.keys,
-        sampled=manner.sampled,
-        prefixes=manner.prefixes,
-        examples=manner.examples,
-        alternatives=manner.alternatives,
-    )
+    chosen = [run.task.items[item] for item in items]
+    outcomes = answer_items(run.task.host, population, chosen, slots, manner, decoding=run.task.decoding)
     return observed(outcomes, run.config.verifier_error, run.task.seed)
 
 

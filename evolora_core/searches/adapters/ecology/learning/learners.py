@@ -78,7 +78,7 @@ def gradient_step(run: Run, batch: Batch, rates: Tensor) -> tuple[Tensor, np.nda
     done = train_step(
         run.task.host, state.population, batch, state.optimizer, rates, run.config.plasticity.max_grad_norm
     )
-    ranks = state.population.ranks.numpy(force=True)[batch.slots.numpy(force=True)]
+    ranks = state.population.ranks_of(batch.slots.numpy(force=True))
     return done, run.task.flops.train_flops(batch.lengths, batch.answer_lengths, ranks)
 
 

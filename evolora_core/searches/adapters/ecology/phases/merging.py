@@ -225,8 +225,7 @@ def fishers(run: Run, parents: Sequence[Organelle]) -> list[Fisher]:
         flat += [(parent, memory) for memory in memories]
     batch = batch_of(run, flat)
     slots = batch.slots.numpy(force=True)
-    ranks = state.population.ranks.numpy(force=True)[slots]
-    flops = run.task.flops.train_flops(batch.lengths, batch.answer_lengths, ranks)
+    flops = run.task.flops.train_flops(batch.lengths, batch.answer_lengths, state.population.ranks_of(slots))
     informed = fishers_of(run.task.host, state.population, batch)
     found = dict(zip(sorted({parent.slot for parent in parents}), informed, strict=True))
     state.meter.add("assimilation", int(flops.sum()), int(batch.lengths.sum()), time.perf_counter() - started)

@@ -52,7 +52,7 @@ def step(run: Run, batch: Batch, rates: Tensor) -> tuple[Tensor, np.ndarray]:
     heat = torch.ones(len(state.practice))
     for organelle in state.living:
         heat[organelle.slot] = organelle.temperature
-    ranks = state.population.ranks.numpy(force=True)[batch.slots.numpy(force=True)]
+    ranks = state.population.ranks_of(batch.slots.numpy(force=True))
     done = hebbian_step(task.host, state.population, batch, rates, heat, config.max_grad_norm, config.trace_decay)
     return done, hebbian_flops(task.host, task.flops, batch, ranks)
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from evolora_core.lora.answering.outcome import Manner
 from evolora_core.lora.population.generate import Alternatives
-from evolora_core.searches.adapters.ecology.learning.asking import Manner, ask
+from evolora_core.searches.adapters.ecology.learning.asking import ask
 from evolora_core.searches.adapters.ecology.learning.rehearsal import cool, cooldown, rehearse
 from evolora_core.searches.adapters.ecology.learning.showing import examples
 from evolora_core.searches.adapters.ecology.memories import Memory
