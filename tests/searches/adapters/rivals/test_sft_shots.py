@@ -8,6 +8,7 @@ from random_host import draw_items
 from small_runs import CONFIG, budget_of
 
 from evolora_core.engine.probes import probe
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
@@ -142,7 +143,7 @@ def test_choosing_examples_is_charged_once_and_takes_no_step(
     planned = plan_sft(host, items, config, budget_flops=budget, seed=3, asked=[])
     assert planned.choosing > planned.plan.flops[-1] and planned.plan.steps > 4
 
-    def train(folder: Path, progress: Any = None) -> Any:
+    def train(folder: Path, progress: Progress = silent) -> Any:
         return train_sft(host, items, config, budget_flops=budget, seed=3, folder=folder, progress=progress)
 
     def numbers(made: Any) -> Any:
