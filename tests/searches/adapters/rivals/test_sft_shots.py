@@ -8,7 +8,7 @@ from random_host import draw_items
 from small_runs import CONFIG, budget_of
 
 from evolora_core.engine.probes import probe
-from evolora_core.engine.progress import Progress, silent
+from evolora_core.engine.progress import silent
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
