@@ -143,7 +143,7 @@ def test_choosing_examples_is_charged_once_and_takes_no_step(
     planned = plan_sft(host, items, config, budget_flops=budget, seed=3, asked=[])
     assert planned.choosing > planned.plan.flops[-1] and planned.plan.steps > 4
 
-    def train(folder: Path, progress: Progress = silent) -> Any:
+    def train(folder: Path, progress: Any = silent) -> Any:
         return train_sft(host, items, config, budget_flops=budget, seed=3, folder=folder, progress=progress)
 
     def numbers(made: Any) -> Any:
