@@ -46,8 +46,9 @@ def test_a_copy_has_what_its_winner_had_and_who_restarts_its_traits_alone(small:
         state.optimizer.steps[0], state.optimizer.first[0], state.optimizer.second[0] = 7, 0.2, 0.3
         state.remember(winner, Memory(3, (1, 2), 1.0), 8)
         state.observe(winner, 0, [True, True])
-        winner = state.teach(winner)
+        winner, owned = state.teach(winner), state.ledger.balance(winner.id)
         child = succeed(run, winner, beaten)
+        assert state.ledger.balance(child.id) == owned // 2 > 0
         assert (child.slot, child.learning_rate, child.rank) == (1, winner.learning_rate, winner.rank)
         assert not state.organelles[1].alive and state.organelles[1].cause == "beaten"
         same = torch.equal(state.population.weights[0], state.population.weights[1])

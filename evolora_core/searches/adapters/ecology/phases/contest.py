@@ -14,7 +14,7 @@ import numpy as np
 from evolora_core.lora.answering.grading import charge
 from evolora_core.searches.adapters.ecology.founding import remember_labels
 from evolora_core.searches.adapters.ecology.learning.asking import ask
-from evolora_core.searches.adapters.ecology.ledger import SINK, micro
+from evolora_core.searches.adapters.ecology.ledger import SINK
 from evolora_core.searches.adapters.ecology.organelle import Birth, Group, Organelle, Traits
 from evolora_core.searches.adapters.ecology.pace import affords, contest_flops, learning_flops
 from evolora_core.searches.adapters.ecology.phases.paired_test import superiority_p
@@ -133,7 +133,8 @@ def succeed(run: Run, winner: Organelle, loser: Organelle) -> Organelle:
     traits = Traits(winner.learning_rate, winner.temperature).varied(config.spread, draw)
     state.retire(loser, "beaten")
     slot = state.seat(state.population.get(winner.slot))
-    endowment = max(min(micro(run.config.economy.endowment), state.ledger.balance(winner.id) // 2), 0)
+    # A contender's learning steps cost more than a founder's endowment: with that alone, copies went bankrupt.
+    endowment = max(state.ledger.balance(winner.id) // 2, 0)
     copies = config.loser == "copies"
     birth = Birth("copy", ((winner, float(copies)),), (winner,), endowment, traits)
     child = state.bear(slot, birth, run.config.plasticity.buffer)
