@@ -96,6 +96,11 @@ def rows_of(data: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+def words(heading: str, key: str = "") -> Column:
+    """A column of text, which is set left; `key` where the data call it otherwise than its heading."""
+    return Column(heading, lambda r: r[key or heading], left=True)
+
+
 def percent(acc: float | None, lo: float | None = None, hi: float | None = None) -> str:
     """`43.1 [41.0, 45.3]`: shares as percent with their interval."""
     if acc is None:
