@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, Validati
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain, read_json, read_yaml
 from evolora_core.foreign.files import read_text
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_line, one_value
 
 LONGEST_FILE = 200 * 1024  # bytes; the largest suite of ours has four thousand
 LONGEST_OVERRIDE = 10_000  # characters
@@ -177,10 +177,10 @@ def _apply(values: dict[str, Any], override: str) -> None:
     """Set one dotted key of nested `values` in place."""
     name, equals, text = override.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(f"--set {_short(override)}: expected KEY=VALUE, for example ecology.generations=4")
+        raise ConfigError(f"--set {one_value(override)}: expected KEY=VALUE, for example ecology.generations=4")
     *parents, last = name.strip().split(".")
     if len(override) > LONGEST_OVERRIDE or len(parents) > DEEPEST:
-        raise ConfigError(f"--set {_short(override)}: is too long; write it into the suite's file")
+        raise ConfigError(f"--set {one_value(override)}: is too long; write it into the suite's file")
     for parent in parents:
         inner = values.get(parent, {})
         if not isinstance(inner, dict):
@@ -271,21 +271,13 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     given = fault.get("input")
     if fault["type"] == "string_type" and isinstance(given, bool | int | float):  # `yes` and `3` of YAML
         reason = "must be text; put it in quotes"
-    got = "" if isinstance(given, dict) else f" (got {_short(given)})"  # a whole section says nothing
+    got = "" if isinstance(given, dict) else f" (got {one_value(given)})"  # a whole section says nothing
     return f"{where}{reason[0].lower()}{reason[1:]}{got}"
 
 
 def _first(error: ValidationError) -> Any:
     """An unknown key if there is one, since it may be the missing one."""
     return min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-
-
-def _short(value: Any) -> str:
-    try:
-        text = value if isinstance(value, str) and len(value) > 1000 else repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits
-        return f"a very long {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _nearest_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int:

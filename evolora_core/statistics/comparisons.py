@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.rng import stream
 from evolora_core.errors import StageError
+from evolora_core.foreign.text import one_line
 from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, can_show, compare, decide, non_inferior
 
 ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct", "prompt"]
@@ -61,7 +62,8 @@ def refuse_unlike(facts: Mapping[Run, Mapping[str, Any]], a: str, b: str, seeds:
             if left != right:
                 raise StageError(
                     f"{a} and {b} cannot be compared: seed {seed} differs in {name} "
-                    f"({_short(left)} and {_short(right)}); run the suite again, which makes anew what is older"
+                    f"({one_line(left, 60)} and {one_line(right, 60)}); "
+                    "run the suite again, which makes anew what is older"
                 )
 
 
@@ -259,7 +261,3 @@ def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, s
             f"{a} and {b} answered different items of {split}: {len(alone)} have no partner, the first is "
             f"{task_id} of seed {seed}"
         )
-
-
-def _short(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -10,7 +10,7 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.guard import guarded
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_line, one_value
 from evolora_core.language.hosts.gguf import gguf_in, load_gguf_tokenizer
 
 SECONDS, MEMORY = 15.0, 1536 * MIB  # of a processor; beside this process
@@ -77,7 +77,7 @@ def _check_numbers(document: dict[str, Any]) -> None:
             size = key.startswith("num_") or key.endswith(("_size", "_dim", "max_position_embeddings"))
             most = MOST_LAYERS if "layers" in key else LARGEST_NUMBER
             if abs(value) > 1e31 or (isinstance(value, int) and size and not 0 <= value <= most):
-                raise Unfit(f"{key}: {one_line(repr(value), 40)} is no such number")
+                raise Unfit(f"{key}: {one_value(value, 40)} is no such number")
 
 
 def _try(folder: Path) -> None:
@@ -136,7 +136,7 @@ def check_context(name: str, context: Any) -> int:
         )
     if isinstance(context, bool) or not isinstance(context, int) or not 1 <= context <= LONGEST_CONTEXT:
         raise HostError(
-            f"host {name!r}: config.json: max_position_embeddings: {one_line(repr(context), 40)} is no context from 1 "
+            f"host {name!r}: config.json: max_position_embeddings: {one_value(context, 40)} is no context from 1 "
             f"to {LONGEST_CONTEXT} tokens; save the model anew"
         )
     return context
@@ -147,7 +147,7 @@ def check_ids(name: str, ids: list[Any], vocabulary: int) -> None:
     for token in ids:
         if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary:
             raise HostError(
-                f"host {name!r}: token id {one_line(repr(token), 40)} is not among the {vocabulary} of the model; "
+                f"host {name!r}: token id {one_value(token, 40)} is not among the {vocabulary} of the model; "
                 "correct eos_token_id and pad_token_id in generation_config.json"
             )
 
