@@ -1,6 +1,5 @@
 """The base of every configuration model, and the reader of YAML files, whose errors name file, line and key."""
 
-import difflib
 import hashlib
 import json
 import re
@@ -15,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, Validati
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain, read_json, read_yaml
 from evolora_core.foreign.files import read_text
+from evolora_core.foreign.nearest import nearest_or_all
 from evolora_core.foreign.text import one_line, one_value
 
 LONGEST_FILE = 200 * 1024  # bytes; the largest suite of ours has four thousand
@@ -261,9 +261,7 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     name = ".".join(path)
     if fault["type"] == "extra_forbidden":
         _, valid = _followed(model, given_path[:-1])
-        near = difflib.get_close_matches(path[-1][:200], valid, n=1, cutoff=0.6)
-        mend = f"did you mean '{near[0]}'?" if near else f"valid keys: {', '.join(valid)}"
-        return f"unknown key '{name}'; {mend}"
+        return f"unknown key '{name}'; {nearest_or_all(path[-1], valid)}"
     if fault["type"] == "missing":
         return f"key '{name}' is missing; add it"
     reason = fault["msg"].removeprefix("Value error, ")
