@@ -40,6 +40,7 @@ class Strict(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+Value = TypeVar("Value")
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
@@ -50,6 +51,11 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what the store's columns hold
 Changes = Annotated[dict[str, Any], AfterValidator(_plain)]  # settings, nested as in their section
 Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+def repeated(values: Sequence[Value]) -> Value | None:
+    """The first value that stands twice, or None."""
+    return next((value for number, value in enumerate(values) if value in values[:number]), None)
 
 
 class _Loader(yaml.SafeLoader):
