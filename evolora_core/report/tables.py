@@ -118,6 +118,12 @@ def p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_equals(p: float) -> str:
+    """`p = 0.012` or `p < 0.001`, as in a sentence."""
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def share(part: float | None, whole: float | None) -> str:
     """`0.24`: a part relative to the whole; a dash where there is neither."""
     return f"{part / whole:.2f}" if part and whole else NONE

@@ -9,6 +9,7 @@ from scipy import special
 
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table, number, percent, words
+from evolora_core.searches.attention.pack.tables import interval
 from evolora_core.searches.attention.scaling.intervals import of_crossed
 
 _CANDIDATES = """
@@ -162,11 +163,6 @@ def ensemble_rows(stored: StoredSuite) -> pd.DataFrame:
 
 def ensemble_table(suite: str, data: pd.DataFrame) -> Table:
     """Whether several programs together are more than one program several times."""
-
-    def ahead(row: dict[str, Any]) -> str:
-        bounds = "" if row["lo"] is None else f" [{row['lo']:+.3f}, {row['hi']:+.3f}]"
-        return f"{row['ahead']:+.3f}{bounds}"
-
     columns = [
         words("arm"),
         words("size"),
@@ -175,7 +171,7 @@ def ensemble_table(suite: str, data: pd.DataFrame) -> Table:
         Column("the chosen one alone", number("alone", "{:.3f}")),
         Column("the best programs together", number("programs", "{:.3f}")),
         Column("the chosen one as often", number("seeds", "{:.3f}")),
-        Column("programs ahead by", ahead),
+        Column("programs ahead by", interval("ahead", "lo", "hi")),
     ]
     caption = f"{suite}: losses of models whose probabilities are averaged, nats, 95 % intervals"
     return Table("ensembles", caption, data, columns)

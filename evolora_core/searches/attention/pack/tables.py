@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number, p_value, rows_of, words
+from evolora_core.report.tables import NONE, Column, Table, number, p_equals, p_value, rows_of, words
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.pack.best import best_of
@@ -60,9 +60,9 @@ def arm_table(suite: str, data: pd.DataFrame) -> Table:
         words("arm"),
         Column("what it is", _says, left=True),
         Column("seeds", number("seeds", "{:.0f}")),
-        Column("measured gain", _interval("measured", "measured_lo", "measured_hi")),
+        Column("measured gain", interval("measured", "measured_lo", "measured_hi")),
         *([Column("predicted", number("predicted", "{:+.3f}"))] if data["predicted"].notna().any() else []),
-        Column("score", _interval("score", "lo", "hi")),
+        Column("score", interval("score", "lo", "hi")),
         Column("predicted at 3 N", number("at_3n", "{:+.3f}")),
         Column("fails", lambda r: r["guards"] or NONE, left=True),
     ]
@@ -97,7 +97,7 @@ def contrast_table(suite: str, data: pd.DataFrame) -> Table:
         words("b"),
         words("size"),
         Column("seeds", number("seeds", "{:.0f}")),
-        Column("a is ahead by, nats", _interval("gain", "lo", "hi")),
+        Column("a is ahead by, nats", interval("gain", "lo", "hi")),
         Column("p", lambda r: p_value(r["p"])),
         Column("Holm p", lambda r: p_value(r["p_holm"])),
         Column("Cohen's d", number("cohens_d", "{:+.2f}")),
@@ -110,10 +110,9 @@ def contrast_table(suite: str, data: pd.DataFrame) -> Table:
 def takeaway(row: Mapping[str, Any]) -> str:
     """A Markdown sentence about a declared contrast, never stronger than its verdict."""
     a, b = row["a"], row["b"]
-    shift = f"{_interval('gain', 'lo', 'hi')(dict(row))} nats ({b} − {a})"
+    shift = f"{interval('gain', 'lo', 'hi')(dict(row))} nats ({b} − {a})"
     seeds = f"{row['seeds']} run seed{'s' if row['seeds'] > 1 else ''}"
-    p = p_value(row["p_holm"])
-    holm = f"Holm p {p if p.startswith('<') else f'= {p}'}"
+    holm = f"Holm {p_equals(row['p_holm'])}"
     note = f" ({row['note']})" if row["note"] else ""
     if row["verdict"] == UNDECIDED:
         return f"**{a} against {b}, loss at size {row['size']}: undecided.** {shift}, {seeds}, {holm}{note}."
@@ -166,7 +165,7 @@ def ablation_table(suite: str, data: pd.DataFrame) -> Table:
         words("choice"),
         words("size"),
         Column("training seeds", number("seeds", "{:.0f}")),
-        Column("loss without it, nats more", _interval("loss", "lo", "hi")),
+        Column("loss without it, nats more", interval("loss", "lo", "hi")),
     ]
     return Shown("ablations", f"{suite}: the best program without each of its genes", data, columns)
 
@@ -219,7 +218,7 @@ def _says(row: dict[str, Any]) -> str:
     return (f"{known.says}; must lose" if known.negative else known.says) if known else "a program of your own"
 
 
-def _interval(name: str, low: str, high: str) -> Callable[[dict[str, Any]], str]:
+def interval(name: str, low: str, high: str) -> Callable[[dict[str, Any]], str]:
     """`+0.012 [+0.005, +0.020]`; the value alone where no interval is known."""
 
     def cell(row: dict[str, Any]) -> str:
