@@ -3,6 +3,7 @@
 The trial runs in a process that can be ended: a configuration may ask for a billion layers, a template may loop.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.guard import guarded
-from evolora_core.foreign.text import one_line, one_value
+from evolora_core.foreign.text import error_line, one_line, one_value
 from evolora_core.language.hosts.gguf import gguf_in, load_gguf_tokenizer
 
 SECONDS, MEMORY = 15.0, 1536 * MIB  # of a processor; beside this process
@@ -94,14 +95,14 @@ def _try(folder: Path) -> None:
         try:
             with safe_open(file, framework="pt") as tensors:
                 for name in tensors.keys():  # noqa: SIM118  # it is no mapping
-                    held += _product(tensors.get_slice(name).get_shape())
+                    held += math.prod(tensors.get_slice(name).get_shape())
         except Trouble as error:
             raise HostError(f"host {folder}: {file.name}: {one_line(error, 160)}; save the weights anew") from error
     try:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     except Trouble as error:
-        raise HostError(f"host {folder}: config.json: {_kind(error)}; save the model anew") from error
+        raise HostError(f"host {folder}: config.json: {error_line(error)}; save the model anew") from error
     asked = sum(parameter.numel() for parameter in model.parameters())
     if asked > 1.5 * held + 10_000:
         raise HostError(
@@ -124,7 +125,7 @@ def _render(name: str, tokenizer: Any) -> None:
                 tokenizer.apply_chat_template(answered)
             tokenizer(prompt)
     except Trouble as error:
-        raise HostError(f"host {name}: its chat template: {_kind(error)}; mend chat_template.jinja") from error
+        raise HostError(f"host {name}: its chat template: {error_line(error)}; mend chat_template.jinja") from error
 
 
 def check_context(name: str, context: Any) -> int:
@@ -160,17 +161,6 @@ def check_answers(name: str, model: Any, ids: list[int]) -> None:
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([ids], device=model.device)).logits
     except Trouble as error:
-        raise HostError(f"host {name!r}: it cannot read a prompt ({_kind(error)}); save the model anew") from error
+        raise HostError(f"host {name!r}: it cannot read a prompt ({error_line(error)}); save the model anew") from error
     if not bool(torch.isfinite(logits).all()):
         raise HostError(f"host {name!r}: its weights give NaN or infinity; fetch or save the weights anew")
-
-
-def _product(shape: list[int]) -> int:
-    whole = 1
-    for size in shape:
-        whole *= size
-    return whole
-
-
-def _kind(error: Exception) -> str:
-    return f"{type(error).__name__}: {one_line(error, 160)}"
