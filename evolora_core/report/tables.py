@@ -90,10 +90,8 @@ def csv(data: pd.DataFrame) -> str:
 
 def rows_of(data: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame as flat objects; missing values are None."""
-    return [
-        {str(key): None if pd.api.types.is_scalar(value) and pd.isna(value) else value for key, value in row.items()}
-        for row in data.to_dict(orient="records")
-    ]
+    rows = data.astype(object).where(data.notna(), None).to_dict(orient="records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
 
 
 def words(heading: str, key: str = "") -> Column:

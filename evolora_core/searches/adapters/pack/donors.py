@@ -1,7 +1,5 @@
 """Where founders inherit: whose weights those of each family began with."""
 
-from typing import Any
-
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
@@ -41,10 +39,6 @@ def donor_table(suite: str, donors: pd.DataFrame) -> Table:
         words("donor"),
         Column("chosen, of seeds", lambda r: f"{r['chosen']:.0f} of {r['seeds']}"),
         Column("items asked", number("items", "{:.0f}")),
-        Column("right %", _right),
+        Column("right %", lambda r: percent(r["right"])),
     ]
     return Table("donors", f"{suite}: whose weights the founders of a family began with", donors, columns)
-
-
-def _right(row: dict[str, Any]) -> str:
-    return "–" if pd.isna(row["right"]) else percent(row["right"])
