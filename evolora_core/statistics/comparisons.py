@@ -133,7 +133,7 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
     items = _named(items)
     cells = pd.concat([items.assign(family=ALL), items])
     # A family may have few items where its split has many, so that its own are crossed and the split's are not.
-    asked = cells.assign(split=[_cell(*own) for own in zip(cells["split"], cells["family"], strict=True)])
+    asked = cells.assign(split=cells["split"].str.cat(cells["family"], sep="/"))
     shared = splits_of_shared_items(shared_prompts(asked))
     rows = []
     for key, group in cells.groupby(["arm", "split", "family"], sort=True):
@@ -141,16 +141,12 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
         outcomes = list(_by_seed(group).values())
         # The same draws for every arm, so that arms with equal answers get equal intervals.
         rng = stream(0, 0, 0, "bootstrap", "accuracy", split, family)
-        named = list(_by_seed(group, "prompt").values()) if _cell(split, family) in shared else None
+        named = list(_by_seed(group, "prompt").values()) if f"{split}/{family}" in shared else None
         lo, hi = accuracy_interval(outcomes, rng, resamples, named)
         acc = float(np.mean([o.mean() for o in outcomes]))
         row = {"arm": arm, "split": split, "family": family, "seeds": len(outcomes), "n": len(group)}
         rows.append(row | {"acc": acc, "lo": lo, "hi": hi})
     return rows
-
-
-def _cell(split: object, family: object) -> str:
-    return f"{split}/{family}"
 
 
 def complete_seeds(runs: Iterable[Run]) -> list[int]:
