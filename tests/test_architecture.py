@@ -20,7 +20,7 @@ BELOW = {  # a folder of the core: those that it may import, beside `errors`
     "sandbox": (),
     "language": ("foreign", "engine", "sandbox"),
     "lora": ("foreign", "engine", "language"),
-    "statistics": ("engine",),
+    "statistics": ("foreign", "engine"),
     "store": ("foreign", "engine"),
     "report": ("foreign", "engine", "language", "statistics", "store"),
     "tracking": ("foreign", "engine", "store"),

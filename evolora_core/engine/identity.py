@@ -24,6 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from evolora_core.engine.artifacts import sha256
 from evolora_core.engine.plugins import OURS, source, sql_folders
 from evolora_core.errors import HostError, StageError
 
@@ -166,19 +167,14 @@ def _file_hash(path: Path) -> str:
     """Hash of a file. It is read again only after a change, as every stage asks for the files of a model."""
     told = path.stat()
     if time.time() - told.st_mtime < SETTLED:
-        return _read_hash(path)
+        return sha256(path)
     return _kept_hash(path, told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino)
 
 
 @lru_cache(maxsize=1024)
 def _kept_hash(path: Path, *told: int) -> str:
     """Hash of a file, kept while its size, times and inode stay the same."""
-    return _read_hash(path)
-
-
-def _read_hash(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256(path)
 
 
 @cache

@@ -1,6 +1,5 @@
 """The base of every configuration model, and the reader of YAML files, whose errors name file, line and key."""
 
-import difflib
 import hashlib
 import json
 import re
@@ -15,7 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Tag, Validati
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.documents import DEEPEST, check_depth, check_plain, read_json, read_yaml
 from evolora_core.foreign.files import read_text
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.nearest import nearest_or_all
+from evolora_core.foreign.text import one_line, one_value
 
 LONGEST_FILE = 200 * 1024  # bytes; the largest suite of ours has four thousand
 LONGEST_OVERRIDE = 10_000  # characters
@@ -39,6 +39,7 @@ class Strict(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+Value = TypeVar("Value")
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +50,11 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what the store's columns hold
 Changes = Annotated[dict[str, Any], AfterValidator(_plain)]  # settings, nested as in their section
 Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+def repeated(values: Sequence[Value]) -> Value | None:
+    """The first value that stands twice, or None."""
+    return next((value for number, value in enumerate(values) if value in values[:number]), None)
 
 
 class _Loader(yaml.SafeLoader):
@@ -176,10 +182,10 @@ def _apply(values: dict[str, Any], override: str) -> None:
     """Set one dotted key of nested `values` in place."""
     name, equals, text = override.partition("=")
     if not equals or not name.strip():
-        raise ConfigError(f"--set {_short(override)}: expected KEY=VALUE, for example ecology.generations=4")
+        raise ConfigError(f"--set {one_value(override)}: expected KEY=VALUE, for example ecology.generations=4")
     *parents, last = name.strip().split(".")
     if len(override) > LONGEST_OVERRIDE or len(parents) > DEEPEST:
-        raise ConfigError(f"--set {_short(override)}: is too long; write it into the suite's file")
+        raise ConfigError(f"--set {one_value(override)}: is too long; write it into the suite's file")
     for parent in parents:
         inner = values.get(parent, {})
         if not isinstance(inner, dict):
@@ -260,9 +266,7 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     name = ".".join(path)
     if fault["type"] == "extra_forbidden":
         _, valid = _followed(model, given_path[:-1])
-        near = difflib.get_close_matches(path[-1][:200], valid, n=1, cutoff=0.6)
-        mend = f"did you mean '{near[0]}'?" if near else f"valid keys: {', '.join(valid)}"
-        return f"unknown key '{name}'; {mend}"
+        return f"unknown key '{name}'; {nearest_or_all(path[-1], valid)}"
     if fault["type"] == "missing":
         return f"key '{name}' is missing; add it"
     reason = fault["msg"].removeprefix("Value error, ")
@@ -270,21 +274,13 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     given = fault.get("input")
     if fault["type"] == "string_type" and isinstance(given, bool | int | float):  # `yes` and `3` of YAML
         reason = "must be text; put it in quotes"
-    got = "" if isinstance(given, dict) else f" (got {_short(given)})"  # a whole section says nothing
+    got = "" if isinstance(given, dict) else f" (got {one_value(given)})"  # a whole section says nothing
     return f"{where}{reason[0].lower()}{reason[1:]}{got}"
 
 
 def _first(error: ValidationError) -> Any:
     """An unknown key if there is one, since it may be the missing one."""
     return min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-
-
-def _short(value: Any) -> str:
-    try:
-        text = value if isinstance(value, str) and len(value) > 1000 else repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits
-        return f"a very long {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _nearest_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int:

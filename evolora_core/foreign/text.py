@@ -21,5 +21,18 @@ def one_line(text: object, limit: int = LONGEST_LINE) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
+def error_line(error: Exception, limit: int = 160) -> str:
+    """What kind of error it is and what it says, on one line."""
+    return f"{type(error).__name__}: {one_line(error, limit)}"
+
+
+def one_value(value: object, limit: int = 60) -> str:
+    """A value that somebody wrote, as Python would, on one line; by its type alone where that cannot be done."""
+    try:
+        return one_line(repr(value), limit)
+    except (ValueError, RecursionError):  # an integer of thousands of digits
+        return f"a very long {type(value).__name__}"
+
+
 def _written(character: str) -> str:
     return repr(character)[1:-1]

@@ -8,7 +8,7 @@ import pandas as pd
 from evolora_core.language.splits import in_order, title
 from evolora_core.report.sections import PackTable
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, percent, rows_of
+from evolora_core.report.tables import Column, Table, percent, rows_of, words
 
 _ROWS = """
     SELECT condition, arm, split, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
@@ -26,7 +26,7 @@ def accuracy_rows(stored: StoredSuite) -> pd.DataFrame:
 def accuracy_table(suite: str, data: pd.DataFrame) -> Table:
     """One row per arm, one column per split."""
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         Column("seeds", lambda r: str(r["seeds"])),
         *interval_columns(data, ["arm"], "split", in_order(set(data["split"])), title),
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from evolora_core.report.tables import NONE, Column, Table, number, rows_of
+from evolora_core.report.tables import NONE, Column, Table, number, rows_of, words
 from evolora_core.store import frame, store_path
 
 _HISTORY = """
@@ -51,7 +51,7 @@ def _text(key: str) -> Column:
 
 
 _COLUMNS = (
-    Column("measure", lambda row: row["measure"], left=True),
+    words("measure"),
     Column("measured, UTC", _time, left=True),
     Column("ratio", number("ratio", "{:.3f}")),
     Column("before", number("before", "{:.3f}")),

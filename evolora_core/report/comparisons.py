@@ -8,7 +8,7 @@ from evolora_core.language.splits import HOLDOUTS, title
 from evolora_core.report.plots import STYLE
 from evolora_core.report.sections import PackPlot, PackTable
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, difference, p_value
+from evolora_core.report.tables import Column, Table, difference, p_value, words
 from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED
 
 _ROWS = """
@@ -26,16 +26,16 @@ def comparison_table(suite: str, data: pd.DataFrame) -> Table:
     """The declared comparisons with their verdicts."""
     columns = [
         Column("split", lambda r: title(r["split"]), left=True),
-        Column("a", lambda r: r["a"], left=True),
-        Column("b", lambda r: r["b"], left=True),
-        Column("routing", lambda r: r["routing"], left=True),
+        words("a"),
+        words("b"),
+        words("routing"),
         Column("a − b, points", lambda r: difference(r["diff"], r["lo"], r["hi"])),
         Column("p", lambda r: p_value(r["p"])),
         Column("Holm p", lambda r: p_value(r["p_holm"])),
         Column("seeds", lambda r: str(r["seeds"])),
         Column("items", lambda r: str(r["n"])),
-        Column("verdict", lambda r: r["verdict"], left=True),
-        Column("note", lambda r: r["note"], left=True),
+        words("verdict"),
+        words("note"),
     ]
     if data["regime"].fillna("").any():
         columns.insert(0, Column("regime", lambda r: r["regime"] or "", left=True))
@@ -76,8 +76,8 @@ def draw_comparisons(declared: pd.DataFrame) -> Figure:
         panel.set_yticks(range(len(labels)), labels, fontsize=8)
         panel.set_ylim(len(labels) - 0.5, -0.5)
         panel.grid(axis="y", visible=False)
-        for side, x, words in (("left", 0, "← the second is better"), ("right", 1, "the first is better →")):
-            panel.text(x, 1.01, words, transform=panel.transAxes, ha=side, va="bottom", fontsize=8, color="#444444")
+        for side, x, hint in (("left", 0, "← the second is better"), ("right", 1, "the first is better →")):
+            panel.text(x, 1.01, hint, transform=panel.transAxes, ha=side, va="bottom", fontsize=8, color="#444444")
         panel.set(xlabel="difference in accuracy, points, with 95 % intervals" + _LEGEND)
         return figure
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from evolora_core.report.sections import PackTable
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number
+from evolora_core.report.tables import Column, Table, number, words
 
 _ROWS = """
     WITH spent AS (
@@ -30,8 +30,8 @@ def compute_rows(stored: StoredSuite) -> pd.DataFrame:
 def compute_table(suite: str, data: pd.DataFrame) -> Table:
     """Compute by condition and purpose."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
-        Column("purpose", lambda r: r["purpose"], left=True),
+        words("condition"),
+        words("purpose"),
         Column("runs", lambda r: str(r["runs"])),
         Column("budget FLOPs / run", number("flops", "{:.3g}")),
         Column("seconds / run", number("seconds", "{:.1f}")),

@@ -4,7 +4,7 @@ import pandas as pd
 
 from evolora_core.report.sections import PackTable
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table
+from evolora_core.report.tables import Table, words
 
 _ROWS = """
     SELECT condition, string_agg(seed, ', ' ORDER BY seed) AS not_run, arg_min(reason, seed) AS reason
@@ -22,11 +22,7 @@ def not_run_rows(stored: StoredSuite) -> pd.DataFrame:
 
 def not_run_table(suite: str, data: pd.DataFrame) -> Table:
     """What was not run, and why."""
-    columns = [
-        Column("condition", lambda r: r["condition"], left=True),
-        Column("seeds", lambda r: r["not_run"], left=True),
-        Column("reason", lambda r: r["reason"], left=True),
-    ]
+    columns = [words("condition"), words("seeds", "not_run"), words("reason")]
     return Table("not_run", f"{suite}: not run, as the budget is too small", data, columns)
 
 

@@ -91,10 +91,13 @@ def csv(data: pd.DataFrame) -> str:
 
 def rows_of(data: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame as flat objects; missing values are None."""
-    return [
-        {str(key): None if pd.api.types.is_scalar(value) and pd.isna(value) else value for key, value in row.items()}
-        for row in data.to_dict(orient="records")
-    ]
+    rows = data.astype(object).where(data.notna(), None).to_dict(orient="records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
+
+
+def words(heading: str, key: str = "") -> Column:
+    """A column of text, which is set left; `key` where the data call it otherwise than its heading."""
+    return Column(heading, lambda r: r[key or heading], left=True)
 
 
 def percent(acc: float | None, lo: float | None = None, hi: float | None = None) -> str:
@@ -112,6 +115,12 @@ def difference(diff: float, lo: float, hi: float) -> str:
 def p_value(p: float) -> str:
     """Three decimals, or that it is smaller."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_equals(p: float) -> str:
+    """`p = 0.012` or `p < 0.001`, as in a sentence."""
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def share(part: float | None, whole: float | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evolora_core.language.splits import where
-from evolora_core.report.tables import difference, p_value
+from evolora_core.report.tables import difference, p_equals
 from evolora_core.statistics.inference import MIN_SEEDS, THESE_RUNS_ONLY, UNDECIDED
 
 
@@ -17,7 +17,7 @@ def takeaway(row: Mapping[str, Any], variant: str = "variant") -> str:
     seeds = f"{row['seeds']} seed{'s' if row['seeds'] > 1 else ''}"
     if row["verdict"] == UNDECIDED:
         reason = f" ({row['note']})" if row["note"] else ""
-        return f"**{a} against {b}, {place}: undecided.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{reason}."
+        return f"**{a} against {b}, {place}: undecided.** {shift}, {seeds}, Holm {p_equals(row['p_holm'])}{reason}."
     better, worse = (a, b) if row["verdict"] == a else (b, a)
     if row["seeds"] < MIN_SEEDS:
         each = "the seed's" if row["seeds"] == 1 else f"each of the {row['seeds']} seeds'"
@@ -27,9 +27,4 @@ def takeaway(row: Mapping[str, Any], variant: str = "variant") -> str:
             f"agrees, which says nothing certain about a further seed{further and f'; {further}'}."
         )
     note = f"; {row['note']}" if row["note"] else ""
-    return f"**{better} answers more than {worse} {place}.** {shift}, {seeds}, Holm {_equals(row['p_holm'])}{note}."
-
-
-def _equals(p: float) -> str:
-    text = p_value(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"**{better} answers more than {worse} {place}.** {shift}, {seeds}, Holm {p_equals(row['p_holm'])}{note}."

@@ -38,7 +38,7 @@ from typing import Annotated, Any, Generic, Protocol, Self, TypeVar
 from pydantic import Field, model_validator
 
 from evolora_core.engine.stage import SHARED, WHOLE, Stage, StageResult, Step, Suite
-from evolora_core.engine.strict import LATER, Seed, Strict
+from evolora_core.engine.strict import LATER, Seed, Strict, repeated
 
 DEFAULT = "adapters"  # the search of a file that names none
 UNDECIDED = "undecided"  # the verdict that names no condition, said here too since statistics loads scipy
@@ -67,9 +67,8 @@ class Experiment(Strict):
     @model_validator(mode="after")
     def _named_once(self) -> Self:
         for key, values in (("seeds", self.seeds), ("conditions", self.conditions)):
-            for number, value in enumerate(values):
-                if value in values[:number]:
-                    raise ValueError(f"{key}: {value!r} stands twice; keep one")
+            if (twice := repeated(values)) is not None:
+                raise ValueError(f"{key}: {twice!r} stands twice; keep one")
         if taken := {SHARED, WHOLE, UNDECIDED} & set(self.conditions):
             raise ValueError(f"conditions: {min(taken)!r} is taken; choose another name")
         return self

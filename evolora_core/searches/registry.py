@@ -1,6 +1,5 @@
 """Searches by name, and the experiments that YAML files start."""
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,6 +12,7 @@ from evolora_core.engine.plugins import search_modules
 from evolora_core.engine.run_index import Entry, SuiteId
 from evolora_core.engine.strict import Document, checked, config_hash, explain_rule, read_settings
 from evolora_core.errors import ConfigError, DataError
+from evolora_core.foreign.nearest import nearest, nearest_or_all
 from evolora_core.searches.base import DEFAULT, AnySearch, Experiment
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def get_search(name: str) -> AnySearch:
     """The search of that name. ConfigError names the nearest one."""
     known = search_modules()
     if name not in known:
-        near = difflib.get_close_matches(name[:200], known, n=1, cutoff=0.4)
-        mend = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(known))}"
-        raise ConfigError(f"search: '{name[:60]}' is none; {mend}")
+        raise ConfigError(f"search: '{name[:60]}' is none; {nearest_or_all(name, sorted(known))}")
     try:
         found: AnySearch = import_module(f"{known[name]}.search").SEARCH
     except (ImportError, AttributeError) as error:
@@ -63,8 +61,8 @@ def load_known(path: Path) -> Experiment:
 def _read(path: Path | str, overrides: Sequence[str]) -> tuple[AnySearch, Experiment, Document]:
     if not os.path.exists(path):  # a name too long for a path is none
         suites = _suites(Path(path))
-        if near := difflib.get_close_matches(Path(path).stem[:200], suites, n=1, cutoff=0.8):
-            raise ConfigError(f"{path}: there is no such file; did you mean {suites[near[0]]}?")
+        if near := nearest(Path(path).stem, suites, cutoff=0.8):
+            raise ConfigError(f"{path}: there is no such file; did you mean {suites[near]}?")
     document = read_settings(Path(path), overrides)
     word = document.values.get("search", DEFAULT)
     if not isinstance(word, str):

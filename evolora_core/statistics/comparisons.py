@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.rng import stream
 from evolora_core.errors import StageError
+from evolora_core.foreign.text import one_line
 from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, can_show, compare, decide, non_inferior
 
 ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct", "prompt"]
@@ -61,7 +62,8 @@ def refuse_unlike(facts: Mapping[Run, Mapping[str, Any]], a: str, b: str, seeds:
             if left != right:
                 raise StageError(
                     f"{a} and {b} cannot be compared: seed {seed} differs in {name} "
-                    f"({_short(left)} and {_short(right)}); run the suite again, which makes anew what is older"
+                    f"({one_line(left, 60)} and {one_line(right, 60)}); "
+                    "run the suite again, which makes anew what is older"
                 )
 
 
@@ -131,7 +133,7 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
     items = _named(items)
     cells = pd.concat([items.assign(family=ALL), items])
     # A family may have few items where its split has many, so that its own are crossed and the split's are not.
-    asked = cells.assign(split=[_cell(*own) for own in zip(cells["split"], cells["family"], strict=True)])
+    asked = cells.assign(split=cells["split"].str.cat(cells["family"], sep="/"))
     shared = splits_of_shared_items(shared_prompts(asked))
     rows = []
     for key, group in cells.groupby(["arm", "split", "family"], sort=True):
@@ -139,16 +141,12 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
         outcomes = list(_by_seed(group).values())
         # The same draws for every arm, so that arms with equal answers get equal intervals.
         rng = stream(0, 0, 0, "bootstrap", "accuracy", split, family)
-        named = list(_by_seed(group, "prompt").values()) if _cell(split, family) in shared else None
+        named = list(_by_seed(group, "prompt").values()) if f"{split}/{family}" in shared else None
         lo, hi = accuracy_interval(outcomes, rng, resamples, named)
         acc = float(np.mean([o.mean() for o in outcomes]))
         row = {"arm": arm, "split": split, "family": family, "seeds": len(outcomes), "n": len(group)}
         rows.append(row | {"acc": acc, "lo": lo, "hi": hi})
     return rows
-
-
-def _cell(split: object, family: object) -> str:
-    return f"{split}/{family}"
 
 
 def complete_seeds(runs: Iterable[Run]) -> list[int]:
@@ -259,7 +257,3 @@ def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, s
             f"{a} and {b} answered different items of {split}: {len(alone)} have no partner, the first is "
             f"{task_id} of seed {seed}"
         )
-
-
-def _short(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

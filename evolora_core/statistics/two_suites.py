@@ -16,6 +16,7 @@ from evolora_core.engine.artifacts import check, manifest_of, read_manifest
 from evolora_core.engine.run_index import SuiteId, entries, read_suite
 from evolora_core.engine.stage import JUDGED, SHARED
 from evolora_core.errors import ConfigError, StageError
+from evolora_core.foreign.text import one_line
 from evolora_core.statistics.comparisons import compute_comparisons, facts_of, why_not_run
 from evolora_core.statistics.inference import MAX_COMPARISONS
 
@@ -188,7 +189,8 @@ def _refuse_unlike(left: Side, a: str, right: Side, b: str, seeds: Sequence[int]
         for key in dict.fromkeys([*ours, *theirs]):
             if ours.get(key) != theirs.get(key):
                 mend = "run the older one again" if key == "code" else "compare suites that share it"
-                shown = " and ".join(_short(facts.get(key)) for facts in (ours, theirs))
+                said = (json.dumps(facts.get(key), sort_keys=True) for facts in (ours, theirs))
+                shown = " and ".join(one_line(text, 40) for text in said)
                 raise StageError(
                     f"{left.name(a)} and {right.name(b)} cannot be compared: seed {seed} differs in {key} ({shown}); "
                     f"{mend}"
@@ -244,8 +246,3 @@ def _hashes(folder: Path, seed: int, split: str) -> set[tuple[str, str, str]]:
             rows = pq.read_table(file).to_pylist()
             found |= {(row["family"], row["depth"], row["sha256"]) for row in rows if row["split"] == split}
     return found
-
-
-def _short(value: Any, limit: int = 40) -> str:
-    text = json.dumps(value, sort_keys=True)
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

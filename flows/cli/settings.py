@@ -23,19 +23,17 @@ def settings(
 ) -> None:
     """Say what the keys of a suite file mean, what they take and their defaults. All are in docs/settings.md, too."""
     from dataclasses import asdict
-    from difflib import get_close_matches
 
     from evolora_core.engine.described import describe
+    from evolora_core.foreign.nearest import nearest
     from evolora_core.searches.registry import get_search
 
     known = describe(get_search(search).experiment)
     found = [own for own in known if not key or own.key == key or own.key.startswith((f"{key}.", f"{key}["))]
     if not found:
         last = {own.key.rpartition(".")[2]: own.key for own in reversed(known)}
-        near = get_close_matches(key, [own.key for own in known], n=1) or get_close_matches(
-            key.rpartition(".")[2], last
-        )
-        mend = f"did you mean '{last.get(near[0], near[0])}'?" if near else "`evolora settings` shows all"
+        near = nearest(key, [own.key for own in known]) or last.get(nearest(key.rpartition(".")[2], last))
+        mend = f"did you mean {near!r}?" if near else "`evolora settings` shows all"
         raise ConfigError(f"{key[:60]}: suites of {search} have no such key; {mend}")
     if json:
         show([asdict(own) for own in found], True)

@@ -281,7 +281,7 @@ def test_files_of_a_host_that_are_as_they_were_are_read_once(tmp_path: Path, mon
         read.append(path)
         return path.read_text()
 
-    monkeypatch.setattr(identity, "_read_hash", noted)
+    monkeypatch.setattr(identity, "sha256", noted)
     first = identity.host_files_hash(tmp_path)
     assert identity.host_files_hash(tmp_path) == first and len(read) == 2
     changed = tmp_path / "model.safetensors"

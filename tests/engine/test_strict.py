@@ -77,7 +77,7 @@ class House(Strict):
     ("given", "said"),
     [
         ({"first": {"kind": "cat", "livs": 3}}, "unknown key 'first.livs'; did you mean 'lives'?"),
-        ({"pets": [{"kind": "dog", "lives": 3}]}, "unknown key 'pets.0.lives'; valid keys: kind, tricks"),
+        ({"pets": [{"kind": "dog", "lives": 3}]}, "unknown key 'pets.0.lives'; there are kind, tricks"),
         ({"pets": [{"kind": "cat", "lives": "x"}]}, "key 'pets.0.lives': input should be a valid integer"),
         ({"inner": {"odl": 1}}, "unknown key 'inner.odl'; did you mean 'old'?"),
     ],

@@ -11,7 +11,7 @@ from evolora_core.report.accuracies import ACCURACY
 from evolora_core.report.comparisons import COMPARISON_PLOT, COMPARISONS
 from evolora_core.report.compute import COMPUTE
 from evolora_core.report.plots import STYLE, legend_below, looks_of
-from evolora_core.report.tables import number, percent
+from evolora_core.report.tables import number, percent, words
 
 LOOKS = {"evolved": ("#0072B2", "o")}
 
@@ -24,7 +24,7 @@ def number_rows(stored: StoredSuite) -> pd.DataFrame:
 def number_table(suite: str, rows: pd.DataFrame) -> Table:
     """How near the numbers came."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("error", number("error", "{:.3f}")),
         Column("right %", lambda r: percent(r["acc"], r["lo"], r["hi"])),
     ]

@@ -1,16 +1,13 @@
 """An evolution of one number, and drawing at random: the smallest search that has all that one has to bring."""
 
-from collections.abc import Mapping, Sequence
-
 from pydantic import Field
 
 from evolora_core.engine.run_index import step_name
-from evolora_core.engine.stage import JUDGED, SHARED, Stage, StageResult, Step, Suite
+from evolora_core.engine.stage import JUDGED, SHARED, Stage, Step, Suite
 from evolora_core.engine.strict import Strict
 from evolora_core.errors import ConfigError
 from evolora_core.searches.base import Arm, Experiment, HostChoice, Search
-from evolora_core.searches.comparing import compare_step
-from evolora_core.searches.packing import pack_step
+from evolora_core.searches.closing import closing
 from number_search import stages
 
 
@@ -73,15 +70,6 @@ def plan(suite: Suite[NumberExperiment]) -> list[Step]:
             judged = Step(step_name(condition, seed, JUDGED), stages.EVALUATE, given, {"found": found})
             steps += [found, judged]
     return steps
-
-
-def closing(
-    suite: Suite[NumberExperiment], seeds: Sequence[int], steps: Sequence[Step], results: Mapping[str, StageResult]
-) -> list[Step]:
-    """Comparison and pack."""
-    evaluation = suite.config.evaluation
-    compared = compare_step(suite, seeds, steps, evaluation.comparisons, evaluation.bootstrap)
-    return [compared, pack_step(suite, seeds, results, compared)]
 
 
 SEARCH = Search(

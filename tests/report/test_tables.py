@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from evolora_core.report.tables import NONE, Column, Table, difference, p_value, percent, rows_of
+from evolora_core.report.tables import NONE, Column, Table, difference, p_value, percent, rows_of, words
 from evolora_core.report.takeaways import takeaway
 
 
@@ -14,7 +14,7 @@ from evolora_core.report.takeaways import takeaway
 def table() -> Table:
     data = pd.DataFrame({"name": ["a_b", "c&d"], "value": [1 / 3, None], "n": [3, 4]})
     columns = [
-        Column("name", lambda r: r["name"], left=True),
+        words("name"),
         Column("value %", lambda r: NONE if r["value"] is None else f"{r['value']:.2f}"),
     ]
     return Table("some_table", "100 % of it", data, columns)
@@ -38,13 +38,13 @@ def test_numbers_of_latex_have_minus_signs_and_powers_of_ten() -> None:
 
 
 def test_no_cell_is_an_option_or_a_command_of_latex() -> None:
-    table = Table("t", "", pd.DataFrame({"v": ["[8] labels, 2^3 [a]"]}), [Column("v", lambda r: r["v"], left=True)])
+    table = Table("t", "", pd.DataFrame({"v": ["[8] labels, 2^3 [a]"]}), [words("v")])
     assert r"    {[}8] labels, 2\textasciicircum{}3 [a] \\" in table.to_latex().splitlines()
 
 
 def test_greek_letters_and_arrows_are_formulas_of_latex() -> None:
     """pdflatex refuses them in text."""
-    columns = [Column("drift |τ|/|θ₀|", lambda r: r["v"], left=True)]
+    columns = [words("drift |τ|/|θ₀|", "v")]
     table = Table("t", "β → γ²", pd.DataFrame({"v": ["a · b"]}), columns).to_latex()
     assert r"drift $|$$\tau$$|$/$|$$\theta$$_0$$|$ \\" in table and r"\caption{$\beta$ $\to$ $\gamma$$^2$}" in table
     assert r"a $\cdot$ b" in table and table.isascii()
@@ -56,7 +56,7 @@ def test_csv_and_records_keep_the_raw_numbers(table: Table) -> None:
 
 
 def test_a_cell_cannot_break_a_markdown_table() -> None:
-    table = Table("t", "", pd.DataFrame({"v": ["a | b\nc"]}), [Column("v", lambda r: r["v"], left=True)])
+    table = Table("t", "", pd.DataFrame({"v": ["a | b\nc"]}), [words("v")])
     assert table.to_markdown().splitlines()[2] == r"| a \| b c |"
 
 

@@ -6,11 +6,11 @@ thread at hand: two suites may call different tasks by one name.
 
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
-from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.nearest import nearest_or_all
 from evolora_core.language.families.base import Family, Grade, Item
 from evolora_core.language.families.names import ALIASES, MODULES
 
@@ -29,9 +29,7 @@ def full_name(name: str) -> str:
     full = ALIASES.get(name, name)
     own = _entered.get()
     if full not in MODULES and full not in own:
-        near = get_close_matches(name, [*own, *MODULES, *ALIASES], n=1, cutoff=0.5)
-        mend = f"did you mean '{near[0]}'?" if near else f"choose from {', '.join([*own, *MODULES])}"
-        raise ConfigError(f"unknown family '{name}': {mend}")
+        raise ConfigError(f"unknown family '{name}': {nearest_or_all(name, [*own, *MODULES, *ALIASES])}")
     return full
 
 

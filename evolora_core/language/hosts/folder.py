@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import read_text
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line, one_line
 from evolora_core.language.hosts.leftovers import unused
 from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
 
@@ -44,7 +44,9 @@ def load_model(folder: Path, dtype: "torch.dtype") -> Any:
                 output_loading_info=True,
             )
     except Exception as error:
-        raise HostError(f"host {folder}: {weights[0].name}: {_kind(error)}; fetch or save the weights anew") from error
+        raise HostError(
+            f"host {folder}: {weights[0].name}: {error_line(error)}; fetch or save the weights anew"
+        ) from error
     model, found = loaded
     if missing := sorted(found["missing_keys"]):  # transformers would draw them at random
         raise HostError(
@@ -105,7 +107,7 @@ def _indexed(folder: Path) -> list[Path]:
         names = sorted(set(read_json(read_text(folder / INDEX))["weight_map"].values()))
         strange = [name for name in names if Path(name).name != name]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise HostError(f"host {folder}: {INDEX}: {_kind(error)}; save the weights anew") from error
+        raise HostError(f"host {folder}: {INDEX}: {error_line(error)}; save the weights anew") from error
     for name in names:
         if name in strange or not (folder / name).is_file():
             raise HostError(f"host {folder}: {INDEX}: {one_line(name, 100)} is missing; fetch or save the weights anew")
@@ -121,7 +123,9 @@ def load_config(folder: Path) -> Any:
         with quiet():
             config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        raise HostError(f"host {folder}: config.json: {_kind(error)}; name a model that transformers knows") from error
+        raise HostError(
+            f"host {folder}: config.json: {error_line(error)}; name a model that transformers knows"
+        ) from error
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise HostError(
             f"host {folder}: config.json: model_type {config.model_type!r} is not a causal language model; "
@@ -138,8 +142,4 @@ def load_tokenizer(folder: Path) -> Any:
         with quiet():
             return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        raise HostError(f"host {folder}: tokenizer.json: {_kind(error)}; save the tokenizer anew") from error
-
-
-def _kind(error: Exception) -> str:
-    return f"{type(error).__name__}: {one_line(error, 160)}"
+        raise HostError(f"host {folder}: tokenizer.json: {error_line(error)}; save the tokenizer anew") from error

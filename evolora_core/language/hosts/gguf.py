@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import HostError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line
 from evolora_core.language.hosts.progress import bars_on_terminals_only, quiet
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _alone(path: Path) -> Iterator[dict[str, Any]]:
         try:
             yield given | {"local_files_only": True, "trust_remote_code": False}
         except Exception as error:  # whatever its reader meets: KeyError, ValueError, struct.error …
-            kind = f"{type(error).__name__}: {one_line(error, 200)}"
+            kind = error_line(error, 200)
             raise HostError(
                 f"host {path}: transformers cannot read this GGUF file ({kind}); "
                 "name a Llama, Qwen or Gemma model, or convert it to safetensors"

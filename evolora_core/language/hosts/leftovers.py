@@ -1,7 +1,7 @@
 """Tensors of older files that are no weights: constants that transformers computes by itself today."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 # Masks of GPT-2's relatives and of GPT-NeoX, frequencies of rotary positions, tables of sines.
@@ -16,12 +16,10 @@ def is_constant(name: str) -> bool:
     return _CONSTANT.fullmatch(name) is not None
 
 
-def unused(names: Iterable[str], model: Any, known: Collection[str] = ()) -> list[str]:
+def unused(names: Iterable[str], model: Any) -> list[str]:
     """Those names that the model neither knows nor leaves out by design, as it does the layers that predict several
     tokens."""
     by_design = [re.compile(pattern) for pattern in model._keys_to_ignore_on_load_unexpected or ()]
     return sorted(
-        name
-        for name in names
-        if name not in known and not is_constant(name) and not any(pattern.search(name) for pattern in by_design)
+        name for name in names if not is_constant(name) and not any(pattern.search(name) for pattern in by_design)
     )

@@ -3,6 +3,7 @@
 The trial runs in a process that can be ended: a configuration may ask for a billion layers, a template may loop.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.guard import guarded
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line, one_line, one_value
 from evolora_core.language.hosts.gguf import gguf_in, load_gguf_tokenizer
 
 SECONDS, MEMORY = 15.0, 1536 * MIB  # of a processor; beside this process
@@ -77,7 +78,7 @@ def _check_numbers(document: dict[str, Any]) -> None:
             size = key.startswith("num_") or key.endswith(("_size", "_dim", "max_position_embeddings"))
             most = MOST_LAYERS if "layers" in key else LARGEST_NUMBER
             if abs(value) > 1e31 or (isinstance(value, int) and size and not 0 <= value <= most):
-                raise Unfit(f"{key}: {one_line(repr(value), 40)} is no such number")
+                raise Unfit(f"{key}: {one_value(value, 40)} is no such number")
 
 
 def _try(folder: Path) -> None:
@@ -94,14 +95,14 @@ def _try(folder: Path) -> None:
         try:
             with safe_open(file, framework="pt") as tensors:
                 for name in tensors.keys():  # noqa: SIM118  # it is no mapping
-                    held += _product(tensors.get_slice(name).get_shape())
+                    held += math.prod(tensors.get_slice(name).get_shape())
         except Trouble as error:
             raise HostError(f"host {folder}: {file.name}: {one_line(error, 160)}; save the weights anew") from error
     try:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     except Trouble as error:
-        raise HostError(f"host {folder}: config.json: {_kind(error)}; save the model anew") from error
+        raise HostError(f"host {folder}: config.json: {error_line(error)}; save the model anew") from error
     asked = sum(parameter.numel() for parameter in model.parameters())
     if asked > 1.5 * held + 10_000:
         raise HostError(
@@ -124,7 +125,7 @@ def _render(name: str, tokenizer: Any) -> None:
                 tokenizer.apply_chat_template(answered)
             tokenizer(prompt)
     except Trouble as error:
-        raise HostError(f"host {name}: its chat template: {_kind(error)}; mend chat_template.jinja") from error
+        raise HostError(f"host {name}: its chat template: {error_line(error)}; mend chat_template.jinja") from error
 
 
 def check_context(name: str, context: Any) -> int:
@@ -136,7 +137,7 @@ def check_context(name: str, context: Any) -> int:
         )
     if isinstance(context, bool) or not isinstance(context, int) or not 1 <= context <= LONGEST_CONTEXT:
         raise HostError(
-            f"host {name!r}: config.json: max_position_embeddings: {one_line(repr(context), 40)} is no context from 1 "
+            f"host {name!r}: config.json: max_position_embeddings: {one_value(context, 40)} is no context from 1 "
             f"to {LONGEST_CONTEXT} tokens; save the model anew"
         )
     return context
@@ -147,7 +148,7 @@ def check_ids(name: str, ids: list[Any], vocabulary: int) -> None:
     for token in ids:
         if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary:
             raise HostError(
-                f"host {name!r}: token id {one_line(repr(token), 40)} is not among the {vocabulary} of the model; "
+                f"host {name!r}: token id {one_value(token, 40)} is not among the {vocabulary} of the model; "
                 "correct eos_token_id and pad_token_id in generation_config.json"
             )
 
@@ -160,17 +161,6 @@ def check_answers(name: str, model: Any, ids: list[int]) -> None:
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([ids], device=model.device)).logits
     except Trouble as error:
-        raise HostError(f"host {name!r}: it cannot read a prompt ({_kind(error)}); save the model anew") from error
+        raise HostError(f"host {name!r}: it cannot read a prompt ({error_line(error)}); save the model anew") from error
     if not bool(torch.isfinite(logits).all()):
         raise HostError(f"host {name!r}: its weights give NaN or infinity; fetch or save the weights anew")
-
-
-def _product(shape: list[int]) -> int:
-    whole = 1
-    for size in shape:
-        whole *= size
-    return whole
-
-
-def _kind(error: Exception) -> str:
-    return f"{type(error).__name__}: {one_line(error, 160)}"

@@ -8,7 +8,7 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 from evolora_core.errors import HostError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line, one_line
 from evolora_core.language.hosts.description import TemplateDescription
 from evolora_core.language.hosts.identity import sha256_of_text
 
@@ -164,7 +164,7 @@ def _rendered(tokenizer: "PreTrainedTokenizerBase", chats: Any, **options: Any) 
     try:
         return tokenizer.apply_chat_template(chats, chat_template=_undated(tokenizer), return_dict=False, **options)
     except Exception as error:
-        reason = f"{type(error).__name__}: {one_line(error, 160)}"
+        reason = error_line(error)
         raise HostError(f"host: its chat template cannot render a prompt ({reason}); mend the template") from error
 
 

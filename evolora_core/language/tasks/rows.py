@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from evolora_core.engine.strict import repeated
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.text import one_line
@@ -67,8 +68,8 @@ def _read_csv(text: str) -> Rows:
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         head = next(lines, [])
-        if twice := [name for number, name in enumerate(head) if name in head[:number]]:
-            raise _Fault(f": column {twice[0]!r} stands twice; give one another name")
+        if (twice := repeated(head)) is not None:
+            raise _Fault(f": column {twice!r} stands twice; give one another name")
         rows = []
         for cells in lines:
             if len(cells) > len(head):

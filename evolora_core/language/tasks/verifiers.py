@@ -13,7 +13,7 @@ from evolora_core.foreign.patterns import compile_pattern, full_matches
 from evolora_core.language.families.answers import extract_number, final_lines
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
 from evolora_core.language.families.matching import TIME_LIMIT, TIMEOUT
-from evolora_core.language.families.verdicts import number_of, number_text
+from evolora_core.language.families.verdicts import number_complaint, number_of, number_text
 from evolora_core.language.tasks.base import Verifier, spelled
 from evolora_core.language.tasks.code_verifier import Code
 from evolora_core.language.tasks.json_verifier import Json
@@ -86,7 +86,7 @@ class Number(Verifier):
 
     def complaint(self, target: Any) -> str | None:
         """What is wrong with a target, by the rule for numbers in holdout files."""
-        return None if number_of(target) is not None else "must be a number"
+        return number_complaint(target)
 
     def gold(self, target: Any) -> str:
         """Integers without a decimal point."""

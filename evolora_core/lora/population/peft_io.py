@@ -15,7 +15,7 @@ from evolora_core.errors import AdapterError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, Unfit, check_regular, read_text
 from evolora_core.foreign.patterns import compile_pattern, full_matches
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_value
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.hosts.layers import adapted_layers
 from evolora_core.lora.population.adapter import Adapter
@@ -85,7 +85,7 @@ def import_peft(folder: Path, host: Host) -> Adapter:
     config = _read_config(folder)
     factors = _read_factors(folder)
     layers = adapted_layers(host.model)
-    own_host = f"use the adapter's own host, {_short(config.get('base_model_name_or_path'))}"
+    own_host = f"use the adapter's own host, {one_value(config.get('base_model_name_or_path'))}"
     for name, (A, B) in factors.items():
         if name not in layers:
             raise AdapterError(
@@ -147,16 +147,16 @@ def _read_config(folder: Path) -> dict[str, Any]:
     start = config.get("init_lora_weights")
     if isinstance(start, str) and start.lower() not in HARMLESS_STARTS:
         raise AdapterError(
-            f"{path}: init_lora_weights: {_short(start)} is not known to leave the host's weights as they are; save it "
-            "with PEFT's path_initial_model_for_weight_conversion, which makes a plain LoRA"
+            f"{path}: init_lora_weights: {one_value(start)} is not known to leave the host's weights as they are; save "
+            "it with PEFT's path_initial_model_for_weight_conversion, which makes a plain LoRA"
         )
     if not _is_number(config.get("r")) or config["r"] != int(config["r"]) or not 1 <= config["r"] <= LARGEST_RANK:
         raise AdapterError(
-            f"{path}: r: {_short(config.get('r'))} is not a rank from 1 to {LARGEST_RANK}; save the adapter anew"
+            f"{path}: r: {one_value(config.get('r'))} is not a rank from 1 to {LARGEST_RANK}; save the adapter anew"
         )
     if not _is_number(config.get("lora_alpha")) or not SMALLEST_ALPHA <= config["lora_alpha"] <= LARGEST_ALPHA:
         raise AdapterError(
-            f"{path}: lora_alpha: {_short(config.get('lora_alpha'))} is not a number from {SMALLEST_ALPHA} to "
+            f"{path}: lora_alpha: {one_value(config.get('lora_alpha'))} is not a number from {SMALLEST_ALPHA} to "
             f"{LARGEST_ALPHA}; save the adapter anew"
         )
     for key in ("alpha_pattern", "rank_pattern"):
@@ -175,10 +175,6 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _short(value: Any) -> str:
-    return one_line(repr(value) if not isinstance(value, int) or value.bit_length() < 100 else "a huge number", 60)
 
 
 def _read_factors(folder: Path) -> dict[str, tuple[Tensor, Tensor]]:
@@ -233,10 +229,10 @@ def _scales(config: dict[str, Any], ranks: dict[str, int], path: Path) -> dict[s
             machine = compile_pattern(rf"(.*\.)?({pattern})", longest=LONGEST_PATTERN)
             matched = full_matches(machine, names, left - time.monotonic())
         except Unfit as error:
-            raise AdapterError(f"{path}: alpha_pattern: {_short(pattern)}: {error}; name the modules") from error
+            raise AdapterError(f"{path}: alpha_pattern: {one_value(pattern)}: {error}; name the modules") from error
         except TimeoutError as error:
             raise AdapterError(
-                f"{path}: alpha_pattern: {_short(pattern)}: takes too long to match; name the modules"
+                f"{path}: alpha_pattern: {one_value(pattern)}: takes too long to match; name the modules"
             ) from error
         alphas |= {name: alpha for name, fits in zip(names, matched, strict=True) if fits}
     return {name: _scale(config, alphas[name], rank) for name, rank in ranks.items()}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from evolora_core.engine.stage import SHARED, WHOLE
-from evolora_core.engine.strict import LATER, load_yaml
+from evolora_core.engine.strict import LATER, load_yaml, repeated
 from evolora_core.errors import ConfigError
 from evolora_core.language.data import DataConfig
 from evolora_core.language.datasets import check_rows
@@ -108,9 +108,8 @@ class SuiteConfig(Experiment):
             ("evaluation.routings", self.evaluation.routings),
             ("evaluation.strengths", self.evaluation.strengths),
         ):
-            for number, value in enumerate(values):
-                if value in values[:number]:
-                    raise ValueError(f"{key}: {value!r} stands twice; keep one")
+            if (twice := repeated(values)) is not None:
+                raise ValueError(f"{key}: {twice!r} stands twice; keep one")
         if reported := set(self.tuning.seeds) & set(self.seeds):
             raise ValueError(f"tuning.seeds: {min(reported)} is also a reported seed; choose another")
         known = list(dict.fromkeys([*KINDS, *self.arms]))

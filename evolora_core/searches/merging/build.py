@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from evolora_core.engine.rng import key
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_value
 from evolora_core.searches.merging.agreement import disagreement, first_difference, sized
 from evolora_core.searches.merging.folding import check_foldable, divisor
 from evolora_core.searches.merging.layer_lists import routed_config
@@ -171,7 +171,7 @@ def _check_settings(op: str, inputs: Sequence[Node], models: Models) -> None:
     own = _config(inputs[0], models)
     for inner in inputs[1:]:
         if key_of := disagreement(own, _config(inner, models)):
-            one, two = (one_line(repr(config.get(key_of)), 60) for config in (own, _config(inner, models)))
+            one, two = (one_value(config.get(key_of)) for config in (own, _config(inner, models)))
             raise Misfit(
                 f"operator {op!r}: config.json: {key_of} is {one} in {_called(inputs[0])} and {two} in "
                 f"{_called(inner)}; merge models of one architecture"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evolora_core.errors import ConfigError, HostError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_value
 from evolora_core.searches.merging.agreement import first_difference, same, sized
 from evolora_core.searches.merging.manners import manners_differ
 from evolora_core.searches.merging.plain_config import COMPARED
@@ -55,5 +55,5 @@ def misfit(one: Described, other: Described, name: str = "the base") -> str:
 
 
 def _told(key: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> str:
-    here, there = (one_line(repr(config.get(key)), 80) for config in (theirs, ours))
+    here, there = (one_value(config.get(key), 80) for config in (theirs, ours))
     return f"config.json: {key} is {here}, in {name} {there}"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.commits import commit, latest
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached
@@ -82,7 +83,7 @@ def evolve(
         folder = commit(
             checkpoints,
             number,
-            lambda into: _write_json(into / "meter.json", judge.meter.state() | {"idle": run.idle, "spent": run.spent}),
+            lambda into: write_json(into / "meter.json", judge.meter.state() | {"idle": run.idle, "spent": run.spent}),
             lambda into, added=added, first=first: _append(into, added, run.past[first:]),  # type: ignore[misc]
         )
         reached("committed", generation=number, folder=folder)
@@ -213,8 +214,4 @@ def _append(folder: Path, added: dict[str, list[dict[str, Any]]], own: Sequence[
         if rows:
             write_table(folder, name, rows)
     bits = [np.packbits(candidate.solved).tobytes().hex() for candidate in own]
-    _write_json(folder / SOLVED, {"items": len(own[0].solved), "bits": bits})
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value), encoding="utf-8")
+    write_json(folder / SOLVED, {"items": len(own[0].solved), "bits": bits})

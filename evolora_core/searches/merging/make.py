@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from evolora_core.errors import ConfigError, HostError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line, one_line
 from evolora_core.language.hosts.allocator import keep_freed_memory
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.hosts.folder import has_tokenizer, load_config
@@ -166,9 +166,7 @@ def _tidy(config: Mapping[str, Any], dtype: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = AutoConfig.for_model(**own).to_diff_dict()
     except Exception as error:  # what transformers raises depends on where it meets a setting that it cannot use
-        raise Misfit(
-            f"config.json of the merged model: {type(error).__name__}: {one_line(error, 160)}; change the route"
-        ) from error
+        raise Misfit(f"config.json of the merged model: {error_line(error)}; change the route") from error
     return {key: value for key, value in found.items() if key not in VOLATILE} | {"dtype": dtype}
 
 
@@ -240,7 +238,7 @@ def _check_whole(folder: Path, out: Path, shapes: Mapping[str, tuple[int, ...]])
             else:
                 wrong = amiss(AutoConfig.from_pretrained(folder, local_files_only=True), shapes)
     except Exception as error:
-        raise Misfit(f"--out {out}: {type(error).__name__}: {one_line(error, 160)}; change the route") from error
+        raise Misfit(f"--out {out}: {error_line(error)}; change the route") from error
     if wrong:
         raise Misfit(f"--out {out}: {wrong[0]} is not as config.json asks for; change the route")
 

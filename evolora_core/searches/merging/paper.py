@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evolora_core.errors import HostError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line, one_line
 
 if TYPE_CHECKING:
     from transformers.core_model_loading import WeightConverter, WeightRenaming, WeightTransform
@@ -90,9 +90,7 @@ def named_as_loaded(folder: Path, sizes: Sizes, config: Any) -> Naming:
     try:
         model = on_paper(config)
     except Exception as error:  # what transformers raises depends on where it meets a setting that it cannot use
-        raise HostError(
-            f"host {folder}: config.json: {type(error).__name__}: {one_line(error, 160)}; save the model anew"
-        ) from error
+        raise HostError(f"host {folder}: config.json: {error_line(error)}; save the model anew") from error
     asked, start = {name: tuple(own.shape) for name, own in model.named_parameters()}, model.base_model_prefix + "."
     buffers = {name for name, _ in model.named_buffers()} & model.state_dict().keys()
     known = asked.keys() | buffers  # those that are saved count, such as the biases of DeepSeek's router

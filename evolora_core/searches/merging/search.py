@@ -1,31 +1,18 @@
 """The search among recipes that merge models, as the house sees it."""
 
-from collections.abc import Mapping, Sequence
-
-from evolora_core.engine.stage import StageResult, Step, Suite
 from evolora_core.searches.base import Arm, HostChoice, Search
-from evolora_core.searches.comparing import compare_step
+from evolora_core.searches.closing import closing
 from evolora_core.searches.merging.experiment import MergeExperiment, check
 from evolora_core.searches.merging.names import CONTROLS, STRATEGIES
 from evolora_core.searches.merging.plan import plan
 from evolora_core.searches.merging.settings import SPLITS
 from evolora_core.searches.merging.stages.choosing import CONTROL
 from evolora_core.searches.merging.stages.choosing import SEARCH as SEARCHING
-from evolora_core.searches.packing import pack_step
 
 
 def host(config: MergeExperiment) -> HostChoice:
     """The base of a suite."""
     return HostChoice(config.host, config.device)
-
-
-def closing(
-    suite: Suite[MergeExperiment], seeds: Sequence[int], steps: Sequence[Step], results: Mapping[str, StageResult]
-) -> list[Step]:
-    """The declared comparisons, and the pack."""
-    evaluation = suite.config.evaluation
-    compared = compare_step(suite, seeds, steps, evaluation.comparisons, evaluation.bootstrap)
-    return [compared, pack_step(suite, seeds, results, compared)]
 
 
 SEARCH = Search(

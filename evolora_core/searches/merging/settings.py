@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from evolora_core.engine.strict import Strict
+from evolora_core.engine.strict import Strict, repeated
 from evolora_core.searches.merging.names import STRATEGIES
 
 SPLITS = ("train", "search", "selection", "test")  # in the order in which they are drawn
@@ -121,8 +121,8 @@ class Law(Strict):
     @field_validator("widths", "methods")
     @classmethod
     def _once(cls, values: list[Any]) -> list[Any]:
-        if twice := [value for number, value in enumerate(values) if value in values[:number]]:
-            raise ValueError(f"{twice[0]} stands twice; keep one")
+        if (twice := repeated(values)) is not None:
+            raise ValueError(f"{twice} stands twice; keep one")
         return values
 
     @model_validator(mode="after")

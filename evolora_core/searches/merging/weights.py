@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evolora_core.errors import HostError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import MIB, read_text
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_line, one_value
 from evolora_core.searches.merging.headers import KINDS, Stored, read_headers
 from evolora_core.searches.merging.paper import named_as_loaded
 
@@ -114,7 +114,7 @@ class FolderHeaders:
         for key in LAYER_COUNTS:  # before transformers believes it: some fill lists of that length
             if raw.get(key, found) != found:
                 raise HostError(
-                    f"host {folder}: config.json: {key} is {one_line(repr(raw[key]), 40)}, the weights have {found} "
+                    f"host {folder}: config.json: {key} is {one_value(raw[key], 40)}, the weights have {found} "
                     "layers; save the model anew"
                 )
         if raw.get("quantization_config"):

@@ -8,11 +8,12 @@ from typing import Any
 
 import matplotlib
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
 from evolora_core.language.splits import title
-from evolora_core.report.plots import STYLE
+from evolora_core.report.plots import STYLE, Look
 from evolora_core.report.tables import difference, p_value, share
 from evolora_core.searches.adapters.pack.looks import LOOKS
 from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED, holm
@@ -93,7 +94,6 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
         figure.set_layout_engine("none")  # places are given in inches
         box = (WORDS / whole[0], BELOW / whole[1], PLOT / whole[0], height / whole[1])
         panel = figure.add_axes(box)
-        beside = blended_transform_factory(panel.transAxes, panel.transData)
         panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
         y = 0.0
         for suite, rows in places.groupby("suite", sort=False):
@@ -102,42 +102,13 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
             if list(names.values()).count(called) > 1:
                 called = str(suite)
             heading = f"{called}, host {rows['host'].iloc[0]}"
-            panel.text(-WORDS / PLOT, y - 0.1, heading, transform=beside, weight="bold", fontsize=9.5, parse_math=False)
+            _beside(panel, -WORDS, y - 0.1, heading, weight="bold", fontsize=9.5, parse_math=False)
             for row in rows.to_dict("records"):
                 y += ROW
-                colour, marker = looks[row["verdict"]]
-                hollow = row["verdict"] == UNDECIDED or _idle(row, question)
-                diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
-                middle = y - ROW / 2
-                panel.errorbar(
-                    [diff], [middle], xerr=[[max(0, diff - lo)], [max(0, hi - diff)]], fmt=marker, color=colour,
-                    markersize=7, elinewidth=1.6, capsize=3,
-                    markerfacecolor="white" if hollow else colour,
-                )  # fmt: skip
-                words = textwrap.shorten(row["regime"], 46, placeholder=" …")
-                panel.text(
-                    -(WORDS - 0.12) / PLOT, middle, words, transform=beside, va="bottom", fontsize=9, parse_math=False
-                )
-                where = f"{title(row['split'])}, {row['routing']} routing"
-                panel.text(
-                    -(WORDS - 0.12) / PLOT, middle + 0.03, where, transform=beside, va="top", fontsize=7,
-                    color="#666666",
-                )  # fmt: skip
-                mark = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
-                mark += "†" if row["bare"] else ""
-                texts = (
-                    difference(row["diff"], row["lo"], row["hi"]),
-                    p_value(row["p_holm"]),
-                    str(row["seeds"]),
-                    share(row["rival_flops"], row["evolved_flops"]),
-                    row["verdict"] + mark,
-                )
-                for (name, at), text in zip(AT.items(), texts, strict=True):
-                    look: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
-                    panel.text(1 + at / PLOT, middle, text, transform=beside, va="center", fontsize=8, **look)
+                _draw(panel, y - ROW / 2, row, looks[row["verdict"]], _idle(row, question))
         panel.set_title(question.title, x=-WORDS / PLOT, pad=8)
         for name, at in AT.items():
-            panel.text(1 + at / PLOT, HEADING - 0.1, name, transform=beside, fontsize=8, color="#666666")
+            _beside(panel, PLOT + at, HEADING - 0.1, name, fontsize=8, color="#666666")
         panel.set_ylim(height, 0)
         panel.set_yticks([])
         panel.spines["left"].set_visible(False)
@@ -151,6 +122,38 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
             0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
         )
         return figure
+
+
+def _draw(panel: Axes, middle: float, row: dict[Any, Any], look: Look, idle: bool) -> None:
+    """One row: what it is about, the difference with its interval, and the numbers."""
+    colour, marker = look
+    undecided = row["verdict"] == UNDECIDED
+    diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
+    panel.errorbar(
+        [diff], [middle], xerr=[[max(0, diff - lo)], [max(0, hi - diff)]], fmt=marker, color=colour, markersize=7,
+        elinewidth=1.6, capsize=3, markerfacecolor="white" if undecided or idle else colour,
+    )  # fmt: skip
+    about = textwrap.shorten(row["regime"], 46, placeholder=" …")
+    _beside(panel, 0.12 - WORDS, middle, about, va="bottom", fontsize=9, parse_math=False)
+    where = f"{title(row['split'])}, {row['routing']} routing"
+    _beside(panel, 0.12 - WORDS, middle + 0.03, where, va="top", fontsize=7, color="#666666")
+    mark = "*" if row["seeds"] < MIN_SEEDS and not undecided else ""
+    mark += "†" if row["bare"] else ""
+    texts = (
+        difference(row["diff"], row["lo"], row["hi"]),
+        p_value(row["p_holm"]),
+        str(row["seeds"]),
+        share(row["rival_flops"], row["evolved_flops"]),
+        row["verdict"] + mark,
+    )
+    for (name, at), text in zip(AT.items(), texts, strict=True):
+        bold: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
+        _beside(panel, PLOT + at, middle, text, va="center", fontsize=8, **bold)
+
+
+def _beside(panel: Axes, inches: float, y: float, text: str, **look: Any) -> None:
+    """A text that many inches from the plot's left edge, at the height `y` of its rows."""
+    panel.text(inches / PLOT, y, text, transform=blended_transform_factory(panel.transAxes, panel.transData), **look)
 
 
 def many(places: pd.DataFrame, rows: str) -> str:

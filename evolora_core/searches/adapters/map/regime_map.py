@@ -21,7 +21,7 @@ from evolora_core.foreign.files import read_text
 from evolora_core.language.splits import title
 from evolora_core.report.pack_folder import STAMP
 from evolora_core.report.plots import save
-from evolora_core.report.tables import Column, Table, csv, difference, p_value, share
+from evolora_core.report.tables import Column, Table, csv, difference, p_value, share, words
 from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
 from evolora_core.searches.base import DEFAULT
 from evolora_core.statistics.inference import UNDECIDED
@@ -180,17 +180,17 @@ def _rows(config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, ques
 def map_table(found: pd.DataFrame, question: Question) -> Table:
     """The map's answers to one question as a table of one row per place."""
     columns = [
-        Column("suite", lambda r: r["suite"], left=True),
-        Column("host", lambda r: r["host"], left=True),
-        Column("regime", lambda r: r["regime"], left=True),
+        words("suite"),
+        words("host"),
+        words("regime"),
         Column("split", lambda r: title(r["split"]), left=True),
-        Column("routing", lambda r: r["routing"], left=True),
+        words("routing"),
         Column(question.difference, lambda r: difference(r["diff"], r["lo"], r["hi"])),
         Column("Holm p", lambda r: p_value(r["p_holm"])),
         Column("seeds", lambda r: str(r["seeds"])),
         Column("FLOPs spent", lambda r: share(r["rival_flops"], r["evolved_flops"])),
-        Column("verdict", lambda r: r["verdict"], left=True),
-        Column("note", lambda r: r["note"], left=True),
-        Column("bare host", lambda r: r["bare"], left=True),
+        words("verdict"),
+        words("note"),
+        words("bare host", "bare"),
     ]
     return Table(question.file, question.title, found, columns)

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number, percent
+from evolora_core.report.tables import Column, Table, number, percent, words
 
 # `points` of an origin is what its answers add to the host's accuracy; the host's own add nothing.
 _ORIGINS = """
@@ -71,7 +71,7 @@ def origin_frame(stored: StoredSuite) -> pd.DataFrame:
 def origin_table(suite: str, origins: pd.DataFrame) -> Table:
     """The origins as a table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("alive at the end", number("alive", "{:.1f}")),
         Column("of them took a learning step", number("learned", "{:.1f}")),
         Column("gain, points", number("gain", "{:+.1f}")),
@@ -95,8 +95,8 @@ def found_frame(stored: StoredSuite) -> pd.DataFrame:
 def found_table(suite: str, found: pd.DataFrame) -> Table:
     """What practice found, as a table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
-        Column("family", lambda r: r["family"], left=True),
+        words("condition"),
+        words("family"),
         Column("items, first", number("first_items", "{:.0f}")),
         Column("right at once %", _share("first_right")),
         Column("found %", _share("first_found")),

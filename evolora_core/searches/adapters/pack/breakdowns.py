@@ -5,7 +5,7 @@ import pandas as pd
 from evolora_core.language.splits import HOLDOUTS, in_order, title
 from evolora_core.report.accuracies import interval_columns
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table
+from evolora_core.report.tables import Column, Table, words
 
 _FAMILIES = """
     SELECT split, family, condition, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
@@ -29,7 +29,7 @@ def family_table(suite: str, data: pd.DataFrame) -> Table:
     """One column per condition."""
     columns = [
         Column("split", lambda r: title(r["split"]), left=True),
-        Column("family", lambda r: r["family"], left=True),
+        words("family"),
         *interval_columns(data, ["split", "family"], "condition", dict.fromkeys(data["condition"])),
     ]
     caption = f"{suite}: accuracy by family, 95 % intervals in brackets"
@@ -46,7 +46,7 @@ def routing_rows(stored: StoredSuite) -> pd.DataFrame:
 def routing_table(suite: str, data: pd.DataFrame) -> Table:
     """One column per split."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
         *interval_columns(data, ["arm"], "split", in_order(set(data["split"])), title),
         Column("bare host, of seeds", lambda r: f"{r['bare']:.0f} of {r['seeds']}" if r["bare"] else "", left=True),

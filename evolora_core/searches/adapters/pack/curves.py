@@ -8,7 +8,7 @@ import pandas as pd
 
 from evolora_core.language.splits import TITLES
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number, percent
+from evolora_core.report.tables import Column, Table, number, percent, words
 from evolora_core.searches.adapters.arms.kinds import KINDS
 
 # Accuracies of the headline on holdout_id, and on retention under the router `single`, where one adapter answers all.
@@ -90,8 +90,8 @@ def curve_frame(stored: StoredSuite) -> pd.DataFrame:
 def curve_table(suite: str, shown: pd.DataFrame) -> Table:
     """The points of the curves."""
     columns = [
-        Column("curve", lambda r: r["curve"], left=True),
-        Column("condition", lambda r: r["condition"], left=True),
+        words("curve"),
+        words("condition"),
         Column("budget", number("budget", "{:g}")),
         *([Column("seeds", number("seeds", "{:.0f}"))] if shown["seeds"].nunique() > 1 else []),
         Column("total FLOPs", number("total_flops", "{:.3g}")),

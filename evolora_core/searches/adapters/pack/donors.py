@@ -1,11 +1,9 @@
 """Where founders inherit: whose weights those of each family began with."""
 
-from typing import Any
-
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number, percent
+from evolora_core.report.tables import Column, Table, number, percent, words
 
 # A donor that is an organelle goes by the family that it has learned, which is the same in every seed.
 _DONORS = """
@@ -36,15 +34,11 @@ def donor_frame(stored: StoredSuite) -> pd.DataFrame:
 def donor_table(suite: str, donors: pd.DataFrame) -> Table:
     """The donors as a table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
-        Column("family", lambda r: r["family"], left=True),
-        Column("donor", lambda r: r["donor"], left=True),
+        words("condition"),
+        words("family"),
+        words("donor"),
         Column("chosen, of seeds", lambda r: f"{r['chosen']:.0f} of {r['seeds']}"),
         Column("items asked", number("items", "{:.0f}")),
-        Column("right %", _right),
+        Column("right %", lambda r: percent(r["right"])),
     ]
     return Table("donors", f"{suite}: whose weights the founders of a family began with", donors, columns)
-
-
-def _right(row: dict[str, Any]) -> str:
-    return "–" if pd.isna(row["right"]) else percent(row["right"])

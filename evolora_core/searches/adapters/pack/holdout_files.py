@@ -5,7 +5,7 @@ import pandas as pd
 from evolora_core.language.splits import HOLDOUTS
 from evolora_core.report.accuracies import interval_columns
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number
+from evolora_core.report.tables import Column, Table, number, words
 
 _ROWS = """
     SELECT split, condition, accuracy.seeds, n, acc, lo, hi FROM accuracy JOIN suites USING (suite)
@@ -32,7 +32,7 @@ def holdout_table(suite: str, data: pd.DataFrame) -> Table:
     """One row per file, one column per condition."""
     asked = data.groupby("split")["n"].max().to_dict()  # a condition may not have been run with every seed
     columns = [
-        Column("file", lambda r: r["split"], left=True),
+        words("file", "split"),
         Column("items, all seeds", lambda r: str(asked[r["split"]])),
         Column("left out", number("left_out", "{:d}")),
         *interval_columns(data, ["split"], "condition", dict.fromkeys(data["condition"])),

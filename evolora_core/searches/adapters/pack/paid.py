@@ -3,7 +3,7 @@
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number, percent
+from evolora_core.report.tables import Column, Table, number, percent, words
 
 EQUAL = 1e-12  # means that differ by less differ in the order of their terms
 SLACK = 1.05  # arms on a budget end up to 5 % below it, and the arm whose budget it is does not
@@ -73,13 +73,13 @@ def _better(runs: pd.DataFrame, tuning: dict[str, float], own: str) -> list[str]
 def paid_table(suite: str, data: pd.DataFrame) -> Table:
     """The costs as a table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("in distribution %", lambda r: percent(r["accuracy"])),
         Column("FLOPs of a run", number("run_flops", "{:.3g}")),
         Column("trials", number("trials", "{:.0f}")),
         Column("FLOPs of tuning", number("tuning_flops", "{:.3g}")),
         Column("one run with tuning", number("paid_flops", "{:.3g}")),
-        Column("ahead for at most 5 % more FLOPs", lambda r: r["ahead"], left=True),
-        Column("the same, tuning paid", lambda r: r["ahead_paid"], left=True),
+        words("ahead for at most 5 % more FLOPs", "ahead"),
+        words("the same, tuning paid", "ahead_paid"),
     ]
     return Table("tuning_paid", f"{suite}: accuracy and FLOPs, without and with those of tuning", data, columns)

@@ -10,7 +10,7 @@ from evolora_core.language.splits import TITLES
 from evolora_core.report import comparisons, takeaways
 from evolora_core.report.not_run import not_run_rows
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, number, percent
+from evolora_core.report.tables import Column, Table, number, percent, words
 
 
 def paper_rows(stored: StoredSuite) -> pd.DataFrame:
@@ -27,7 +27,7 @@ def paper_rows(stored: StoredSuite) -> pd.DataFrame:
 def paper_table(suite: str, data: pd.DataFrame) -> Table:
     """Accuracy first."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("seeds", lambda r: str(r["seeds"])),
         *(Column(f"{title} %", _interval(split)) for split, title in TITLES.items()),
         Column("total FLOPs", number("total_flops", "{:.3g}")),
@@ -40,7 +40,7 @@ def paper_table(suite: str, data: pd.DataFrame) -> Table:
 def economy_table(suite: str, data: pd.DataFrame) -> Table:
     """What it took: the other columns of the paper table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("generations", number("generations", "{:.0f}")),
         Column("episodes", number("episodes", "{:.0f}")),
         Column("net / episode", number("mean_net", "{:+.2f}")),
@@ -66,7 +66,7 @@ def comparison_table(suite: str, data: pd.DataFrame) -> Table:
     table = comparisons.comparison_table(suite, data)
     if not data["bare"].any():
         return table
-    return replace(table, columns=[*table.columns, Column("bare host", lambda r: r["bare"], left=True)])
+    return replace(table, columns=[*table.columns, words("bare host", "bare")])
 
 
 def takeaway(row: Mapping[str, Any]) -> str:

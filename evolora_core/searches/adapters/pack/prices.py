@@ -7,7 +7,7 @@ import pandas as pd
 
 from evolora_core.engine.rng import stream
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table
+from evolora_core.report.tables import NONE, Column, Table, words
 from evolora_core.statistics.inference import hierarchical_bootstrap
 
 # Without a right answer, the arm's or the host's, a right one has no price. The suite's routers are arms of their own,
@@ -48,7 +48,7 @@ def price_frame(stored: StoredSuite) -> pd.DataFrame:
 def price_table(suite: str, prices: pd.DataFrame) -> Table:
     """The prices as a table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
         Column("FLOPs / answer, host = 1", lambda r: _ratio(r, "answer")),
         Column("FLOPs / correct answer, host = 1", lambda r: _ratio(r, "correct")),

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from evolora_core.engine.rng import stream
 from evolora_core.report.plots import STYLE
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, difference, number, percent
+from evolora_core.report.tables import NONE, Column, Table, difference, number, percent, words
 from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, SPLIT
 from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
 from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, hierarchical_bootstrap
@@ -95,7 +95,7 @@ def _measured(items: pd.DataFrame, resamples: int, crossed: bool) -> dict[str, A
 def robustness_table(suite: str, data: pd.DataFrame) -> Table:
     """The forms as a table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("form", _form, left=True),
         Column("items, all seeds", number("n", "{:d}")),
         Column("left out", number("left_out", "{:d}")),

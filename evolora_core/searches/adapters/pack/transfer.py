@@ -7,7 +7,7 @@ import pandas as pd
 
 from evolora_core.engine.rng import stream
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, difference
+from evolora_core.report.tables import NONE, Column, Table, difference, words
 from evolora_core.searches.adapters.pack.curves import headline
 from evolora_core.searches.adapters.pack.plotted import BY_FAMILY
 from evolora_core.statistics.inference import RESAMPLES, Items, contrast, hierarchical_bootstrap
@@ -85,13 +85,13 @@ def _measured(learned: Values, unseen: Values, resamples: int) -> dict[str, floa
 def transfer_table(suite: str, data: pd.DataFrame) -> Table:
     """The gains as a table."""
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("routing", lambda r: r["arm"].partition(":")[2] or "headline", left=True),
         Column("gain on learned families, points", lambda r: _points(r, "learned")),
         Column("gain on unseen families, points", lambda r: _points(r, "unseen")),
         Column("gap, points", lambda r: _points(r, "gap")),
         Column("transfer ratio", _ratio),
-        Column("note", lambda r: r["note"], left=True),
+        words("note"),
     ]
     return Table("transfer", f"{suite}: gains over the bare host on learned and on unseen families", data, columns)
 

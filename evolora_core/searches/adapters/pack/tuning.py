@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, percent
+from evolora_core.report.tables import Column, Table, percent, words
 from evolora_core.searches.adapters.trials import best_trials
 
 # A trial of a run from before `holdout_acc` was judged on the selection split, and chosen by that.
@@ -60,12 +60,12 @@ def edge(trials: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> str:
 
     Numbers that every trial names are looked at; beyond an edge a better setting may lie that nobody tried.
     """
-    words = []
+    found = []
     for key, value in chosen.items():
         tried = [number for trial in trials if isinstance(number := trial.get(key), int | float)]
         if len(tried) == len(trials) and len(set(tried)) > 1:
-            words += [f"{word} {key.rpartition('.')[2]}" for word, end in _ENDS if value == end(tried)]
-    return ", ".join(words)
+            found += [f"{word} {key.rpartition('.')[2]}" for word, end in _ENDS if value == end(tried)]
+    return ", ".join(found)
 
 
 _ENDS = (("lowest", min), ("highest", max))
@@ -75,13 +75,13 @@ def tuning_table(suite: str, trials: pd.DataFrame) -> Table:
     """The trials as a table."""
     seeds = [column for column in map(str, trials) if column.startswith("seed_")]
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("tried", lambda r: _settings(r["changes"]), left=True),
-        Column("split", lambda r: r["split"], left=True),
+        words("split"),
         *map(_of_seed, seeds),
         *([Column("mean %", lambda r: percent(r["accuracy"]))] if len(seeds) > 1 else []),
         Column("chosen", lambda r: "yes" if r["chosen"] else "", left=True),
-        Column("at the edge", lambda r: r["edge"], left=True),
+        words("at the edge", "edge"),
     ]
     return Table("tuning", f"{suite}: what tuning tried", trials, columns)
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from evolora_core.engine.rng import stream
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import Column, Table, difference, number, percent
+from evolora_core.report.tables import Column, Table, difference, number, percent, words
 from evolora_core.statistics.inference import RESAMPLES
 from evolora_core.statistics.worst_runs import FEWEST, worst_quarter, worst_quarter_interval
 
@@ -93,7 +93,7 @@ def _runs(stored: StoredSuite) -> dict[str, pd.Series]:
 def worst_table(suite: str, data: pd.DataFrame) -> Table:
     """The worst quarters as a table."""
     columns = [
-        Column("condition", lambda r: r["a"], left=True),
+        words("condition", "a"),
         Column("runs", number("runs", "{:d}")),
         Column("mean %", lambda r: percent(r["mean"])),
         Column("lowest run %", lambda r: percent(r["lowest"])),
@@ -107,8 +107,8 @@ def worst_table(suite: str, data: pd.DataFrame) -> Table:
 def worst_pairs_table(suite: str, data: pd.DataFrame) -> Table:
     """How much better one condition's worst quarter is than another's."""
     columns = [
-        Column("a", lambda r: r["a"], left=True),
-        Column("b", lambda r: r["b"], left=True),
+        words("a"),
+        words("b"),
         Column("runs", number("runs", "{:d}")),
         Column("mean of a − b, points", lambda r: f"{100 * r['mean']:+.1f}"),
         Column("worst quarter of a − that of b, points", lambda r: difference(r["worst"], r["lo"], r["hi"])),

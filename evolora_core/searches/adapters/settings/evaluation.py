@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from evolora_core.engine.strict import LATER, Strict
+from evolora_core.engine.strict import LATER, Strict, repeated
 from evolora_core.language.splits import HOLDOUTS
 from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
 
@@ -90,9 +90,8 @@ class EvaluationConfig(Strict):
     @model_validator(mode="after")
     def _splits(self) -> "EvaluationConfig":
         names = [own.name for own in self.holdouts]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                raise ValueError(f"holdouts: two files are called {name!r}; give one another name, by `split`")
+        if twice := repeated(names):
+            raise ValueError(f"holdouts: two files are called {twice!r}; give one another name, by `split`")
         known = [*HOLDOUTS, *names]
         for pair in self.comparisons:
             if pair.split not in known:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import DataError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line
 from evolora_core.searches.attention.corpus.base import Made
 from evolora_core.searches.attention.corpus.text import split_text
 
@@ -34,7 +34,7 @@ def hub_text(name: str, context: int, train: int, held_out: int, seed: int) -> t
         raise
     except Exception as error:  # offline, no such set, a damaged file: one line says it, whichever class it has
         raise DataError(
-            f"corpus {name!r}: it cannot be read ({type(error).__name__}: {one_line(error, 160)}); check the name and "
+            f"corpus {name!r}: it cannot be read ({error_line(error)}); check the name and "
             "the connection, name a folder of text files, or take `python`"
         ) from error
     return split_text([([], []), (pools[0], pools[1])], ("docs", "text"), width, train, held_out, seed)

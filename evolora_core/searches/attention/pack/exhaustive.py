@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of
+from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of, words
 from evolora_core.searches.attention.grammar.table import TABLE
 from evolora_core.searches.attention.grammar.vary import describe
 from evolora_core.searches.attention.scaling.ranks import spearman
@@ -84,7 +84,7 @@ def replay_table(suite: str, data: pd.DataFrame) -> Table:
     read_at = int(data["programs"].max())
     columns = [
         Column("seed", number("seed", "{:.0f}")),
-        Column("strategy", lambda r: r["strategy"], left=True),
+        words("strategy"),
         Column("runs", number("runs", "{:.0f}")),
         Column("within a tenth %", lambda r: percent(r["within"], r["within_lo"], r["within_hi"])),
         Column(f"ahead of {RIVAL}, points", _ahead),
@@ -127,7 +127,7 @@ def best_table(suite: str, data: pd.DataFrame) -> Table:
     columns = [
         Column("seed", number("seed", "{:.0f}")),
         Column("program", number("program", "{:.0f}")),
-        Column("what it changes", lambda r: r["says"], left=True),
+        words("what it changes", "says"),
         Column("score, nats", number("score", "{:+.4f}")),
         Column("truth, nats", number("truth", "{:+.4f}")),
     ]
@@ -158,7 +158,7 @@ def rank_table(suite: str, data: pd.DataFrame) -> Table:
     """What one sees of the truth before it is known."""
     columns = [
         Column("seed", number("seed", "{:.0f}")),
-        Column("measurement", lambda r: r["what"], left=True),
+        words("measurement", "what"),
         Column("programs", number("programs", "{:.0f}")),
         Column(
             "rank correlation with the truth",

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number
+from evolora_core.report.tables import NONE, Column, Table, number, words
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.pack.plotted import paired
 from evolora_core.searches.attention.scaling.intervals import of_crossed
@@ -81,9 +81,9 @@ def _row(what: str, cheap: str, dear: str, rows: pd.DataFrame) -> Iterator[dict[
 def rank_table(suite: str, data: pd.DataFrame) -> Table:
     """What a cheap measurement is worth."""
     columns = [
-        Column("programs", lambda r: r["what"], left=True),
-        Column("cheap", lambda r: r["cheap"], left=True),
-        Column("dear: gain", lambda r: r["dear"], left=True),
+        words("programs", "what"),
+        words("cheap"),
+        words("dear: gain", "dear"),
         Column("run seeds", number("run_seeds", "{:.0f}")),
         Column("how many", number("programs", "{:.1f}")),
         Column(

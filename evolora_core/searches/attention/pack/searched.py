@@ -8,7 +8,8 @@ import pandas as pd
 from scipy import special
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number, percent
+from evolora_core.report.tables import NONE, Column, Table, number, percent, words
+from evolora_core.searches.attention.pack.tables import interval
 from evolora_core.searches.attention.scaling.intervals import of_crossed
 
 _CANDIDATES = """
@@ -72,7 +73,7 @@ def candidate_rows(stored: StoredSuite) -> pd.DataFrame:
 def candidate_table(suite: str, data: pd.DataFrame) -> Table:
     """One row per search."""
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         Column("seeds", number("seeds", "{:.0f}")),
         Column("proposed", number("proposed", "{:.1f}")),
         Column("new", number("measured", "{:.1f}")),
@@ -125,8 +126,8 @@ def operator_table(suite: str, data: pd.DataFrame) -> Table:
         return lambda r: percent(r[part] / r[whole] if r[whole] else None)
 
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
-        Column("operator", lambda r: r["operator"], left=True),
+        words("arm"),
+        words("operator"),
         Column("proposed", number("proposed", "{:.0f}")),
         Column("new %", of("fresh", "proposed")),
         Column("of these with a score %", of("scored", "fresh")),
@@ -162,20 +163,15 @@ def ensemble_rows(stored: StoredSuite) -> pd.DataFrame:
 
 def ensemble_table(suite: str, data: pd.DataFrame) -> Table:
     """Whether several programs together are more than one program several times."""
-
-    def ahead(row: dict[str, Any]) -> str:
-        bounds = "" if row["lo"] is None else f" [{row['lo']:+.3f}, {row['hi']:+.3f}]"
-        return f"{row['ahead']:+.3f}{bounds}"
-
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
-        Column("size", lambda r: r["size"], left=True),
+        words("arm"),
+        words("size"),
         Column("run seeds", number("run_seeds", "{:.0f}")),
         Column("models", number("models", "{:.1f}")),
         Column("the chosen one alone", number("alone", "{:.3f}")),
         Column("the best programs together", number("programs", "{:.3f}")),
         Column("the chosen one as often", number("seeds", "{:.3f}")),
-        Column("programs ahead by", ahead),
+        Column("programs ahead by", interval("ahead", "lo", "hi")),
     ]
     caption = f"{suite}: losses of models whose probabilities are averaged, nats, 95 % intervals"
     return Table("ensembles", caption, data, columns)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number, p_value, rows_of
+from evolora_core.report.tables import NONE, Column, Table, number, p_equals, p_value, rows_of, words
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.pack.best import best_of
@@ -57,12 +57,12 @@ def arm_rows(stored: StoredSuite) -> pd.DataFrame:
 def arm_table(suite: str, data: pd.DataFrame) -> Table:
     """What each arm gains."""
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         Column("what it is", _says, left=True),
         Column("seeds", number("seeds", "{:.0f}")),
-        Column("measured gain", _interval("measured", "measured_lo", "measured_hi")),
+        Column("measured gain", interval("measured", "measured_lo", "measured_hi")),
         *([Column("predicted", number("predicted", "{:+.3f}"))] if data["predicted"].notna().any() else []),
-        Column("score", _interval("score", "lo", "hi")),
+        Column("score", interval("score", "lo", "hi")),
         Column("predicted at 3 N", number("at_3n", "{:+.3f}")),
         Column("fails", lambda r: r["guards"] or NONE, left=True),
     ]
@@ -73,7 +73,7 @@ def arm_table(suite: str, data: pd.DataFrame) -> Table:
 def cost_table(suite: str, data: pd.DataFrame) -> Table:
     """What each arm costs."""
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         Column("programs tried", lambda r: f"{r['programs']:.0f}" if r["programs"] else NONE),
         Column("FLOPs, relative", number("flops", "{:.2f}")),
         Column("seconds, relative", number("step_time", "{:.2f}")),
@@ -93,15 +93,15 @@ def contrast_rows(stored: StoredSuite) -> pd.DataFrame:
 def contrast_table(suite: str, data: pd.DataFrame) -> Table:
     """The declared contrasts."""
     columns = [
-        Column("a", lambda r: r["a"], left=True),
-        Column("b", lambda r: r["b"], left=True),
-        Column("size", lambda r: r["size"], left=True),
+        words("a"),
+        words("b"),
+        words("size"),
         Column("seeds", number("seeds", "{:.0f}")),
-        Column("a is ahead by, nats", _interval("gain", "lo", "hi")),
+        Column("a is ahead by, nats", interval("gain", "lo", "hi")),
         Column("p", lambda r: p_value(r["p"])),
         Column("Holm p", lambda r: p_value(r["p_holm"])),
         Column("Cohen's d", number("cohens_d", "{:+.2f}")),
-        Column("verdict", lambda r: r["verdict"], left=True),
+        words("verdict"),
         Column("note", lambda r: r["note"] or NONE, left=True),
     ]
     return Table("contrasts", f"{suite}: declared contrasts at the largest size, 95 % intervals", data, columns)
@@ -110,10 +110,9 @@ def contrast_table(suite: str, data: pd.DataFrame) -> Table:
 def takeaway(row: Mapping[str, Any]) -> str:
     """A Markdown sentence about a declared contrast, never stronger than its verdict."""
     a, b = row["a"], row["b"]
-    shift = f"{_interval('gain', 'lo', 'hi')(dict(row))} nats ({b} − {a})"
+    shift = f"{interval('gain', 'lo', 'hi')(dict(row))} nats ({b} − {a})"
     seeds = f"{row['seeds']} run seed{'s' if row['seeds'] > 1 else ''}"
-    p = p_value(row["p_holm"])
-    holm = f"Holm p {p if p.startswith('<') else f'= {p}'}"
+    holm = f"Holm {p_equals(row['p_holm'])}"
     note = f" ({row['note']})" if row["note"] else ""
     if row["verdict"] == UNDECIDED:
         return f"**{a} against {b}, loss at size {row['size']}: undecided.** {shift}, {seeds}, {holm}{note}."
@@ -139,8 +138,8 @@ def prediction_table(suite: str, data: pd.DataFrame) -> Table:
         return f"{int(own['sum'])} of {int(own['count'])}"
 
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
-        Column("size", lambda r: r["size"], left=True),
+        words("arm"),
+        words("size"),
         Column("predicted loss", lambda r: f"{mean('predicted')(r)} [{mean('lo')(r)}, {mean('hi')(r)}]"),
         Column("measured loss", mean("measured")),
         Column("inside", inside, left=True),
@@ -162,11 +161,11 @@ def ablation_rows(stored: StoredSuite) -> pd.DataFrame:
 def ablation_table(suite: str, data: pd.DataFrame) -> Table:
     """The genes of the best program; the CSV has those of all."""
     columns = [
-        Column("gene", lambda r: r["gene"], left=True),
-        Column("choice", lambda r: r["choice"], left=True),
-        Column("size", lambda r: r["size"], left=True),
+        words("gene"),
+        words("choice"),
+        words("size"),
         Column("training seeds", number("seeds", "{:.0f}")),
-        Column("loss without it, nats more", _interval("loss", "lo", "hi")),
+        Column("loss without it, nats more", interval("loss", "lo", "hi")),
     ]
     return Shown("ablations", f"{suite}: the best program without each of its genes", data, columns)
 
@@ -205,7 +204,7 @@ def rate_table(suite: str, data: pd.DataFrame) -> Table:
         return cell
 
     columns = [
-        Column("size", lambda r: r["size"], left=True),
+        words("size"),
         *(Column(f"rate {rate:g}", tried(rate)) for rate in sorted(set(data["rate"]))),
     ]
     caption = f"{suite}: loss of the baseline by learning rate, nats (run seeds that chose the rate)"
@@ -219,7 +218,7 @@ def _says(row: dict[str, Any]) -> str:
     return (f"{known.says}; must lose" if known.negative else known.says) if known else "a program of your own"
 
 
-def _interval(name: str, low: str, high: str) -> Callable[[dict[str, Any]], str]:
+def interval(name: str, low: str, high: str) -> Callable[[dict[str, Any]], str]:
     """`+0.012 [+0.005, +0.020]`; the value alone where no interval is known."""
 
     def cell(row: dict[str, Any]) -> str:

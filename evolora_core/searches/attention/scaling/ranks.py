@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from evolora_core.statistics.inference import ALPHA
@@ -26,7 +27,7 @@ def spearman(cheap: np.ndarray, expensive: np.ndarray) -> RankCorrelation:
     two neighbours have changed places, up to 1.
     """
     both = np.isfinite(cheap) & np.isfinite(expensive)
-    left, right = (_ranks(np.asarray(values)[both]) for values in (cheap, expensive))
+    left, right = (pd.Series(np.asarray(values)[both]).rank().to_numpy() for values in (cheap, expensive))
     count = int(both.sum())
     left, right = left - left.mean() if count else left, right - right.mean() if count else right
     scale = float(np.sqrt((left**2).sum() * (right**2).sum()))
@@ -40,11 +41,3 @@ def spearman(cheap: np.ndarray, expensive: np.ndarray) -> RankCorrelation:
     half = special.ndtri(1 - ALPHA / 2) * np.sqrt((1 + near**2 / 2) / (count - 3))
     lo, hi = (float(np.tanh(np.arctanh(near) + sign * half)) for sign in (-1, 1))
     return RankCorrelation(value, -1.0 if value < -most else lo, 1.0 if value > most else hi, count)
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 0, ties with the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts) - 1
-    found: np.ndarray = (last - (counts - 1) / 2)[place]
-    return found

@@ -13,7 +13,7 @@ import torch
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import span
 from evolora_core.errors import StageError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import error_line
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config, merged_names
@@ -66,7 +66,7 @@ class Judge:
         except (ValueError, KeyError, RuntimeError) as error:
             if out_of_memory(error):  # no fault of the recipe
                 raise
-            raise Failed("merge", f"{type(error).__name__}: {one_line(error, 200)}") from error
+            raise Failed("merge", error_line(error, 200)) from error
         flops = merge_flops(genome, self.pool.models)
         self.meter.add("assimilation", flops, 0, time.monotonic() - started)
         return model

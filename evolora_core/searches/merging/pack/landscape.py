@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of
+from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of, words
 
 RUNS = 0.8  # share of the runs that the hypothesis speaks of
 TIMES = 2.0  # so many times as many evaluations random search needs, by the hypothesis
@@ -97,13 +97,13 @@ def regret_table(suite: str, data: pd.DataFrame) -> Table:
     read_at = int(data["read_at"].max())
     columns = [
         Column("seed", number("seed", "{:.0f}")),
-        Column("strategy", lambda r: r["strategy"], left=True),
+        words("strategy"),
         Column("runs", number("runs", "{:.0f}")),
         Column("within a tenth %", lambda r: percent(r["within"], r["within_lo"], r["within_hi"])),
         Column("regret, nats [10th, 90th percentile]", _regret),
         Column(f"evaluations until {100 * RUNS:.0f} %", _until),
         Column(f"{RIVAL} needs so many times as many", _ratio),
-        Column(f"{100 * RUNS:.0f} % at {read_at}?", lambda r: r["share_reads"], left=True),
+        words(f"{100 * RUNS:.0f} % at {read_at}?", "share_reads"),
         Column(f"{RIVAL} {TIMES:.0f} times?", lambda r: r["ratio_reads"] or NONE, left=True),
     ]
     return Table("regret", f"{suite}: replayed runs after {read_at} evaluations, 95 % intervals", data, columns)
@@ -145,8 +145,8 @@ def mark_table(suite: str, data: pd.DataFrame) -> Table:
     """What the landscape holds: its parents and its best models."""
     columns = [
         Column("seed", number("seed", "{:.0f}")),
-        Column("model", lambda r: r["what"], left=True),
-        Column("layers", lambda r: r["genes"], left=True),
+        words("model", "what"),
+        words("layers", "genes"),
         Column("search, nats", number("search_score", "{:.4f}")),
         Column("test, nats", number("test_score", "{:.4f}")),
         Column("test solved %", lambda r: percent(r["test_solved"])),

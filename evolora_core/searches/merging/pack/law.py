@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from evolora_core.report.plots import STYLE
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number
+from evolora_core.report.tables import NONE, Column, Table, number, words
 from evolora_core.searches.merging.pack.looks import BLACK
 from evolora_core.searches.merging.pack.plots import BAND, legend
 
@@ -50,7 +50,7 @@ def fit_table(suite: str, data: pd.DataFrame) -> Table:
     """The law of each method, and how well it predicts."""
     columns = [
         Column("seed", number("seed", "{:.0f}")),
-        Column("method", lambda r: r["method"], left=True),
+        words("method"),
         *(Column(sign, number(name, "{:.3g}")) for name, sign in SIGNS.items()),
         Column("error of the fit, nats", number("fit_error", "{:.4f}")),
         Column("predicted means", number("points", "{:.0f}")),
@@ -74,7 +74,7 @@ def point_table(suite: str, data: pd.DataFrame) -> Table:
     """Measured losses beside what both say."""
     columns = [
         Column("seed", number("seed", "{:.0f}")),
-        Column("method", lambda r: r["method"], left=True),
+        words("method"),
         Column("parameters", number("parameters", "{:,.0f}")),
         Column("merged", number("merged", "{:.0f}")),
         Column("subsets", number("subsets", "{:.0f}")),

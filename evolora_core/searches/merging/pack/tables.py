@@ -8,7 +8,7 @@ import pandas as pd
 from evolora_core.report.accuracies import interval
 from evolora_core.report.compute import compute_rows
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of
+from evolora_core.report.tables import NONE, Column, Table, number, percent, rows_of, words
 from evolora_core.searches.merging.pack.looks import in_order
 from evolora_core.searches.merging.pack.recipes import readable
 from evolora_core.statistics.comparisons import ALL, compute_accuracies
@@ -53,7 +53,7 @@ def merge_rows(stored: StoredSuite) -> pd.DataFrame:
 def merge_table(suite: str, data: pd.DataFrame) -> Table:
     """What each arm reached, and what it cost."""
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         Column("space", lambda r: r["space"] or NONE, left=True),
         Column("seeds", number("seeds", "{:.0f}")),
         Column("test %", lambda r: percent(r["test_score"], r["test_lo"], r["test_hi"])),
@@ -95,7 +95,7 @@ def domain_table(suite: str, data: pd.DataFrame) -> Table:
         return lambda r: interval(by_cell.get((r["arm"], domain)))
 
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         *(Column(f"{domain} %", cell(domain)) for domain in dict.fromkeys(data["domain"])),
     ]
     caption = f"{suite}: exact match on the test by domain, means over seeds with 95 % intervals"
@@ -116,7 +116,7 @@ def parent_rows(stored: StoredSuite) -> pd.DataFrame:
 def parent_table(suite: str, data: pd.DataFrame) -> Table:
     """How far the parents are from the base, and what they learned."""
     columns = [
-        Column("parent", lambda r: r["parent"], left=True),
+        words("parent"),
         Column("domain", lambda r: r["domain"] or NONE, left=True),
         Column("seeds", number("seeds", "{:.0f}")),
         Column("steps", number("steps", "{:.0f}")),
@@ -141,12 +141,12 @@ def recipe_rows(stored: StoredSuite) -> pd.DataFrame:
 def recipe_table(suite: str, data: pd.DataFrame) -> Table:
     """What each arm chose with the first seed."""
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         Column("seed", number("seed", "{:.0f}")),
         Column("model", lambda r: readable(r["genome"]) if r["genome"] else r["made_as"], left=True),
         Column("genome", lambda r: r["genome_id"] or NONE, left=True),
         Column("candidate", number("candidate", "{:.0f}")),
-        Column("note", lambda r: r["note"], left=True),
+        words("note"),
     ]
     caption = f"{suite}: what each arm chose with the first seed; `recipes.csv` has every seed"
     return Table("recipes", caption, data, columns, key=("arm",))
@@ -168,7 +168,7 @@ def cost_table(suite: str, data: pd.DataFrame) -> Table:
         return lambda r: NONE if (flops := spent.get((r["condition"], purpose))) is None else f"{flops:.3g}"
 
     columns = [
-        Column("condition", lambda r: r["condition"], left=True),
+        words("condition"),
         Column("runs", number("runs", "{:.0f}")),
         *(Column(purpose, cell(purpose)) for purpose in sorted(set(data["purpose"]))),
         Column("seconds", lambda r: f"{seconds[r['condition']]:.1f}"),
@@ -185,13 +185,13 @@ def candidate_rows(stored: StoredSuite) -> pd.DataFrame:
 def candidate_table(suite: str, data: pd.DataFrame) -> Table:
     """How many candidates a strategy measured, and how many failed."""
     columns = [
-        Column("arm", lambda r: r["arm"], left=True),
+        words("arm"),
         Column("seeds", number("seeds", "{:.0f}")),
         Column("generations", number("generations", "{:.1f}")),
         Column("proposed", number("proposed", "{:.1f}")),
         Column("equal to an earlier one", number("twins", "{:.1f}")),
         Column("measured", number("measured", "{:.1f}")),
         Column("of them failed", number("failed", "{:.1f}")),
-        Column("first failure", lambda r: r["first_reason"], left=True),
+        words("first failure", "first_reason"),
     ]
     return Table("candidates", f"{suite}: candidates of a run, means over seeds", data, columns)

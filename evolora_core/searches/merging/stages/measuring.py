@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.commits import commit, latest
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.stage import Work
@@ -64,7 +65,7 @@ def measure_rows(
 
 def _commit(checkpoints: Path, number: int, meter: Meter, table: str, added: list[dict[str, Any]]) -> None:
     def write(into: Path) -> None:
-        (into / "meter.json").write_text(json.dumps(meter.state()), encoding="utf-8")
+        write_json(into / "meter.json", meter.state())
 
     def append(into: Path) -> None:
         write_table(into, table, added)
