@@ -97,10 +97,13 @@ def transfer_table(suite: str, data: pd.DataFrame) -> Table:
 
 
 def _points(row: dict[str, Any], name: str) -> str:
+    if row[f"{name}_lo"] is None:
+        return f"{100 * row[name]:+.1f}"
     return difference(row[name], row[f"{name}_lo"], row[f"{name}_hi"])
 
 
 def _ratio(row: dict[str, Any]) -> str:
     if row["ratio"] is None:
         return NONE
-    return f"{row['ratio']:.2f} [{row['ratio_lo']:.2f}, {row['ratio_hi']:.2f}]"
+    interval = "" if row["ratio_lo"] is None else f" [{row['ratio_lo']:.2f}, {row['ratio_hi']:.2f}]"
+    return f"{row['ratio']:.2f}{interval}"

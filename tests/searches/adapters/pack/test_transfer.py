@@ -8,7 +8,7 @@ import pytest
 from example_suite import part, write_stage, write_suite
 
 from evolora_core.report import StoredSuite
-from evolora_core.searches.adapters.pack.transfer import BARE, UNPROVEN, transfer_frame, transfer_table
+from evolora_core.searches.adapters.pack.transfer import BARE, STILL, UNPROVEN, transfer_frame, transfer_table
 from evolora_core.store import frame, rebuild, record
 from evolora_core.store.connection import opened, store_path
 
@@ -76,6 +76,24 @@ def test_an_arm_that_is_the_host_is_called_so(home: Path) -> None:
         record(home, write_stage(home, part(SUITE, "sft", seed, "evaluate"), tables))
     row = transfer_frame(StoredSuite(home, SUITE)).set_index("arm").loc["sft:single"]
     assert row["note"] == BARE and row["learned"] == row["unseen"] == row["gap"] == 0 and np.isnan(row["ratio"])
+
+
+def test_a_gain_of_nothing_anywhere_has_no_interval(home: Path) -> None:
+    """A bootstrap of equal answers has no width."""
+    for seed in (0, 1, 2):
+        sql = f"SELECT * FROM evaluations WHERE condition = 'frozen' AND seed = {seed} AND split = 'holdout_ood'"
+        unseen = frame(home, sql, []).assign(arm="sft:single", organelle=0)
+        sql = f"SELECT * FROM evaluations WHERE condition = 'sft' AND seed = {seed} AND arm IN ('sft', 'sft:single')"
+        own = frame(home, f"{sql} AND NOT (arm = 'sft:single' AND split = 'holdout_ood')", [])
+        kept = [column for column in unseen if column not in ("suite", "run_id", "condition", "seed", "stage")]
+        tables = {"evaluations": [row for part_ in (own, unseen) for row in part_[kept].to_dict("records")]}
+        record(home, write_stage(home, part(SUITE, "sft", seed, "evaluate"), tables))
+    rows = transfer_frame(StoredSuite(home, SUITE))
+    row = rows.set_index("arm").loc["sft:single"]
+    assert row["note"] == STILL and row["unseen"] == 0 and row["learned_lo"] > 0
+    assert np.isnan(row["unseen_lo"]) and np.isnan(row["ratio_hi"])
+    (shown,) = [cells for cells in transfer_table(SUITE, rows).cells() if cells[0] == "sft"]
+    assert shown[3] == "+0.0" and shown[5] == "0.00"
 
 
 def test_without_the_host_there_are_no_gains(home: Path) -> None:
