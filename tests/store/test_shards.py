@@ -257,7 +257,7 @@ def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path
     slower = _copy(shards[1], tmp_path / "slower", '"summary": {}', '"summary": {"generation_seconds": 9}')
     assert merge(tmp_path, [slower]).stages == 0  # a time is no result
     richer = _copy(shards[1], tmp_path / "richer", '"summary": {}', '"summary": {"rho": 9}')
-    with pytest.raises(StoreError, match="has other results there: summary rho null, and 9 here"):
+    with pytest.raises(StoreError, match="is not as in the store: summary.rho: null there, 9 here"):
         merge(tmp_path, [richer])
 
 

@@ -86,12 +86,12 @@ def test_every_kept_suite_can_be_read(file: Path) -> None:
         (
             "sft]",
             "sft, heirs]\narms:\n  heirs: {like: ecology, changes: {inheritance: {donor: best}}}",
-            r"heirs: inheritance.donor: only where families come one after another",
+            r"heirs: inheritance.donor: has no effect where all families are there at once",
         ),
         (
             "sft]",
             "sft, warm]\narms:\n  warm: {like: sft, changes: {specialists: true, donor_items: 64}}",
-            r"warm: donor_items: only where families come one after another",
+            r"warm: donor_items: has no effect where all families are there at once",
         ),
         (
             "sft]",
@@ -158,12 +158,12 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
         (
             "tiny",
             "ecology.trials=[{}, {inheritance: {donor: best}}]",
-            "single: inheritance.donor: only where families come one after another",
+            "single: inheritance.donor: has no effect where all families are there at once",
         ),
         (
             "tiny",
             "sft.trials=[{}, {specialists: true, donor_items: 8}]",
-            "sft: donor_items: only where families come one after another",
+            "sft: donor_items: has no effect where all families are there at once",
         ),
         (
             "arrivals",
