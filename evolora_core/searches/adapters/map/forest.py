@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
 from evolora_core.language.splits import title
-from evolora_core.report.plots import STYLE, Look
+from evolora_core.report.plots import STYLE
 from evolora_core.report.tables import difference, p_value, share
 from evolora_core.searches.adapters.pack.looks import LOOKS
 from evolora_core.statistics.inference import MIN_SEEDS, UNDECIDED, holm
@@ -37,7 +37,7 @@ class Question:
 QUESTIONS = (
     Question(
         rival="sft",
-        file="map",
+        file="search",
         title="Where to search from rewards, and where to fine-tune",
         difference="ecology − fine-tuned, points",
         yes="search",
@@ -83,8 +83,6 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
     `places`: suite, host, regime, split, routing, evolved, rival, seeds, diff, lo, hi (shares), p, p_holm, verdict,
     bare, evolved_flops, rival_flops. A verdict for an arm that was the bare host is drawn hollow.
     """
-    looks = {question.yes: LOOKS["ecology"], question.no: LOOKS[question.rival], UNDECIDED: ("#7f7f7f", "s")}
-    looks[WITHDRAWN] = ("#7f7f7f", "x")
     with matplotlib.rc_context(fname=STYLE):
         names = {suite: suite.rpartition("-")[0] for suite in map(str, places["suite"])}
         suites = len(names)
@@ -105,7 +103,7 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
             _beside(panel, -WORDS, y - 0.1, heading, weight="bold", fontsize=9.5, parse_math=False)
             for row in rows.to_dict("records"):
                 y += ROW
-                _draw(panel, y - ROW / 2, row, looks[row["verdict"]], _idle(row, question))
+                _draw(panel, y - ROW / 2, row, question)
         panel.set_title(question.title, x=-WORDS / PLOT, pad=8)
         for name, at in AT.items():
             _beside(panel, PLOT + at, HEADING - 0.1, name, fontsize=8, color="#666666")
@@ -124,20 +122,14 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
         return figure
 
 
-def _draw(panel: Axes, middle: float, row: dict[Any, Any], look: Look, idle: bool) -> None:
+def _draw(panel: Axes, middle: float, row: dict[Any, Any], question: Question) -> None:
     """One row: what it is about, the difference with its interval, and the numbers."""
-    colour, marker = look
-    undecided = row["verdict"] == UNDECIDED
-    diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
-    panel.errorbar(
-        [diff], [middle], xerr=[[max(0, diff - lo)], [max(0, hi - diff)]], fmt=marker, color=colour, markersize=7,
-        elinewidth=1.6, capsize=3, markerfacecolor="white" if undecided or idle else colour,
-    )  # fmt: skip
+    colour = draw_difference(panel, middle, row, question, markersize=7)
     about = textwrap.shorten(row["regime"], 46, placeholder=" …")
     _beside(panel, 0.12 - WORDS, middle, about, va="bottom", fontsize=9, parse_math=False)
     where = f"{title(row['split'])}, {row['routing']} routing"
     _beside(panel, 0.12 - WORDS, middle + 0.03, where, va="top", fontsize=7, color="#666666")
-    mark = "*" if row["seeds"] < MIN_SEEDS and not undecided else ""
+    mark = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
     mark += "†" if row["bare"] else ""
     texts = (
         difference(row["diff"], row["lo"], row["hi"]),
@@ -149,6 +141,20 @@ def _draw(panel: Axes, middle: float, row: dict[Any, Any], look: Look, idle: boo
     for (name, at), text in zip(AT.items(), texts, strict=True):
         bold: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
         _beside(panel, PLOT + at, middle, text, va="center", fontsize=8, **bold)
+
+
+def draw_difference(panel: Axes, y: float, row: dict[Any, Any], question: Question, *, markersize: float) -> str:
+    """The difference of one row with its interval, at the height `y`. Returns the colour of its verdict."""
+    grey = "#7f7f7f"
+    looks = {question.yes: LOOKS["ecology"], question.no: LOOKS[question.rival], WITHDRAWN: (grey, "x")}
+    colour, marker = looks.get(row["verdict"], (grey, "s"))
+    diff, lo, hi = (100 * row[column] for column in ("diff", "lo", "hi"))
+    hollow = row["verdict"] == UNDECIDED or _idle(row, question)
+    panel.errorbar(
+        [diff], [y], xerr=[[max(0, diff - lo)], [max(0, hi - diff)]], fmt=marker, color=colour, markersize=markersize,
+        elinewidth=1.6, capsize=3, markerfacecolor="white" if hollow else colour,
+    )  # fmt: skip
+    return colour
 
 
 def _beside(panel: Axes, inches: float, y: float, text: str, **look: Any) -> None:

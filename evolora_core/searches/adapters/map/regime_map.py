@@ -23,14 +23,16 @@ from evolora_core.report.pack_folder import STAMP
 from evolora_core.report.plots import save
 from evolora_core.report.tables import Column, Table, csv, difference, p_value, share, words
 from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
+from evolora_core.searches.adapters.map.overview import ALT, TITLE, overview
+from evolora_core.searches.adapters.map.overview import FILE as OVERVIEW
 from evolora_core.searches.base import DEFAULT
 from evolora_core.statistics.inference import UNDECIDED
 
 log = logging.getLogger(__name__)
 
 COLUMNS = [
-    "question", "suite", "host", "regime", "split", "routing", "evolved", "rival", "n", "seeds", "diff", "lo", "hi",
-    "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops",
+    "question", "suite", "host", "regime", "named", "split", "routing", "evolved", "rival", "n", "seeds", "diff", "lo",
+    "hi", "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops",
 ]  # fmt: skip
 WITHDRAWALS = "withdrawn.json"
 READING = """\
@@ -59,8 +61,9 @@ NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 
 
 def build_map(packs: Sequence[Path], out: Path, forms: Sequence[str] = ("png",)) -> Path:
-    """Write map.csv and map.md of the packs in the folders `packs` into the folder `out`, and a plot in each of `forms`
-    (png, svg) for each question that they answer: `map`, against fine-tuned arms, and `population`, against `single`.
+    """Write map.csv and map.md of the packs in the folders `packs` into the folder `out`, and plots in each of `forms`
+    (png, svg): one for each question that they answer, `search`, against fine-tuned arms, and `population`, against
+    `single`; and the `overview` of the comparisons that their suites gave a regime.
 
     Returns `out`. A pack that has no place on the map is left out with a warning. Raises PackError if none has one, for
     a folder that is no whole pack, and for a suite that is given twice.
@@ -81,7 +84,11 @@ def build_map(packs: Sequence[Path], out: Path, forms: Sequence[str] = ("png",))
         raise PackError(f"{twice[0]}: two of the packs are of this suite; name one of them")
     whole = pd.concat(parts, ignore_index=True)
     out.mkdir(parents=True, exist_ok=True)
-    pages = []
+    pages, named = [], whole[whole["named"]]
+    if len(named):
+        for form in forms:
+            save(overview(named), out, OVERVIEW, form)
+        pages.append(f"# {TITLE}\n\n![{ALT}]({OVERVIEW}.png)\n\nAll rows, and what they mean, stand below.\n\n")
     for question in QUESTIONS:
         rows = whole[whole["question"] == question.file]
         if len(rows):
@@ -121,7 +128,7 @@ def places(pack: Path) -> pd.DataFrame:
 
     Columns: COLUMNS; `question` is the `file` of one of QUESTIONS, `verdict` is in its words or WITHDRAWN; `diff`,
     `lo` and `hi` are shares, ecology less rival, whichever was declared first; the FLOPs are means over seeds. A
-    comparison without a regime is called by its arms. No rows if there is no such comparison.
+    comparison without a regime is called by its arms, and is not `named`. No rows if there is no such comparison.
     """
     if not (pack / STAMP).is_file():
         raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
@@ -174,7 +181,10 @@ def _rows(config: dict[str, Any], found: pd.DataFrame, means: pd.DataFrame, ques
             | {"diff": diff, "lo": lo, "hi": hi, "evolved_flops": flops[evolved], "rival_flops": flops[rival]}
             | {"verdict": {evolved: question.yes, rival: question.no, UNDECIDED: UNDECIDED}[row["verdict"]]}
         )
-    return [row | {"regime": row["regime"] or f"{row['evolved']} against {row['rival']}"} for row in rows]
+    return [
+        row | {"named": bool(row["regime"]), "regime": row["regime"] or f"{row['evolved']} against {row['rival']}"}
+        for row in rows
+    ]
 
 
 def map_table(found: pd.DataFrame, question: Question) -> Table:

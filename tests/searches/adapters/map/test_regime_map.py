@@ -15,11 +15,13 @@ from PIL import Image
 from evolora_core.errors import PackError
 from evolora_core.report import build
 from evolora_core.searches.adapters.map.forest import QUESTIONS, forest, many
+from evolora_core.searches.adapters.map.overview import overview
 from evolora_core.searches.adapters.map.regime_map import COLUMNS, WITHDRAWALS, build_map, places
 from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.store import rebuild
 
 SUITE = "example-0a1b2c3d"
+FILES = ("map.csv", "map.md", "overview.png", "search.png")
 
 
 @pytest.fixture(scope="module")
@@ -113,15 +115,15 @@ def test_the_map_is_written_and_again_alike(pack: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(pack, tmp_path / "other"))
     rewrite(other, suite="other-11111111", drop=("regime",))
     first, second = (build_map([pack, other], tmp_path / name) for name in ("first", "second"))
-    assert {path.name for path in first.iterdir()} == {"map.csv", "map.md", "map.png"}
-    for name in ("map.csv", "map.md", "map.png"):
+    assert {path.name for path in first.iterdir()} == {*FILES}
+    for name in FILES:
         assert (first / name).read_bytes() == (second / name).read_bytes()
     rows = pd.read_csv(first / "map.csv")
     assert rows["suite"].tolist() == [*[SUITE] * 3, *["other-11111111"] * 3]
     text = (first / "map.md").read_text()
     assert "| all labels, $5 each " in text and "| fine-tune" in text and "Equal compute" in text
     assert not re.search(r"\bnan\b", text)
-    width, height = Image.open(first / "map.png").size
+    width, height = Image.open(first / "search.png").size
     assert width > height > 300
 
 
@@ -131,6 +133,33 @@ def test_every_row_stands_in_the_plot_with_its_verdict(built: Path) -> None:
     assert {"example, host nano", "all labels, $5 each", "in distribution, family routing", "fine-tune*"} <= set(words)
     left, right = figure.axes[0].get_xlim()
     assert left == -right
+
+
+def test_the_overview_has_a_line_for_each_named_regime_the_best_for_the_ecology_on_top(built: Path) -> None:
+    one = places(built).query("named")
+    assert one["regime"].tolist() == ["all labels, $5 each"]
+    better = one.assign(regime="few labels", diff=0.08, lo=0.07, hi=0.09, verdict="search", seeds=8)
+    again = better.assign(suite="other-11111111", diff=0.01, lo=-0.01, hi=0.03, verdict="undecided", routing="learned")
+    figure = overview(pd.concat([one, again, better, better.assign(suite="third-11111111", diff=0.07)]))
+    (panel,) = figure.axes
+    words = [text.get_text() for text in panel.texts]
+    assert words[::3] == [
+        "few labels (example)",
+        "few labels (third)",
+        "few labels, router learned",
+        "all labels, $5 each, 3 seeds: these runs only",
+    ]
+    assert words[2::3] == ["search", "search", "undecided", "fine-tune"]
+    assert panel.get_xlim()[0] == -panel.get_xlim()[1] <= -9
+    note = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
+    assert "Adjusted over all 4 lines here" in note and "times the ecology's FLOPs" in note
+
+
+def test_packs_that_name_no_regime_have_no_overview(pack: Path, tmp_path: Path) -> None:
+    rewrite(pack, drop=("regime",))
+    out = build_map([pack], tmp_path / "out")
+    assert {path.stem for path in out.iterdir()} == {"map", "search"}
+    assert "overview" not in (out / "map.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -188,14 +217,14 @@ def test_what_the_population_adds_is_a_question_of_its_own(pack: Path, tmp_path:
     renamed = [pair | ({"b": "single"} if pair["b"] == "frozen" else {}) for pair in declared]
     rewrite(pack, comparisons=renamed)
     found: Any = places(pack).set_index("question")
-    assert list(found.index) == ["map", "map", "map", "population"]
+    assert list(found.index) == ["search", "search", "search", "population"]
     assert found.loc["population", ["regime", "rival", "verdict"]].tolist() == [
         "ecology against single",
         "single",
         "population",
     ]
     out = build_map([pack], tmp_path / "out")
-    assert {path.stem for path in out.iterdir()} == {"map", "population"}
+    assert {path.stem for path in out.iterdir()} == {"map", "overview", "search", "population"}
     assert "| population" in (out / "map.md").read_text()
 
 
