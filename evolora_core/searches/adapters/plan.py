@@ -8,7 +8,8 @@ from evolora_core.engine.run_index import step_name
 from evolora_core.engine.stage import JUDGED, SHARED, Step, Suite, unique
 from evolora_core.searches.adapters.arms.evolved import CALIBRATE
 from evolora_core.searches.adapters.arms.registry import TRAINED
-from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
+from evolora_core.searches.adapters.experiment import SuiteConfig
+from evolora_core.searches.adapters.settings.suite import TUNING
 from evolora_core.searches.adapters.stages import price
 from evolora_core.searches.adapters.stages.datasets import DATASETS
 from evolora_core.searches.adapters.stages.evaluate import EVALUATE

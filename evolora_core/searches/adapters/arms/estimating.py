@@ -23,9 +23,10 @@ from evolora_core.searches.adapters.arms.short_runs import Bench, ShortRun, gene
 from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.evaluation.condition import evaluate_condition
 from evolora_core.searches.adapters.evaluation.settings import Evaluation
-from evolora_core.searches.adapters.experiment import TUNING, SuiteConfig
+from evolora_core.searches.adapters.experiment import SuiteConfig
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig, PlasticityConfig
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
+from evolora_core.searches.adapters.settings.suite import TUNING
 from evolora_core.searches.adapters.trials import Spent, trial_budget
 from evolora_core.searches.estimating import Expected
 
