@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from evolora_core.engine import rng
-from evolora_core.language.hosts.host import Room
+from evolora_core.language.hosts.host import MemoryPlan
 from evolora_core.lora.population.generate import Answer, generate
 from evolora_core.lora.population.stack import Population
 
@@ -88,7 +88,7 @@ def host_of(model: PreTrainedModel, architecture: str) -> Any:
         pad_id=0,
         max_context=256,
         device="cpu",
-        room=Room(),
+        memory_plan=MemoryPlan(),
         dtype=model.dtype,
     )
 

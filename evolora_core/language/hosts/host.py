@@ -28,7 +28,7 @@ DTYPES = ("float32", "bfloat16", "float16", AUTO)
 
 
 @dataclass
-class Room:
+class MemoryPlan:
     """What the machine's memory leaves for a host: the plan by which its work is cut.
 
     share       tokens of a pass, relative to what it usually takes
@@ -58,7 +58,7 @@ class Host:
     pad_id: int
     max_context: int  # tokens of prompt and answer together
     _special: frozenset[int] = field(repr=False)
-    room: Room = field(default_factory=Room, compare=False)
+    memory_plan: MemoryPlan = field(default_factory=MemoryPlan, compare=False)
 
     def encode_prompts(
         self, prompts: Sequence[str], examples: Sequence[Sequence[Example]] | None = None

@@ -10,7 +10,7 @@ from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.stage import Work
 from evolora_core.errors import StageError
 from evolora_core.language.hosts.catalog import find_host
-from evolora_core.language.hosts.host import Host, Room, load_host
+from evolora_core.language.hosts.host import Host, MemoryPlan, load_host
 
 
 def stage_host(work: Work[Any]) -> Host:
@@ -19,7 +19,7 @@ def stage_host(work: Work[Any]) -> Host:
     """
     assert work.host is not None, "the stage asked for no host"
     torch.set_num_threads(work.host.threads)
-    return replace(_load(work.host.word, work.host.device, work.host.dtype, work.host.files), room=Room())
+    return replace(_load(work.host.word, work.host.device, work.host.dtype, work.host.files), memory_plan=MemoryPlan())
 
 
 @lru_cache(maxsize=1)

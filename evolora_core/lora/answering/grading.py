@@ -54,7 +54,7 @@ def answer_items(
     slots = np.asarray(slots, dtype=np.int64)
     if len(slots) != len(items):
         raise ValueError(f"{len(items)} items but {len(slots)} slots")
-    heat = np.broadcast_to(np.asarray(manner.temperatures, dtype=np.float64), (len(items),))
+    temperatures = np.broadcast_to(np.asarray(manner.temperatures, dtype=np.float64), (len(items),))
     asked = encode_unique(host, [item.prompt for item in items] if prompts is None else prompts, manner.examples)
     given_tokens = [[] for _ in items] if manner.prefixes is None else [list(prefix) for prefix in manner.prefixes]
     asked = [[*prompt, *prefix] for prompt, prefix in zip(asked, given_tokens, strict=True)]
@@ -69,7 +69,7 @@ def answer_items(
     # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
     order = np.flatnonzero(fits)[np.argsort(lengths[fits], kind="stable")]
     model = FlopModel.from_model(host.model)
-    chunk = CHUNK * min(decoding.batch_rows, host.room.rows)
+    chunk = CHUNK * min(decoding.batch_rows, host.memory_plan.rows)
     stop = stop_at(host, endings(host, decoding.stop_strings))
     done = len(items) - len(order)
     for start in range(0, len(order), chunk):
@@ -88,7 +88,7 @@ def answer_items(
             [asked[row] for row in rows],
             slots[rows],
             max_new_tokens=caps[rows],
-            temperatures=heat[rows].tolist(),
+            temperatures=temperatures[rows].tolist(),
             keys=None if manner.keys is None else np.asarray(manner.keys)[rows],
             alternatives=manner.alternatives,
             sampled=manner.sampled,
@@ -110,15 +110,15 @@ def answer_items(
 def _in_room(host: Host, batch_rows: int, ask: Callable[..., list[Answer]]) -> list[Answer]:
     """What `ask(batch_rows=...)` gives; when memory runs out, with half as many rows at a time, from then on."""
     while True:
-        together = min(batch_rows, host.room.rows)
+        together = min(batch_rows, host.memory_plan.rows)
         try:
             with span("generate"):
                 return ask(batch_rows=together)
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error) or together == 1:
                 raise
-            host.room.rows = max(1, together // 2)
-            log.warning("out of memory: going on with %d answers together", host.room.rows)
+            host.memory_plan.rows = max(1, together // 2)
+            log.warning("out of memory: going on with %d answers together", host.memory_plan.rows)
 
 
 def _graded(

@@ -78,9 +78,9 @@ class Prices:
 
     def plan(self, host: Host) -> None:
         """Set the host's batch sizes to those that fitted into memory."""
-        room = host.room
-        room.rows, room.share = self.batch_rows, self.pass_share
-        room.recompute, room.paged = self.recompute, self.paged
+        plan = host.memory_plan
+        plan.rows, plan.share = self.batch_rows, self.pass_share
+        plan.recompute, plan.paged = self.recompute, self.paged
 
     def rows(self) -> list[dict[str, Any]]:
         """Rows of the table `calibration`."""
@@ -156,10 +156,10 @@ def price(host: Host, items: Sequence[Item], practice: Practice, decoding: Decod
         accuracy={f"{family}/{depth}": float(right[i].mean()) for i, (family, depth) in enumerate(cells)},
         per_cell=per_cell,
         answers_per_second=len(outcomes) / seconds,
-        batch_rows=min(decoding.batch_rows, host.room.rows),
-        pass_share=host.room.share,
-        recompute=host.room.recompute,
-        paged=host.room.paged,
+        batch_rows=min(decoding.batch_rows, host.memory_plan.rows),
+        pass_share=host.memory_plan.share,
+        recompute=host.memory_plan.recompute,
+        paged=host.memory_plan.paged,
         meter=meter.state(),
     )
 
@@ -182,7 +182,7 @@ def _try_training(
     """A training pass as large as a run's, over the longest items and with a whole population. A pass that does not fit
     is made smaller, and the host keeps that size. (Answers were tried before: those of the bare host.)
     """
-    host.room.paged = _crowded(host, practice)
+    host.memory_plan.paged = _crowded(host, practice)
     population = Population.empty(host, practice.population, practice.rank, scale=practice.scale)
     for slot in range(practice.population):
         population.init_slot(slot, population.max_rank, rng.stream(0, 0, slot, "try training"))

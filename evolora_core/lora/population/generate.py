@@ -103,14 +103,14 @@ def generate(
         return []
     slots = np.asarray(slots.cpu() if isinstance(slots, Tensor) else slots, dtype=np.int64)
     lengths = np.fromiter(map(len, prompt_ids), dtype=np.int64, count=rows)
-    heat = np.broadcast_to(np.asarray(temperatures, dtype=np.float32), (rows,))
+    by_row = np.broadcast_to(np.asarray(temperatures, dtype=np.float32), (rows,))
     caps = np.broadcast_to(np.asarray(max_new_tokens, dtype=np.int64), (rows,))
-    _check(host, population, slots, lengths, heat, keys, caps)
+    _check(host, population, slots, lengths, by_row, keys, caps)
     longest = int(caps.max())
-    if alternatives and heat.any():
+    if alternatives and by_row.any():
         raise ValueError("alternatives are those of greedy answers: they need temperature 0")
     prompts = _padded(prompt_ids, lengths)
-    draws = rng.uniforms(keys, longest) if keys is not None and heat.any() else np.zeros((rows, 1))
+    draws = rng.uniforms(keys, longest) if keys is not None and by_row.any() else np.zeros((rows, 1))
     by_length = np.argsort(lengths, kind="stable")
     answers: dict[int, Answer] = {}
     with torch.inference_mode(), _last_position_only(host.model), attached(host.model, population) as adapters:
@@ -126,7 +126,7 @@ def generate(
                 adapters,
                 slots[batch],
                 lengths[batch],
-                heat[batch],
+                by_row[batch],
                 draws[batch],
                 caps[batch],
                 alternatives=alternatives,
@@ -155,7 +155,7 @@ class _Decoding:
         adapters: Attachment,
         slots: np.ndarray,
         lengths: np.ndarray,
-        heat: np.ndarray,
+        temperatures: np.ndarray,
         draws: np.ndarray,
         caps: np.ndarray,
         *,
@@ -165,7 +165,7 @@ class _Decoding:
     ) -> None:
         self.host, self.adapters, self.device = host, adapters, host.model.device
         self.slots, self.lengths, self.caps, self.max_new_tokens = slots, lengths, caps, int(caps.max())
-        self.heat = torch.tensor(heat, device=self.device)
+        self.temperatures = torch.tensor(temperatures, device=self.device)
         self.draws = torch.tensor(draws, dtype=torch.float32, device=self.device)
         self.ends = torch.tensor(host.eos_ids, device=self.device)
         self.tokens = np.zeros((len(slots), self.max_new_tokens), dtype=np.int64)
@@ -189,9 +189,9 @@ class _Decoding:
         # Where no row is padded no mask is needed, and attention is faster without.
         mask = None if bool(real.all()) else functional.pad(real.long(), (0, self.max_new_tokens), value=1)
         alive = torch.ones(len(which), dtype=torch.bool, device=self.device)
-        heat, draws = self.heat, self.draws
+        temperatures, draws = self.temperatures, self.draws
         for step in range(self.max_new_tokens):
-            chosen, logprob = next_tokens(logits, heat, draws[:, min(step, draws.shape[1] - 1)])
+            chosen, logprob = next_tokens(logits, temperatures, draws[:, min(step, draws.shape[1] - 1)])
             living = alive.cpu().numpy()
             rows = active[living]
             self.tokens[rows, step] = chosen.cpu().numpy()[living]
@@ -202,7 +202,7 @@ class _Decoding:
                     next_likeliest(logits, chosen, self.likeliest.shape[2]).cpu().numpy()[living]
                 )
             if self.taken.shape[1]:
-                own = torch.log_softmax(scaled(logits.float(), heat), dim=1).gather(1, chosen[:, None])[:, 0]
+                own = torch.log_softmax(scaled(logits.float(), temperatures), dim=1).gather(1, chosen[:, None])[:, 0]
                 self.taken[rows, step] = own.cpu().numpy()[living]
             ends = torch.isin(chosen, self.ends)
             self.ended[active[(alive & ends).cpu().numpy()]] = True
@@ -219,7 +219,7 @@ class _Decoding:
                 indices = torch.from_numpy(np.flatnonzero(living)).to(self.device)
                 keep_rows(cache, indices)
                 active, chosen, positions, alive = active[living], chosen[indices], positions[indices], alive[indices]
-                heat, draws = heat[indices], draws[indices]
+                temperatures, draws = temperatures[indices], draws[indices]
                 mask = mask[indices] if mask is not None else None
                 self.adapters.rows(self.slots[active])
             elif step == 0:
@@ -367,7 +367,7 @@ def _check(
     population: Population | None,
     slots: np.ndarray,
     lengths: np.ndarray,
-    heat: np.ndarray,
+    temperatures: np.ndarray,
     keys: np.ndarray | None,
     caps: np.ndarray,
 ) -> None:
@@ -383,5 +383,5 @@ def _check(
     capacity = population.capacity if population is not None else 0
     if slots.min() < HOST or slots.max() >= capacity:
         raise ValueError(f"slots {slots.min()} to {slots.max()}, but the population has {capacity}")
-    if keys is None and heat.any():
+    if keys is None and temperatures.any():
         raise ValueError("rows with a temperature need keys")

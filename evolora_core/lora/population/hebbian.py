@@ -73,7 +73,7 @@ def hebbian_updates(
         name: torch.zeros(len(present), population.shapes[name][0], population.max_rank, device=device)
         for name in factors
     }
-    heat = temperatures.to(device)[batch.slots]
+    temperatures = temperatures.to(device)[batch.slots]
     with torch.no_grad(), attached(host.model, population) as adapters, _inputs(host) as inputs:
         for rows in passes(batch.lengths, batch.slots.cpu().numpy(), pass_tokens(host)):
             chosen, width = torch.from_numpy(rows).to(device), int(batch.lengths[rows].max())
@@ -87,8 +87,8 @@ def hebbian_updates(
             seat = torch.arange(len(rows), device=device) - (counts.cumsum(0) - counts)[own]
             there = own[row], seat[row], column - first[row]  # slot, row of the slot, token of the answer
             block = len(present), int(counts.max()), int(answers[chosen].max())
-            warmth = heat[chosen][row][:, None]
-            error = _errors(host, logits / warmth, labels[row, column]) / warmth
+            temperature = temperatures[chosen][row][:, None]
+            error = _errors(host, logits / temperature, labels[row, column]) / temperature
             post = error.new_zeros(*block, error.shape[1])
             post[there] = (batch.weights[chosen] / tokens[own])[row][:, None] * error
             for name, A in factors.items():

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 
-def scaled(logits: Tensor, heat: Tensor) -> Tensor:
+def scaled(logits: Tensor, temperatures: Tensor) -> Tensor:
     """Logits `[rows, vocabulary]` at the rows' temperatures; as they are where the likeliest token is taken."""
-    return logits / torch.where(heat > 0, heat, 1.0)[:, None]
+    return logits / torch.where(temperatures > 0, temperatures, 1.0)[:, None]
 
 
 def next_likeliest(logits: Tensor, chosen: Tensor, count: int) -> Tensor:
@@ -20,15 +20,15 @@ def next_likeliest(logits: Tensor, chosen: Tensor, count: int) -> Tensor:
     return torch.stack([torch.cat([taken, others.indices], dim=1), torch.cat([own, others.values], dim=1)], dim=2)
 
 
-def next_tokens(logits: Tensor, heat: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]:
+def next_tokens(logits: Tensor, temperatures: Tensor, draw: Tensor) -> tuple[Tensor, Tensor]:
     """Next tokens `[rows]` and their log-probabilities at temperature 1, from logits `[rows, vocabulary]`."""
     logits = logits.float()
     best = logits.argmax(dim=1)
-    if bool((heat > 0).any()):
-        cumulative = torch.softmax(scaled(logits, heat), dim=1).cumsum(dim=1)
+    if bool((temperatures > 0).any()):
+        cumulative = torch.softmax(scaled(logits, temperatures), dim=1).cumsum(dim=1)
         total = cumulative[:, -1]
         # The first token whose cumulative probability exceeds the draw; rounding must not carry that to the total.
         target = torch.minimum(draw * total, torch.nextafter(total, torch.zeros_like(total)))
         drawn = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0].clamp(max=logits.shape[1] - 1)
-        best = torch.where(heat > 0, drawn, best)
+        best = torch.where(temperatures > 0, drawn, best)
     return best, logits.gather(1, best[:, None])[:, 0] - logits.logsumexp(dim=1)

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 def pass_tokens(host: Host) -> int:
     """How many tokens go through the host at once."""
     usual = CPU_TOKENS if host.model.device.type == "cpu" else ACCELERATOR_TOKENS
-    return max(1, int(usual * host.room.share))
+    return max(1, int(usual * host.memory_plan.share))
 
 
 def passes(lengths: np.ndarray, slots: np.ndarray, tokens: int) -> list[np.ndarray]:
@@ -69,13 +69,13 @@ def make_room(host: Host, lengths: np.ndarray) -> bool:
     activations are computed again in the backward pass, one forward pass more; then half as many again.
     """
     long = pass_tokens(host) > int(lengths.max())
-    last = host.room.recompute or not decoder_layers(host.model)  # nothing but smaller passes is left then
-    if long and (host.room.share > WORTHWHILE or last):
-        host.room.share /= 2
+    last = host.memory_plan.recompute or not decoder_layers(host.model)  # nothing but smaller passes is left then
+    if long and (host.memory_plan.share > WORTHWHILE or last):
+        host.memory_plan.share /= 2
         log.warning("out of memory: going on with %d tokens in a pass", pass_tokens(host))
         return True
     if not last:
-        host.room.recompute = True
+        host.memory_plan.recompute = True
         log.warning("out of memory: going on with activations computed twice")
         return True
     return False

@@ -36,24 +36,26 @@ def sampled_batch(
     known = np.concatenate([sampled[row].logprobs for row in order]).astype(np.float32)
     old = torch.zeros(batch.ids.shape, device=batch.ids.device)
     old[batch.labels != IGNORED] = torch.from_numpy(known).to(old)
-    heat = torch.from_numpy(temperatures[order].astype(np.float32)).to(old)
+    by_row = torch.from_numpy(temperatures[order].astype(np.float32)).to(old)
     surrogate = Surrogate(
         advantages=torch.from_numpy(advantages[order].astype(np.float32)).to(old),
-        temperatures=heat,
+        temperatures=by_row,
         old=old,
-        host=logprobs_of_host(host, batch, heat) if kl else None,
+        host=logprobs_of_host(host, batch, by_row) if kl else None,
         clip=clip,
         kl=kl,
     )
     return replace(batch, surrogate=surrogate)
 
 
-def logprobs_of_host(host: Host, batch: Batch, heat: Tensor) -> Tensor:
-    """Log-probabilities `[N, T]` of the answer tokens, in place, at temperatures `heat` `[N]`; the bare host's."""
+def logprobs_of_host(host: Host, batch: Batch, temperatures: Tensor) -> Tensor:
+    """Log-probabilities `[N, T]` of the answer tokens, in place, at `temperatures` `[N]`; the bare host's."""
     found = torch.zeros(batch.ids.shape, device=batch.ids.device)
     with torch.no_grad():
         for rows in passes(batch.lengths, batch.slots.cpu().numpy(), pass_tokens(host)):
             chosen, width = torch.from_numpy(rows).to(found.device), int(batch.lengths[rows].max())
-            nll, row, column = surprisals(host, batch.ids[chosen, :width], batch.labels[chosen, :width], heat[chosen])
+            nll, row, column = surprisals(
+                host, batch.ids[chosen, :width], batch.labels[chosen, :width], temperatures[chosen]
+            )
             found[chosen[row], column] = -nll
     return found

@@ -49,7 +49,7 @@ class Population:
         """Empty slots that adapt every linear layer of the host but the LM head."""
         layers = adapted_layers(host.model)
         shapes = {name: (layer.out_features, layer.in_features) for name, layer in layers.items()}
-        device = torch.device("cpu") if host.room.paged else next(iter(layers.values())).weight.device
+        device = torch.device("cpu") if host.memory_plan.paged else next(iter(layers.values())).weight.device
         return cls(shapes, capacity, max_rank, scale, device)
 
     @property

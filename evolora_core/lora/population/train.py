@@ -240,7 +240,7 @@ def _recomputing(host: Host) -> Iterator[None]:
 
     Transformers' own does so in training mode only, in which a host would also drop out.
     """
-    layers = decoder_layers(host.model) if host.room.recompute else []
+    layers = decoder_layers(host.model) if host.memory_plan.recompute else []
     before = [layer.__dict__.get("forward") for layer in layers]
     for layer in layers:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
@@ -258,21 +258,21 @@ def _token_losses(
 ) -> tuple[Tensor, Tensor]:
     """Loss of every labelled token of some rows, which are at most so wide, and its row's number among them."""
     surrogate = batch.surrogate
-    heat = None if surrogate is None else surrogate.temperatures[chosen]
+    temperatures = None if surrogate is None else surrogate.temperatures[chosen]
     ids, labels = batch.ids[chosen, :width], batch.labels[chosen, :width]
-    losses, row, column = surprisals(host, ids, labels, heat, packing)
+    losses, row, column = surprisals(host, ids, labels, temperatures, packing)
     return (losses if surrogate is None else surrogate.losses(-losses, chosen[row], column)), row
 
 
 def surprisals(
-    host: Host, ids: Tensor, labels: Tensor, heat: Tensor | None = None, packing: Packing | None = None
+    host: Host, ids: Tensor, labels: Tensor, temperatures: Tensor | None = None, packing: Packing | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Negative log-likelihood of every labelled token, its row and its column `[tokens]`. `heat` `[rows]` are
+    """Negative log-likelihood of every labelled token, its row and its column `[tokens]`. `temperatures` `[rows]` are
     temperatures by which logits are divided. With a packing the rows go through the host packed.
     """
     logits, row, column = answer_logits(host, ids, labels, packing)
-    if heat is not None:
-        logits = logits / heat[row][:, None]
+    if temperatures is not None:
+        logits = logits / temperatures[row][:, None]
     reached("training pass", tokens=ids.numel())
     return functional.cross_entropy(logits, labels[row, column], reduction="none"), row, column
 

@@ -13,7 +13,7 @@ from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
 from evolora_core.language.flops import FlopModel
-from evolora_core.language.hosts.host import Room
+from evolora_core.language.hosts.host import MemoryPlan
 from evolora_core.lora.answering.grading import answer_items, charge
 from evolora_core.lora.answering.outcome import Manner
 from evolora_core.lora.answering.stopping import spoken
@@ -188,7 +188,7 @@ def test_a_killed_evaluation_keeps_its_answers(host: Any, population: Any, items
 def test_out_of_memory_halves_the_batch_and_says_so(
     host: Any, items: list[Item], caplog: pytest.LogCaptureFixture, error: Any
 ) -> None:
-    host = dataclasses.replace(host, room=Room())
+    host = dataclasses.replace(host, memory_plan=MemoryPlan())
     expected = answer_items(host, None, items, [-1] * 16, decoding=DECODING)
 
     def full(module: Any, arguments: Any, options: Any) -> None:

@@ -120,7 +120,7 @@ def test_short_memory_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     finally:
         hook.remove()
     assert "out of memory: going on with" in caplog.text
-    host.room.recompute = True
+    host.memory_plan.recompute = True
     twice = fishers_of(host, population, batch)
     for found in (less, twice):
         for own, one in zip(expected, found, strict=True):

@@ -260,13 +260,13 @@ def test_computing_activations_twice_changes_no_gradient(layers: str) -> None:
     prompts, answers, weights = random_rows(12)
     batch = build_batch(host, prompts, answers, np.arange(12) % 3, weights)
     expected = gradients_of(host, population, batch)
-    host.room.recompute, calls = True, []
+    host.memory_plan.recompute, calls = True, []
     layer = getattr(host.model.get_decoder(), layers)[0]
     hook = layer.mlp.register_forward_pre_hook(lambda *_: calls.append(1))
     try:
         found = gradients_of(host, population, batch)
     finally:
-        host.room.recompute = False
+        host.memory_plan.recompute = False
         hook.remove()
     assert len(calls) > 0 and len(calls) % 2 == 0 and "forward" not in layer.__dict__
     for mine, whole in zip(found, expected, strict=True):
@@ -275,14 +275,14 @@ def test_computing_activations_twice_changes_no_gradient(layers: str) -> None:
 
 def test_where_short_passes_do_not_help_activations_are_computed_twice() -> None:
     host = tiny_host("qwen3")
-    host.room.share = 2**-9
+    host.memory_plan.share = 2**-9
     population = tiny_population(host, [4])
     prompts, answers, weights = random_rows(4)
     batch = build_batch(host, prompts, answers, np.zeros(4, dtype=int), weights)
     expected = gradients_of(host, population, batch)
 
     def full(module: Any, arguments: Any, output: Any) -> None:
-        if not host.room.recompute:
+        if not host.memory_plan.recompute:
             torch.empty(2**60)
 
     hook = host.model.register_forward_hook(full)
@@ -290,7 +290,7 @@ def test_where_short_passes_do_not_help_activations_are_computed_twice() -> None
         found = gradients_of(host, population, batch)
     finally:
         hook.remove()
-    assert host.room.recompute
+    assert host.memory_plan.recompute
     for mine, whole in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, whole)
 

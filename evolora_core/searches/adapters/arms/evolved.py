@@ -169,7 +169,7 @@ def calibrate(work: Work[Evolution]) -> Made[Calibrated]:
     """Leaves the last commits of the run, and the table `calibration`; what was computed is in the run's own table."""
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.adapters.ecology.evolve import advance
-    from evolora_core.searches.adapters.ecology.foretaste import measure
+    from evolora_core.searches.adapters.ecology.first_generations import measure
 
     first = work.config.first
     assert first is not None

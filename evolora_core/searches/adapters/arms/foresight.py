@@ -29,7 +29,7 @@ from evolora_core.lora.answering.pricing import price
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.arms.estimating import learning_answers
 from evolora_core.searches.adapters.ecology.evolve import advance, begin
-from evolora_core.searches.adapters.ecology.foretaste import measure
+from evolora_core.searches.adapters.ecology.first_generations import measure
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.regimes.registry import regime
 from evolora_core.searches.adapters.ecology.task import Task

@@ -11,7 +11,7 @@ from evolora_core.engine.identity import import_closure
 from evolora_core.engine.meter import Meter
 from evolora_core.errors import StageError
 from evolora_core.language.flops import FlopModel
-from evolora_core.language.hosts.host import Room
+from evolora_core.language.hosts.host import MemoryPlan
 from evolora_core.lora.answering.pricing import Prices, price
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.routing.candidates import choose_among
@@ -35,12 +35,12 @@ def tight(small: Any) -> Iterator[None]:
 def test_the_plan_is_found_once_and_fits(
     small: Any, tight: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    host = dataclasses.replace(small.host, room=Room())
+    host = dataclasses.replace(small.host, memory_plan=MemoryPlan())
     found = price(host, small.items, small.config.practice, small.decoding, seed=0)
     assert found.batch_rows in (16, 32) and 0 < found.pass_share < 1
     found.save(tmp_path / "calibration.json")
     caplog.clear()
-    fresh = dataclasses.replace(small.host, room=Room())
+    fresh = dataclasses.replace(small.host, memory_plan=MemoryPlan())
     Prices.load(tmp_path / "calibration.json").plan(fresh)
     again = price(fresh, small.items, small.config.practice, small.decoding, seed=0)
     assert not caplog.records

@@ -49,11 +49,13 @@ def plain(run: Run, learners: Sequence[Organelle], lessons: Sequence[Lesson]) ->
 def step(run: Run, batch: Batch, rates: Tensor) -> tuple[Tensor, np.ndarray]:
     """One update of the learners, whose answers were drawn at their own temperatures."""
     task, state, config = run.task, run.state, run.config.plasticity
-    heat = torch.ones(len(state.practice))
+    temperatures = torch.ones(len(state.practice))
     for organelle in state.living:
-        heat[organelle.slot] = organelle.temperature
+        temperatures[organelle.slot] = organelle.temperature
     ranks = state.population.ranks_of(batch.slots.numpy(force=True))
-    done = hebbian_step(task.host, state.population, batch, rates, heat, config.max_grad_norm, config.trace_decay)
+    done = hebbian_step(
+        task.host, state.population, batch, rates, temperatures, config.max_grad_norm, config.trace_decay
+    )
     return done, hebbian_flops(task.host, task.flops, batch, ranks)
 
 

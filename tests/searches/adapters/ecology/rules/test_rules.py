@@ -27,7 +27,7 @@ def test_an_unknown_rule_is_refused() -> None:
 
 def test_a_run_imports_its_own_rule_and_no_other() -> None:
     code = (
-        "import sys; from evolora_core.searches.adapters.ecology import evolve, foretaste; "
+        "import sys; from evolora_core.searches.adapters.ecology import evolve, first_generations; "
         "from evolora_core.searches.adapters.ecology.rules.registry import RULES, rule\n"
         "loaded = lambda: {name for name, module in RULES.items() if module in sys.modules}\n"
         "assert not loaded()\n"

@@ -16,7 +16,7 @@ from evolora_core.searches.adapters.ecology.run import Run
 
 
 @dataclass(frozen=True)
-class Foretaste:
+class FirstGenerations:
     """Measured on the first generations of an evolution."""
 
     generations: int
@@ -39,7 +39,7 @@ class Foretaste:
         return [{"key": key, "value": float(value), "note": notes[key]} for key, value in asdict(self).items()]
 
 
-def measure(run: Run) -> Foretaste:
+def measure(run: Run) -> FirstGenerations:
     """What the generations of `run` so far took and found. Raises StageError where they cannot teach anything."""
     state = run.state
     done = state.events["generations"]
@@ -59,7 +59,7 @@ def measure(run: Run) -> Foretaste:
     if not run.horizon.arrivals:  # families that have not come yet may be easier, or harder
         hopes = run.rule.sees_gold or run.config.memory.labels > 0 or run.config.unrewarded == "go_on"
         _check_that_rewards_vary(solved, right, len(done), hopes)
-    return Foretaste(
+    return FirstGenerations(
         generations=len(done),
         generation_seconds=done[-1]["seconds"],
         generation_flops=(state.meter.total() - run.task.prices.spent) / len(done),

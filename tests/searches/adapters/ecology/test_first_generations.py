@@ -9,7 +9,7 @@ import pytest
 from small_ecologies import start
 
 from evolora_core.errors import StageError
-from evolora_core.searches.adapters.ecology import foretaste
+from evolora_core.searches.adapters.ecology import first_generations
 from evolora_core.searches.adapters.ecology.events import Events
 from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.horizon import Horizon
@@ -31,7 +31,7 @@ def struck(run: Any, **changes: Any) -> Any:
 
 
 def test_it_counts_what_its_generations_took_and_found(small: Any, started: Any) -> None:
-    found = foretaste.measure(started)
+    found = first_generations.measure(started)
     priced = sum(row["flops"] for row in small.prices.meter["rows"])
     assert found.generations == 2 and found.generation_seconds > 0
     assert 2 * found.generation_flops == started.state.meter.total() - priced
@@ -47,7 +47,7 @@ def test_a_ticket_that_nobody_can_pay_is_named(small: Any, tmp_path: Path) -> No
     advance(run, generations=2)
     assert not run.state.extinct
     with pytest.raises(StageError, match=r"nobody could pay for a ticket .* lower ecology\.economy\.ticket"):
-        foretaste.measure(run)
+        first_generations.measure(run)
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,19 @@ def test_a_ticket_that_nobody_can_pay_is_named(small: Any, tmp_path: Path) -> No
 )
 def test_rewards_that_do_not_vary_are_refused(started: Any, correct: bool, words: str) -> None:
     with pytest.raises(StageError, match=words):
-        foretaste.measure(struck(started, correct=correct))
+        first_generations.measure(struck(started, correct=correct))
 
 
 def test_where_discovery_is_luck_an_unlucky_run_goes_on(started: Any) -> None:
     run = struck(started, correct=False)
     for hope in ({"unrewarded": "go_on"}, {"memory": run.config.memory.model_copy(update={"labels": 4})}):
         patient = dataclasses.replace(run, config=run.config.model_copy(update=hope))
-        assert foretaste.measure(patient).practised == 0
+        assert first_generations.measure(patient).practised == 0
 
 
 def test_families_that_have_not_come_yet_may_be_harder(small: Any, started: Any) -> None:
     coming = Horizon(4, arrivals=("math", "json_repair"))
-    assert foretaste.measure(dataclasses.replace(struck(started, correct=True), horizon=coming)).rewarded == 1
+    assert first_generations.measure(dataclasses.replace(struck(started, correct=True), horizon=coming)).rewarded == 1
 
 
 def test_a_host_that_is_never_right_is_refused_by_a_real_run(small: Any, tmp_path: Path) -> None:
@@ -77,4 +77,4 @@ def test_a_host_that_is_never_right_is_refused_by_a_real_run(small: Any, tmp_pat
     run = start(SimpleNamespace(task=task, config=small.config), tmp_path)
     advance(run, generations=1)
     with pytest.raises(StageError, match=r"none of \d+ items of the first 1 generations"):
-        foretaste.measure(run)
+        first_generations.measure(run)
