@@ -72,7 +72,7 @@ class Form(BaseModel):
     type: Literal["text"]
 
 
-class Asked(BaseModel):
+class ClientRequest(BaseModel):
     """What both kinds of questions have. Further keys are allowed and not read; null is as good as none. What would
     change the answer and cannot be had is refused.
     """
@@ -111,13 +111,13 @@ class Asked(BaseModel):
         )
 
 
-class Chat(Asked):
+class Chat(ClientRequest):
     """A question of the chat kind."""
 
     messages: list[Message] = Field(min_length=1, max_length=1000)
 
 
-class Completion(Asked):
+class Completion(ClientRequest):
     """A question of the plain kind."""
 
     prompt: str | list[str]
@@ -176,7 +176,7 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
         except (ValueError, EvoloraError) as error:
             raise HTTPException(404, f"there is no model {model!r}: {error}") from None
 
-    def reply(asked: Asked, prompts: list[str], told: Any = None) -> list[Reply]:
+    def reply(asked: ClientRequest, prompts: list[str], told: Any = None) -> list[Reply]:
         own = asked_of(asked.model)
         wanted = asked.max_completion_tokens or asked.max_tokens
         try:
@@ -247,7 +247,7 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
     return app
 
 
-def _events(asked: Asked, prompt: str, head: dict[str, Any], reply: Any) -> Iterator[str]:
+def _events(asked: ClientRequest, prompt: str, head: dict[str, Any], reply: Any) -> Iterator[str]:
     """The events of a stream: pieces as they come from another thread, then why it ended. Closed before, by a client
     that hangs up, it ends that thread's work at the next piece, so that others have their turn.
     """

@@ -12,7 +12,7 @@ from evolora_core.language.datasets import build_splits
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.lora.answering.pricing import price
 from evolora_core.searches.adapters.ecology.events import TABLES
-from evolora_core.searches.adapters.ecology.evolve import Evolved, advance, begin, finish
+from evolora_core.searches.adapters.ecology.evolve import FinishedRun, advance, begin, finish
 from evolora_core.searches.adapters.ecology.founding import found
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.organelle import Organelle
@@ -102,7 +102,7 @@ def start(
     return begin(small.task, config, horizon, registry.regime(mode), folder)
 
 
-def evolve(small: Any, folder: Path, config: EcologyConfig | None = None, *, seed: int = 0, **more: Any) -> Evolved:
+def evolve(small: Any, folder: Path, config: EcologyConfig | None = None, *, seed: int = 0, **more: Any) -> FinishedRun:
     """A run from its beginning, or its last commit, to its end."""
     small = type(small)(**{**vars(small), "task": replace(small.task, seed=seed)})
     run = start(small, folder, config, **more)

@@ -9,7 +9,7 @@ from evolora_core.errors import ConfigError
 from flows.cli._app import AtLeastOne, FromZero, Json, progress, say, show
 
 if TYPE_CHECKING:
-    from evolora_core.searches.attention.commands.asked import Asked
+    from evolora_core.searches.attention.commands.asked import MeasureSettings
 
 UNUSED = 9000  # run seed of `validate`, which no kept suite has
 
@@ -183,11 +183,11 @@ def _asked(
     texts: int,
     parallel: int,
     minutes: float,
-) -> "Asked":
+) -> "MeasureSettings":
     """What `measure` and `validate` are told alike. ConfigError for a size that there is not."""
     from evolora_core.searches.attention.commands.programs import sizes_named
 
     chosen = tuple(sizes_named(sizes))
-    from evolora_core.searches.attention.commands.asked import Asked
+    from evolora_core.searches.attention.commands.asked import MeasureSettings
 
-    return Asked(chosen, steps, seeds, seed, tuple(rates), train, texts, parallel, minutes)
+    return MeasureSettings(chosen, steps, seeds, seed, tuple(rates), train, texts, parallel, minutes)

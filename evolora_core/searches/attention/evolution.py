@@ -24,7 +24,7 @@ from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, Task, add
 from evolora_core.searches.attention.programs.normal import program_id
 from evolora_core.searches.attention.programs.rejection import Rejected, Rejection
 from evolora_core.searches.attention.proposers.base import Call, Proposal, Proposer, Request, Scored, Unusable
-from evolora_core.searches.attention.proposers.spending import Budget as Asked
+from evolora_core.searches.attention.proposers.spending import Budget as ModelBudget
 from evolora_core.searches.attention.proposers.spending import BudgetSpent
 from evolora_core.searches.attention.scaling.score import score
 from evolora_core.searches.attention.settings import Budget
@@ -46,7 +46,7 @@ class Run:
     budget: Budget
     seed: int
     meter: Meter
-    asked: Asked | None = None  # what questions to a model may still cost; None: no model is asked
+    asked: ModelBudget | None = None  # what questions to a model may still cost; None: no model is asked
     spent: bool = False  # whether that has come to its end
     past: list[Candidate] = field(default_factory=list)
     calls: list[Numbered] = field(default_factory=list)

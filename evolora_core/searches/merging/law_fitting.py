@@ -11,7 +11,7 @@ from evolora_core.searches.merging.law import fit
 NAMES = ("floor", "width_gain", "width_power", "merge_gain", "merge_power", "shift")  # L*, B, β, A, γ, b
 
 
-class Asked(Protocol):
+class LawSettings(Protocol):
     """Largest subset that is fitted, smallest that is predicted, resamples."""
 
     @property
@@ -23,7 +23,7 @@ class Asked(Protocol):
 
 
 def fit_method(
-    rows: Sequence[Mapping[str, Any]], asked: Asked, seed: int
+    rows: Sequence[Mapping[str, Any]], asked: LawSettings, seed: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """(what was fitted, a row for each base size and number of merged specialists) from rows of `merge_law` of one
     method. Intervals are of a bootstrap over the subsets of each size, the whole fit repeated.
@@ -64,7 +64,7 @@ def fit_method(
     return summary, points
 
 
-def _predicted(means: Mapping[tuple[int, int], float], asked: Asked) -> tuple[dict[tuple[int, int], float], Any]:
+def _predicted(means: Mapping[tuple[int, int], float], asked: LawSettings) -> tuple[dict[tuple[int, int], float], Any]:
     """Losses that a fit on the small subsets gives for all, and the fit."""
     known = [key for key in means if key[1] <= asked.fitted]
     size, merged = np.array(known, dtype=np.float64).T

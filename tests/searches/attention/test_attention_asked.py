@@ -9,7 +9,7 @@ import pytest
 from evolora_core.engine.meter import Meter
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.commands import measure, validate
-from evolora_core.searches.attention.commands.asked import Asked, Way
+from evolora_core.searches.attention.commands.asked import MeasureSettings, Way
 from evolora_core.searches.attention.corpus.base import Corpus
 from evolora_core.searches.attention.corpus.registry import make_corpus
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
@@ -64,7 +64,7 @@ def test_a_grid_of_one_rate_is_not_tried(panel: Panel, monkeypatch: pytest.Monke
 
 def test_progress_counts_large_models_for_what_they_take(corpus: Corpus) -> None:
     seen: list[tuple[float, float]] = []
-    asked = Asked(("xs", "s"), 10, 2, 0, (0.1, 0.2, 0.3), 64, 16, 1, 1.0)
+    asked = MeasureSettings(("xs", "s"), 10, 2, 0, (0.1, 0.2, 0.3), 64, 16, 1, 1.0)
     way = Way(asked, corpus, tuned=1, measured=2, report=lambda done, total, _="": seen.append((done, total)))
     for number, size in ((3, 6), (2, 4), (2, 4)):
         part = way.part(number, "mine")

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Evolved:
+class FinishedRun:
     """A finished run: its folder, its cost, its number of generations, whether its population died out, and the FLOPs
     of each family's stay, one number where all are there all the time.
     """
@@ -117,7 +117,7 @@ def advance(run: Run, progress: Progress = silent, *, generations: int | None = 
     commit(state, run.checkpoints)
 
 
-def finish(run: Run, routings: Sequence[str]) -> Evolved:
+def finish(run: Run, routings: Sequence[str]) -> FinishedRun:
     """End a run that is over: the learners cool down, routes are chosen on the selection items, which is part of what
     the run spends, and population and tables are written.
     """
@@ -128,7 +128,7 @@ def finish(run: Run, routings: Sequence[str]) -> Evolved:
     meter = choose(run, routings)
     publish(run, meter)
     stays = [end - begin for begin, end in pairwise(ends)]
-    return Evolved(run.folder, meter, state.generation, state.extinct, stays)
+    return FinishedRun(run.folder, meter, state.generation, state.extinct, stays)
 
 
 def generation(run: Run) -> None:

@@ -49,7 +49,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedItem:
     """One item of one seed. gold: the right answer as text, None where there is none or where it is not known here."""
 
     seed: int
@@ -67,7 +67,7 @@ class Answers:
     """Items with their answers; `of` is how many there are, and `cut` how many texts are shown without their end."""
 
     arms: tuple[str, ...]
-    items: tuple[Asked, ...]
+    items: tuple[AskedItem, ...]
     of: int
     cut: int = 0
 
@@ -76,7 +76,7 @@ def read_answers(stored: StoredSuite, seeds: Sequence[int]) -> Answers:
     """Every graded answer of these seeds, all splits and arms."""
     given = {"suite": stored.suite, "seeds": list(seeds)}
     arms = tuple(arm for (arm,) in query(stored.home, _ARMS, given).rows)
-    found: dict[tuple[int, str, str], Asked] = {}
+    found: dict[tuple[int, str, str], AskedItem] = {}
     said: dict[tuple[int, str, str], list[Said]] = defaultdict(list)
     golds = {seed: _golds(stored.home, SuiteId.of(stored.suite), seed) for seed in seeds}
     cut = 0
@@ -87,7 +87,7 @@ def read_answers(stored: StoredSuite, seeds: Sequence[int]) -> Answers:
         if key not in found:
             gold = golds[seed].get((split, task_id))
             cut += _over(prompt) + _over(gold)
-            found[key] = Asked(seed, split, family, depth, task_id, _short(prompt), gold and _short(gold), ())
+            found[key] = AskedItem(seed, split, family, depth, task_id, _short(prompt), gold and _short(gold), ())
         cut += _over(answer)
         who = tuple((arm, HOST if number is None else int(number)) for arm, number in own)
         said[key].append(Said(_short(answer), bool(correct), reason or "", who))
@@ -97,7 +97,7 @@ def read_answers(stored: StoredSuite, seeds: Sequence[int]) -> Answers:
 
 def thinned(answers: Answers, share: float) -> Answers:
     """That share of the items of every seed, split and family, rounded down."""
-    groups: dict[tuple[int, str, str], list[Asked]] = defaultdict(list)
+    groups: dict[tuple[int, str, str], list[AskedItem]] = defaultdict(list)
     for item in answers.items:
         groups[item.seed, item.split, item.family].append(item)
     kept = [item for own in groups.values() for item in sorted(own, key=_place)[: int(share * len(own))]]
@@ -163,7 +163,7 @@ def _encoded(answers: Answers) -> str:
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
 
 
-def _place(item: Asked) -> str:
+def _place(item: AskedItem) -> str:
     return hashlib.sha256(f"{item.seed}/{item.split}/{item.task_id}".encode()).hexdigest()
 
 

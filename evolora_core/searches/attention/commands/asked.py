@@ -20,7 +20,7 @@ _WARMING = 10  # a tenth of the steps is warm-up
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeasureSettings:
     """What a user asks for.
 
     seeds     training seeds at each size
@@ -64,7 +64,7 @@ class Way:
     Made with the number of programs that are tuned and of programs that are measured.
     """
 
-    def __init__(self, asked: Asked, corpus: Corpus, *, tuned: int, measured: int, report: Progress) -> None:
+    def __init__(self, asked: MeasureSettings, corpus: Corpus, *, tuned: int, measured: int, report: Progress) -> None:
         costs = baseline_costs([SIZES[size] for size in asked.sizes], corpus.context, corpus.vocab)
         step = asked.steps * asked.training.batch
         self._costs = {size: float(cost.flops * step) for size, cost in costs.items()}
@@ -88,7 +88,7 @@ class Way:
         return report
 
 
-def tuned(panel: Panel, program: Named, asked: Asked, way: Way) -> Tuned:
+def tuned(panel: Panel, program: Named, asked: MeasureSettings, way: Way) -> Tuned:
     """The rates of a program on the panel's texts."""
     part = way.part(trials(panel.training.rates), program.name)
     return tune(panel, program.name, program.source, asked.sizes, asked.run_seed, Meter(), part)

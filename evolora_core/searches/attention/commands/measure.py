@@ -7,7 +7,7 @@ import numpy as np
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
-from evolora_core.searches.attention.commands.asked import Asked, Way, admit, tuned
+from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, tuned
 from evolora_core.searches.attention.commands.predicting import finite, predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
@@ -21,7 +21,7 @@ from evolora_core.searches.attention.seeds import selection_seeds
 ERROR = 0.02  # nats: the standard error of a gain for which texts are counted
 
 
-def measure_programs(programs: Sequence[Named], asked: Asked, report: Progress) -> list[dict[str, Any]]:
+def measure_programs(programs: Sequence[Named], asked: MeasureSettings, report: Progress) -> list[dict[str, Any]]:
     """A row for each program and size, and what they predict where there are three sizes. The baseline comes first
     among the programs; its rates are everybody's. ConfigError for a program that is refused. A training that ends
     without a model counts as one that knows nothing, and is named.

@@ -8,7 +8,7 @@ from typing import Any
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.errors import ConfigError
-from evolora_core.searches.attention.commands.asked import Asked, Way, admit, tuned
+from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, tuned
 from evolora_core.searches.attention.commands.predicting import finite, predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, ratios
@@ -20,7 +20,7 @@ from evolora_core.searches.attention.seeds import fresh_seeds
 Rates = Mapping[str, float]  # by size
 
 
-def validate_program(program: Named, against: Named, asked: Asked, report: Progress) -> list[dict[str, Any]]:
+def validate_program(program: Named, against: Named, asked: MeasureSettings, report: Progress) -> list[dict[str, Any]]:
     """A row for each size, and with three sizes one for the gain that the fitted law predicts. ConfigError for a
     program that is refused. A training that ends without a model counts as one that knows nothing, and is named.
     """
