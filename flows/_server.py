@@ -20,6 +20,8 @@ from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import urlsplit
 
+from filelock import FileLock, Timeout
+
 from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.run_index import alive, now
 from evolora_core.errors import EvoloraError, StageError
@@ -99,6 +101,22 @@ def known_server(home: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return url if runs and _healthy(url) else None
+
+
+def serve_lock(home: Path) -> FileLock:
+    """Held by `evolora serve`, from before its server starts."""
+    return FileLock(home / "prefect" / "serve.lock")
+
+
+def is_served(home: Path) -> bool:
+    """Whether `evolora serve` runs for this home, or starts."""
+    if not (home / "prefect").is_dir():
+        return False
+    try:
+        with serve_lock(home).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 @contextmanager

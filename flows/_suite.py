@@ -21,6 +21,7 @@ from evolora_core.engine.run_index import (
     begin,
     entries,
     forget_entry,
+    is_made,
     now,
     parts_of,
     read_entry,
@@ -126,7 +127,7 @@ def _make_suite(
     write_plan(home_path(), own, [*(step.name for step in steps), COMPARISON, PACK])
     records = Records(own, steps)
     planned = [*(step.name for step in chosen), *([COMPARISON, PACK] if len(chosen) == len(steps) else [])]
-    made_before = {entry.name for entry in entries(home_path(), own) if entry.state in ("done", "cached")}
+    made_before = {entry.name for entry in entries(home_path(), own) if is_made(home_path(), entry)}
     before = sum(name in made_before for name in planned)
     log.info("%s: %d stages%s", own, len(planned), f", of which {before} were done before" if before else "")
     with stage_runner().working(workers_of(config)) as runner:

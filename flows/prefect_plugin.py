@@ -9,6 +9,7 @@ directory's pyproject.toml.
 import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from prefect.plugins import HookContext, SetupResult, register_hook
 
 from evolora_core.engine.home import environment, home_path, reach_this_machine, set_environment
 from evolora_core.errors import EvoloraError
-from flows._server import known_server
+from flows._server import is_served, known_server
+
+SECONDS = 120.0  # that a server which starts is waited for
 
 
 @register_hook
@@ -35,6 +38,11 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
         sys.exit(1)
     reach_this_machine()
     url = known_server(home)
+    if sys.argv[1:3] == ["deployment", "run"] and not url and is_served(home):
+        print("waiting for the address of `evolora serve`, which may still start", file=sys.stderr)
+        until = time.monotonic() + SECONDS  # one that joined another server leaves no address
+        while not (url := known_server(home)) and is_served(home) and time.monotonic() < until:
+            time.sleep(1)
     if sys.argv[1:3] == ["deployment", "run"] and not url:
         asked = os.environ.get("PREFECT_API_URL", "the server of Prefect's own settings")
         print(

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import psutil
 
-from evolora_core.engine.artifacts import write_json
+from evolora_core.engine.artifacts import read_manifest, write_json
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import read_text
@@ -196,8 +196,26 @@ def find_suite(home: Path, word: str) -> SuiteId:
         names = (
             ", ".join(sorted({str(suite) for suite in known})) or "none yet; start one with `evolora run SUITE.yaml`"
         )
-        raise ConfigError(f"{word}: no such suite in {home}; known: {names}")
+        raise ConfigError(
+            f"{word}: no such suite in {home}; known: {names} (one that was submitted is known once its flow starts)"
+        )
     return named[-1]
+
+
+def older_with(home: Path, suite: SuiteId, stage: str) -> str:
+    """` (an older suite of this name has it: ID)` for the latest other suite of the same name that has made such a
+    stage; else an empty string.
+    """
+    for other in reversed(suites(home)):
+        if other.name == suite.name and other != suite and any(is_made(home, it, stage) for it in entries(home, other)):
+            return f" (an older suite of this name has it: {other})"
+    return ""
+
+
+def is_made(home: Path, entry: Entry, stage: str = "") -> bool:
+    """Whether a stage, such a one if named, is done and its folder still there."""
+    right = entry.state in ("done", "cached") and stage in ("", entry.stage)
+    return right and read_manifest(home / entry.folder) is not None
 
 
 def run_named(word: str) -> tuple[str, str, int] | None:
@@ -219,6 +237,8 @@ def find_run(home: Path, word: str, stages_of: Callable[[SuiteId], Sequence[str]
         if entry.stage in stages and entry.state in ("done", "cached"):
             return entry
     if not mine:
+        if f"{run[0]}.s{run[1]}" in {name.rpartition(".")[0] for name in waiting(home, suite)}:
+            raise ConfigError(f"{word}: is not made yet; `evolora retry {suite}` makes what is missing")
         of_name = [other for other in suites(home) if named[0] == other.name]
         older = [other for other in of_name if any((it.condition, it.seed) == run for it in entries(home, other))]
         where = f"`evolora status {suite}` lists them"

@@ -30,8 +30,8 @@ def comparison_table(suite: str, data: pd.DataFrame) -> Table:
         words("b"),
         words("routing"),
         Column("a − b, points", lambda r: difference(r["diff"], r["lo"], r["hi"])),
-        Column("p", lambda r: p_value(r["p"])),
-        Column("Holm p", lambda r: p_value(r["p_holm"])),
+        Column("p", lambda r: p_over_seeds(r["p"], r["seeds"])),
+        Column("Holm p", lambda r: p_over_seeds(r["p_holm"], r["seeds"])),
         Column("seeds", lambda r: str(r["seeds"])),
         Column("items", lambda r: str(r["n"])),
         words("verdict"),
@@ -41,6 +41,11 @@ def comparison_table(suite: str, data: pd.DataFrame) -> Table:
         columns.insert(0, Column("regime", lambda r: r["regime"] or "", left=True))
     caption = f"{suite}: declared comparisons, differences in percentage points of accuracy"
     return Table("comparisons", caption, data, columns)
+
+
+def p_over_seeds(p: float, seeds: int) -> str:
+    """p of a test over seeds; "–" where they are too few for it, and verdicts go by each seed's own test."""
+    return p_value(p) if seeds >= MIN_SEEDS else "–"
 
 
 def plotted_comparisons(stored: StoredSuite) -> pd.DataFrame:

@@ -54,9 +54,13 @@ class StoredSuite:
     def check_complete(self) -> None:
         """Raise PackError if no seed is complete."""
         if self.config and not self.seeds:
+            sql = "SELECT DISTINCT suite FROM complete_seeds WHERE starts_with(suite, ?) ORDER BY suite"
+            name = self.suite.rpartition("-")[0]
+            alike = [other for (other,) in query(self.home, sql, [f"{name}-"]).rows if other.rpartition("-")[0] == name]
+            others = f"; of this name there is also {', '.join(alike)}" if alike else ""
             raise PackError(
                 f"{self.suite}: no seed is complete in every condition; it lacks {self.missing_in_words}: run them by "
-                f"`evolora retry {self.suite}`, or bring them by `evolora store merge`"
+                f"`evolora retry {self.suite}`, or bring them by `evolora store merge`{others}"
             )
 
     @cached_property

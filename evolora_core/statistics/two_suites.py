@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from evolora_core.engine.artifacts import check, manifest_of, read_manifest
-from evolora_core.engine.run_index import SuiteId, entries, read_suite
+from evolora_core.engine.run_index import SuiteId, entries, older_with, read_suite
 from evolora_core.engine.stage import JUDGED, SHARED
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.foreign.text import one_line
@@ -58,7 +58,8 @@ def open_side(home: Path, suite: SuiteId) -> Side:
     not_run = frozenset(run for run, folder in judged.items() if why_not_run(read_manifest(folder) or {}))
     folders = {run: folder for run, folder in judged.items() if run not in not_run}
     if not folders:
-        raise ConfigError(f"{suite}: no condition of it was evaluated; `evolora retry {suite}` makes what is missing")
+        missing = f"`evolora retry {suite}` makes what is missing{older_with(home, suite, JUDGED)}"
+        raise ConfigError(f"{suite}: no condition of it was evaluated; {missing}")
     return Side(suite, read_suite(home, suite) or {}, folders, not_run)
 
 

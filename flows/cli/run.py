@@ -129,7 +129,7 @@ class Made:
     def tell(self) -> None:
         """Print what was found."""
         if self.pack is None:
-            print(f"made; the pack is as it was; `evolora retry {self.suite}` makes all that is missing, then the pack")
+            print(f"made; no pack was built; `evolora retry {self.suite}` makes all that is missing, then the pack")
             return
         found = self._contents()
         print(f"\n{found.headline.caption}\n\n{found.headline.to_markdown()}")
@@ -170,9 +170,9 @@ def _make(config: "Experiment", packs: Path, only: Sequence[str]) -> Made:
     check_suite(config, packs / config.name)
     suite = suite_id(config)
     check_plan(config, only)
-    begin(home, suite, stated(config), packs)  # from here on `evolora retry` knows it
     print(f"{suite}: starting Prefect and up to {config.processes} processes", file=sys.stderr)
     with embedded_prefect(home):
+        begin(home, suite, stated(config), packs)  # from here on `evolora retry` knows it
         from flows.paper_suite import paper_suite
         from tasks._worker import show_log
 

@@ -29,7 +29,7 @@ def serve(
     ] = 1,
 ) -> None:
     """Serve all deployments until stopped, with a Prefect server if none answers."""
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     from flows._preflight import SUITES
 
@@ -37,12 +37,12 @@ def serve(
     if nightly and missing:
         raise ConfigError(f"--nightly: {Path.cwd()} has no {missing[0]}; start it in the folder of the project")
     home = prepare_home()
+    from flows._server import known_server, serve_lock, shared_prefect
+
     try:
-        alone = FileLock(home / "prefect" / "serve.lock").acquire(timeout=0)
+        alone = serve_lock(home).acquire(timeout=0)
     except Timeout:
         raise StageError(f"{home}: `evolora serve` runs there already; stop it, or set another EVOLORA_HOME") from None
-    from flows._server import known_server, shared_prefect
-
     if (known := known_server(home)) is None:
         print("starting Prefect's server and reading all flows", file=sys.stderr)
     else:

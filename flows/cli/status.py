@@ -24,10 +24,10 @@ def status(
     json: Json = False,
 ) -> None:
     """Show the stages of each run with state, seconds since the last start, and FLOPs. States: done, cached (made
-    before), merged (from a shard), running, failed (with the reason), waiting. The FLOPs of `evolve` include those of
-    `calibrate`.
+    before), merged (from a shard), running, failed (with the reason), missing (its folder is gone), waiting. The
+    FLOPs of `evolve` include those of `calibrate`.
     """
-    from evolora_core.engine.run_index import entries, suites, waiting
+    from evolora_core.engine.run_index import entries, is_made, suites, waiting
     from evolora_core.searches.registry import find_suite
     from evolora_core.store.query import query
     from evolora_core.store.shards import kept_shards
@@ -40,7 +40,7 @@ def status(
         {
             "run": entry.run_id,
             "stage": entry.stage,
-            "state": entry.state,
+            "state": "missing" if entry.state in ("done", "cached") and not is_made(home, entry) else entry.state,
             "seconds": entry.seconds,
             "flops": entry.flops,
             "finished": entry.finished,

@@ -55,6 +55,17 @@ def test_conditions_that_both_have_are_compared_item_by_item(capsys: pytest.Capt
         assert row["verdict"] == "undecided" and "without seeds of one suite alone: 0, 8" in row["note"]
 
 
+def test_an_older_suite_of_the_name_is_named_where_the_latest_was_not_evaluated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write_suite(tmp_path, FIRST, seeds=(0,), items=48)
+    write_suite(tmp_path, SECOND, seeds=(0,), items=48)
+    write_settings(tmp_path, suite_id("example-99999999"), read_suite(tmp_path, suite_id(FIRST)) or {})
+    code, _, err = run(capsys, tmp_path, "example", "another")
+    assert code == 1 and "example-99999999: no condition of it was evaluated; " in err
+    assert f"(an older suite of this name has it: {FIRST})" in err
+
+
 def test_what_both_suites_took_from_one_evaluation_costs_no_power(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from evolora_core.engine.artifacts import commit, partial_folder
 from evolora_core.engine.run_index import (
     Entry,
     State,
@@ -17,13 +18,16 @@ from evolora_core.engine.run_index import (
     begin,
     entries,
     find_run,
+    is_made,
     now,
+    older_with,
     read_entry,
     read_packs,
     read_suite,
     suites,
     waiting,
     write_entry,
+    write_plan,
     write_suite,
 )
 from evolora_core.errors import ConfigError, StageError
@@ -107,6 +111,27 @@ def test_a_run_of_an_older_suite_is_named_in_full(tmp_path: Path) -> None:
         find_run(tmp_path, "try.ecology.s2", lambda _: ["evolve"])
     with pytest.raises(ConfigError, match="`evolora status try-89abcdef` lists them"):
         find_run(tmp_path, "try.ecology.s3", lambda _: ["evolve"])
+
+
+def test_a_run_that_waits_is_told_from_one_that_there_is_not(tmp_path: Path) -> None:
+    write_suite(tmp_path, SUITE, {})
+    write_plan(tmp_path, SUITE, ["ecology.s2.evolve", "whole.s0.pack"])
+    with pytest.raises(ConfigError, match="try.ecology.s2: is not made yet; `evolora retry try-0123abcd`"):
+        find_run(tmp_path, "try.ecology.s2", lambda _: ["evolve"])
+
+
+def test_a_stage_counts_as_made_while_its_folder_is_there(tmp_path: Path) -> None:
+    write_suite(tmp_path, SUITE, {})
+    write_entry(tmp_path, SUITE, entry())
+    newer = SuiteId("try", "89abcdef")
+    write_suite(tmp_path, newer, {})
+    assert not is_made(tmp_path, entry()) and not older_with(tmp_path, newer, "evolve")
+    partial_folder(tmp_path / "runs/try/x")
+    commit(tmp_path / "runs/try/x", {})
+    assert is_made(tmp_path, entry()) and not is_made(tmp_path, entry("failed"))
+    assert is_made(tmp_path, entry(), "evolve") and not is_made(tmp_path, entry(), "evaluate")
+    assert older_with(tmp_path, newer, "evolve") == " (an older suite of this name has it: try-0123abcd)"
+    assert not older_with(tmp_path, newer, "evaluate") and not older_with(tmp_path, SUITE, "evolve")
 
 
 def test_a_damaged_entry_names_its_file(tmp_path: Path) -> None:

@@ -310,6 +310,19 @@ def test_status_lists_every_stage(finished: SimpleNamespace, capsys: pytest.Capt
     assert "evaluate" in command(capsys, "status")
 
 
+def test_a_stage_whose_folder_is_gone_is_missing(finished: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
+    known = next(
+        entry for entry in entries(finished.home, find_suite(finished.home, "tiny")) if entry.stage == "evaluate"
+    )
+    manifest = finished.home / known.folder / "manifest.json"
+    manifest.rename(manifest.with_suffix(".away"))
+    try:
+        rows = json.loads(command(capsys, "status", "tiny", "--json"))
+    finally:
+        manifest.with_suffix(".away").rename(manifest)
+    assert [(row["run"], row["stage"]) for row in rows if row["state"] == "missing"] == [(known.run_id, "evaluate")]
+
+
 @pytest.mark.parametrize(("form", "mark"), [("table", "condition"), ("csv", "\n"), ("md", "| "), ("latex", "toprule")])
 def test_sql_prints_every_form(
     finished: SimpleNamespace, capsys: pytest.CaptureFixture[str], form: str, mark: str

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from flows._server import is_served, serve_lock
 from flows.prefect_plugin import full_name, parameters, refusal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 )
 def test_only_a_bare_name_is_completed(line: str, meant: str) -> None:
     assert full_name(line.split()) == meant.split()
+
+
+def test_serve_is_seen_from_before_it_has_an_address(tmp_path: Path) -> None:
+    assert not is_served(tmp_path)
+    (tmp_path / "prefect").mkdir()
+    assert not is_served(tmp_path)
+    with serve_lock(tmp_path).acquire(timeout=0):
+        assert is_served(tmp_path)
+    assert not is_served(tmp_path)
 
 
 def test_parameters_are_read_as_prefect_reads_them() -> None:

@@ -116,7 +116,8 @@ def test_shards_give_the_pack_of_the_whole(
     assert {f"{SUITE}.{condition}.s1" for condition in ("frozen", "single")} <= {row["run"] for row in states}
     with pytest.raises(SystemExit):
         main(["pack", "example", "--out", str(tmp_path / "early")])
-    assert "bring them by `evolora store merge`" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "bring them by `evolora store merge`" in said and "of this name there is also" not in said
     done = _run(capsys, "store", "merge", *map(str, shards[1:]))
     assert f"{SUITE}: complete seeds: 0-2; `evolora pack {SUITE}` packs them" in done
     _run(capsys, "pack", "example", "--out", str(tmp_path / "joined"))

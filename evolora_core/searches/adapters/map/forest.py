@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
 from evolora_core.language.splits import title
+from evolora_core.report.comparisons import p_over_seeds
 from evolora_core.report.plots import STYLE
 from evolora_core.report.tables import difference, p_value, share
 from evolora_core.searches.adapters.pack.looks import LOOKS
@@ -133,7 +134,7 @@ def _draw(panel: Axes, middle: float, row: dict[Any, Any], question: Question) -
     mark += "†" if row["bare"] else ""
     texts = (
         difference(row["diff"], row["lo"], row["hi"]),
-        p_value(row["p_holm"]),
+        p_over_seeds(row["p_holm"], row["seeds"]),
         str(row["seeds"]),
         share(row["rival_flops"], row["evolved_flops"]),
         row["verdict"] + mark,

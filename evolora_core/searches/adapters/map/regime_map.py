@@ -19,9 +19,10 @@ from evolora_core.errors import PackError
 from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import read_text
 from evolora_core.language.splits import title
+from evolora_core.report.comparisons import p_over_seeds
 from evolora_core.report.pack_folder import STAMP
 from evolora_core.report.plots import save
-from evolora_core.report.tables import Column, Table, csv, difference, p_value, share, words
+from evolora_core.report.tables import Column, Table, csv, difference, share, words
 from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
 from evolora_core.searches.adapters.map.overview import ALT, TITLE, overview
 from evolora_core.searches.adapters.map.overview import FILE as OVERVIEW
@@ -196,7 +197,7 @@ def map_table(found: pd.DataFrame, question: Question) -> Table:
         Column("split", lambda r: title(r["split"]), left=True),
         words("routing"),
         Column(question.difference, lambda r: difference(r["diff"], r["lo"], r["hi"])),
-        Column("Holm p", lambda r: p_value(r["p_holm"])),
+        Column("Holm p", lambda r: p_over_seeds(r["p_holm"], r["seeds"])),
         Column("seeds", lambda r: str(r["seeds"])),
         Column("FLOPs spent", lambda r: share(r["rival_flops"], r["evolved_flops"])),
         words("verdict"),
