@@ -81,11 +81,15 @@ def check(
 
     chosen = None if framework is None else get_framework(framework).name
     own, at = named(program), sizes_named(sizes)
-    from evolora_core.searches.attention.commands.check import SECONDS, climb_ladder
+    from evolora_core.searches.attention.commands.reading import read_program
 
-    if sys.stderr.isatty():
-        print(f"{program}: runs in the sandbox, for {SECONDS:.0f} s at most", file=sys.stderr)
-    found = climb_ladder(own, chosen, at)
+    found = read_program(own, chosen)
+    if not found.refused:
+        from evolora_core.searches.attention.commands.check import SECONDS, climb_ladder
+
+        if sys.stderr.isatty():
+            print(f"{program}: runs in the sandbox, for {SECONDS:.0f} s at most", file=sys.stderr)
+        found = climb_ladder(own, chosen, at)
     show(found.rows, json)
     if found.refused:
         raise ConfigError(f"{program}: {found.refused}")

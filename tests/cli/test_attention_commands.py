@@ -11,6 +11,9 @@ from confinement import confined
 from kept_sandboxes import kept_sandboxes
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
+from evolora_core.searches.attention.commands.check import climb_ladder
+from evolora_core.searches.attention.commands.programs import Named
+from evolora_core.searches.attention.commands.reading import read_program
 from evolora_core.searches.attention.programs.rejection import STAGES
 from flows.cli import main
 
@@ -76,6 +79,35 @@ def test_a_leak_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_
     assert ended("attention", "measure", str(file), "--sizes", "xs", *TINY) == 1
     printed = capsys.readouterr()
     assert printed.err.startswith(f"error: {file}: refused at stage causality: ") and not printed.out
+
+
+BY_TEXT = {  # what is refused without being run: its text, and the framework that it has to belong to
+    "syntax": ("def f(:\n", None),
+    "import": (f"import os\n{HONEST}", None),
+    "long": (f"import {'o' * 2000}\n{HONEST}", None),
+    "markers": (HONEST, "matrix-mixer"),
+    "signature": ("class Other:\n    pass\n", None),
+}
+
+
+@confined
+@pytest.mark.parametrize("what", BY_TEXT)
+def test_what_falls_by_its_text_is_refused_as_in_the_sandbox(what: str) -> None:
+    source, framework = BY_TEXT[what]
+    program, untimed = Named("own.py", source, False), {"seconds": None}
+    read, ran = read_program(program, framework), climb_ladder(program, framework, ["xs"])
+    assert read.refused == ran.refused != "" and [row | untimed for row in read.rows] == [
+        row | untimed for row in ran.rows
+    ]
+
+
+@confined
+def test_what_falls_by_its_text_is_refused_at_once(tmp_path: Path) -> None:
+    for what, (source, framework) in BY_TEXT.items():
+        file = tmp_path / f"{what}.py"
+        file.write_text(source)
+        asked = ["--framework", framework] if framework else []
+        assert imported("attention", "check", str(file), *asked) == (1, [])
 
 
 @confined
