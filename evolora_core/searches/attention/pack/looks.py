@@ -18,7 +18,7 @@ COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")  # 
 MARKS = ("o", "s", "^", "D", "v", "P")
 MUTED = ("#332288", "#117733", "#661100", "#2E8C8C", "#7A7A1F", "#AA4499", "#4477AA", "#707070")  # of Tol's, darkened
 MUTED_MARKS = ("o", "^", "s", "v")
-TURN = 3  # with the order of the mechanisms, no two of a colour are near each other in the kept packs
+TURN = 3  # colours to go on by the second time round, so that two mechanisms of a colour are seldom neighbours
 GAP = 0.044  # of a panel's height: the least distance of two names
 BEYOND = 0.5  # what must lose may make a panel larger by this share; what lies further is named at the edge
 
@@ -46,7 +46,7 @@ def looks_of(arms: Iterable[str]) -> dict[str, Look]:
             found[arm] = Look(RED, "x", 4, 1.2, 3)
         elif arm in KNOWN:
             place = peers.index(arm)
-            turn = place // len(MUTED)  # colours are used again, by mechanisms further on and with another mark
+            turn = place // len(MUTED)  # colours are used again, with another mark
             colour = MUTED[(place + TURN * turn) % len(MUTED)]
             found[arm] = Look(colour, MUTED_MARKS[(place + turn) % len(MUTED_MARKS)], 3, 0.9, 2)
         else:
