@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from evolora_core.searches.attention.commands.asked import MeasureSettings
 
 UNUSED = 9000  # run seed of `validate`, which no kept suite has
+QUICK_SIZES, QUICK_STEPS = ("xs", "s"), 60  # of a measurement that takes a minute or two and shows large gains alone
 
 Words = Annotated[str, Parameter(help="Program files, and mechanisms of `evolora attention list`.")]
 Word = Annotated[str, Parameter(help="A program file, or a mechanism of `evolora attention list`.")]
@@ -81,11 +82,15 @@ def check(
 
     chosen = None if framework is None else get_framework(framework).name
     own, at = named(program), sizes_named(sizes)
-    from evolora_core.searches.attention.commands.check import SECONDS, climb_ladder
+    from evolora_core.searches.attention.commands.reading import read_program
 
-    if sys.stderr.isatty():
-        print(f"{program}: runs in the sandbox, for {SECONDS:.0f} s at most", file=sys.stderr)
-    found = climb_ladder(own, chosen, at)
+    found = read_program(own, chosen)
+    if not found.refused:
+        from evolora_core.searches.attention.commands.check import SECONDS, climb_ladder
+
+        if sys.stderr.isatty():
+            print(f"{program}: runs in the sandbox, for {SECONDS:.0f} s at most", file=sys.stderr)
+        found = climb_ladder(own, chosen, at)
     show(found.rows, json)
     if found.refused:
         raise ConfigError(f"{program}: {found.refused}")
@@ -119,6 +124,7 @@ def measure(
         raise ConfigError("attention measure: name a program file, or a mechanism of `evolora attention list`")
     chosen = named_once([BASELINE, *(beside or []), *programs])
     asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
+    _announce(asked, tuned=1, measured=len(chosen))
     from evolora_core.searches.attention.commands.measure import measure_programs
 
     with progress("measure") as report:
@@ -151,7 +157,10 @@ def validate(
     from evolora_core.searches.attention.commands.programs import named
 
     own, other = named(program), named(against)
+    if own.name == other.name:
+        raise ConfigError(f"--against {other.name}: that is the program itself")
     asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
+    _announce(asked, tuned=2, measured=2)
     from evolora_core.searches.attention.commands.validate import validate_program
 
     with progress("validate") as report:
@@ -191,3 +200,16 @@ def _asked(
     from evolora_core.searches.attention.commands.asked import MeasureSettings
 
     return MeasureSettings(chosen, steps, seeds, seed, tuple(rates), train, texts, parallel, minutes)
+
+
+def _announce(asked: "MeasureSettings", *, tuned: int, measured: int) -> None:
+    """Say how much there is to train before it begins, since it may take an hour, and what takes less."""
+    trainings = len(asked.sizes) * asked.each_size(tuned=tuned, measured=measured)
+    less = [] if {*asked.sizes} <= {*QUICK_SIZES} else ["--sizes", *QUICK_SIZES]
+    less += ["--steps", str(QUICK_STEPS)] if asked.steps > QUICK_STEPS else []
+    hint = f"; {' '.join(less)} is a quick look" if less else ""
+    print(f"{_counted(trainings, 'training')} at {_counted(len(asked.sizes), 'size')}{hint}", file=sys.stderr)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

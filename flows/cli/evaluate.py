@@ -1,12 +1,13 @@
 """`evolora evaluate`."""
 
+from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path, prepare_home
-from evolora_core.errors import ConfigError
+from evolora_core.errors import AdapterError, ConfigError
 from evolora_core.searches.adapters.settings.evaluation import Routing
 from flows.cli._app import AnyId, AtLeastOne, Json, progress, show
 
@@ -51,6 +52,9 @@ def evaluate(
         entry, suite = find(prepare_home(), run)
         enter_beside(datasets_of(home_path(), entry))  # the file may ask for a task of the run's suite
     items = read_holdout(holdout)
+    for folder in adapter or []:
+        if not exists(config := folder / "adapter_config.json"):  # told before torch, which takes seconds, is imported
+            raise AdapterError(f"{config}: missing; name a folder that PEFT's save_pretrained wrote")
     home = prepare_home()
     word = host or suite.get("host", "nano")
     if entry:
@@ -61,8 +65,11 @@ def evaluate(
     decoding = DecodingConfig.model_validate(given)
 
     from evolora_core.language.hosts.host import load_host
+    from evolora_core.lora.population.peft_io import base_named
     from evolora_core.searches.adapters.evaluation.holdout import evaluate_holdout
 
+    for folder in adapter or []:
+        base_named(folder)  # AdapterError, before the host is loaded, for settings that are no adapter's
     loaded = load_own_host(home, entry, word, suite.get("device", "cpu")) if entry else load_host(word)
     if decoding.max_new_tokens >= loaded.max_context:
         raise ConfigError(

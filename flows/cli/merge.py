@@ -33,6 +33,8 @@ def check(
 
     report = check_models(models, base)
     show(report.rows, json)
+    if report.mergeable and not json:
+        print("these models can be merged")
     if report.sampled:
         print("note: distances and cosines are estimates, from a sample of the weights", file=sys.stderr)
     for warning in report.warnings:

@@ -11,6 +11,9 @@ from confinement import confined
 from kept_sandboxes import kept_sandboxes
 from searches.attention.attention_attacks import BLOCKS_OF_64, HONEST, program
 
+from evolora_core.searches.attention.commands.check import climb_ladder
+from evolora_core.searches.attention.commands.programs import Named
+from evolora_core.searches.attention.commands.reading import read_program
 from evolora_core.searches.attention.programs.rejection import STAGES
 from flows.cli import main
 
@@ -44,10 +47,10 @@ def honest(tmp_path: Path) -> str:
     return str(tmp_path / "honest.py")
 
 
-def read(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    """The rows that a command printed, and nothing beside them."""
+def read(capsys: pytest.CaptureFixture[str], said: str = "") -> list[dict[str, Any]]:
+    """The rows that a command printed, and nothing beside them and what it `said` on the way."""
     printed = capsys.readouterr()
-    assert not printed.err
+    assert printed.err == said
     rows: list[dict[str, Any]] = json.loads(printed.out)
     return rows
 
@@ -75,13 +78,42 @@ def test_a_leak_is_named_with_its_place(capsys: pytest.CaptureFixture[str], tmp_
     assert (results["shapes"], results["causality"], results["gradients"]) == ("passed", "failed", "not")
     assert ended("attention", "measure", str(file), "--sizes", "xs", *TINY) == 1
     printed = capsys.readouterr()
-    assert printed.err.startswith(f"error: {file}: refused at stage causality: ") and not printed.out
+    assert f"\nerror: {file}: refused at stage causality: " in printed.err and not printed.out
+
+
+BY_TEXT = {  # what is refused without being run: its text, and the framework that it has to belong to
+    "syntax": ("def f(:\n", None),
+    "import": (f"import os\n{HONEST}", None),
+    "long": (f"import {'o' * 2000}\n{HONEST}", None),
+    "markers": (HONEST, "matrix-mixer"),
+    "signature": ("class Other:\n    pass\n", None),
+}
+
+
+@confined
+@pytest.mark.parametrize("what", BY_TEXT)
+def test_what_falls_by_its_text_is_refused_as_in_the_sandbox(what: str) -> None:
+    source, framework = BY_TEXT[what]
+    program, untimed = Named("own.py", source, False), {"seconds": None}
+    read, ran = read_program(program, framework), climb_ladder(program, framework, ["xs"])
+    assert read.refused == ran.refused != "" and [row | untimed for row in read.rows] == [
+        row | untimed for row in ran.rows
+    ]
+
+
+@confined
+def test_what_falls_by_its_text_is_refused_at_once(tmp_path: Path) -> None:
+    for what, (source, framework) in BY_TEXT.items():
+        file = tmp_path / f"{what}.py"
+        file.write_text(source)
+        asked = ["--framework", framework] if framework else []
+        assert imported("attention", "check", str(file), *asked) == (1, [])
 
 
 @confined
 def test_a_program_is_measured_beside_the_baseline(capsys: pytest.CaptureFixture[str], honest: str) -> None:
     assert ended("attention", "measure", honest, "--beside", "window-1", "--rates", "0.01", *TINY) == 0
-    rows = read(capsys)
+    rows = read(capsys, "9 trainings at 3 sizes; --sizes xs s is a quick look\n")
     assert [(row["program"], row["size"]) for row in rows] == [
         (name, size) for name in ("mha", "window-1", honest) for size in ("xs", "s", "m", "3 N, predicted")
     ]
@@ -97,7 +129,7 @@ def test_a_program_is_measured_beside_the_baseline(capsys: pytest.CaptureFixture
 def test_a_program_is_validated(capsys: pytest.CaptureFixture[str], honest: str) -> None:
     rates = ["--rates", "0.001", "0.01"]
     assert ended("attention", "validate", honest, "--seeds", "2", "--sizes", "xs", *rates, *TINY) == 0
-    (row,) = read(capsys)
+    (row,) = read(capsys, "8 trainings at 1 size\n")  # of each side two to choose a rate, and one with each seed
     assert row["size"] == "xs" and row["rate"] == row["rate against"] and row["rate"] in (0.001, 0.01)
     assert (row["gain"], row["p"], row["verdict"]) == (0, 1, "undecided")
     assert row["note"].startswith("these runs only; widen --rates: ")  # of two rates each is an end
@@ -115,14 +147,32 @@ def test_a_training_that_diverges_is_named_and_the_others_are_kept(
     long_enough = ["--steps", "40", *TINY[2:]]  # for the baseline to be ahead of a model that knows nothing
     given = [name, "--seeds", "2", "--sizes", "xs", "--rates", "0.01", *long_enough]
     assert ended("attention", "validate", *given) == 0
-    (row,) = read(capsys)
+    (row,) = read(capsys, "4 trainings at 1 size\n")
     for seed in (9_000_500, 9_000_501):
         assert f"{name}, seed {seed}: train: the loss is not finite step 0; counts as a model" in row["note"]
     assert row["seeds"] == 2 and row["gain"] < 0 and row["FLOPs"] == 1
     assert ended("attention", "measure", *given) == 0
-    plain, bad = read(capsys)
+    plain, bad = read(capsys, "4 trainings at 1 size\n")
     assert bad["loss"] == pytest.approx(4.852, abs=1e-3) and plain["loss"] != bad["loss"]  # ln 128
     assert not plain["note"] and f"{name}, seed 0: train: the loss is not finite" in bad["note"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["measure", "rope"], "18 trainings at 3 sizes; --sizes xs s --steps 60 is a quick look"),
+        (["validate", "rope"], "90 trainings at 3 sizes; --sizes xs s --steps 60 is a quick look"),
+        (["measure", "rope", "--sizes", "xs", "--rates", "0.01"], "2 trainings at 1 size; --steps 60 is a quick look"),
+        (["measure", "mha", "--sizes", "s", "--rates", "0.01", "--steps", "9"], "1 training at 1 size"),
+    ],
+)
+def test_how_much_there_is_to_train_is_said_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    for command in ("measure.measure_programs", "validate.validate_program"):
+        monkeypatch.setattr(f"evolora_core.searches.attention.commands.{command}", lambda *_: [])
+    assert ended("attention", *arguments, "--json") == 0
+    assert read(capsys, f"{said}\n") == []
 
 
 @pytest.mark.parametrize(

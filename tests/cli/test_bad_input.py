@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cli.test_light_check import imported
 
 from evolora_core.errors import ConfigError
 from evolora_core.searches.registry import load_experiment
@@ -170,6 +171,20 @@ def test_an_adapter_of_another_shape(capsys: pytest.CaptureFixture[str]) -> None
     save_file(weights | {name: weights[name][:, :-1].copy()}, "adapter/adapter_model.safetensors")
     line = refusal(capsys, "evaluate", "--holdout", holdout(row()), "--adapter", "adapter")
     assert name.removeprefix("base_model.model.").removesuffix(".lora_A.weight") in line
+
+
+def test_a_folder_without_an_adapter_is_told_before_the_host_is_loaded(
+    capsys: pytest.CaptureFixture[str], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evolora_core.language.hosts.host.load_host", lambda *_: pytest.fail("the host is loaded"))
+    asked = ["evaluate", "--holdout", holdout(row()), "--adapter"]
+    told = "nofolder/adapter_config.json: missing; name a folder that PEFT's save_pretrained wrote"
+    assert refusal(capsys, *asked, "nofolder") == told
+    assert imported(*asked, "nofolder") == (1, [])
+    assert not home.exists()
+    Path("empty").mkdir()
+    Path("empty/adapter_config.json").write_text("{")
+    assert "empty/adapter_config.json: not readable as JSON" in refusal(capsys, *asked, "empty")
 
 
 def test_a_store_of_a_newer_schema(capsys: pytest.CaptureFixture[str], home: Path) -> None:

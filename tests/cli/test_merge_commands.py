@@ -42,10 +42,12 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str], command: str) -
 def test_check_shows_a_row_for_each_model(capsys: pytest.CaptureFixture[str], words: dict[str, str]) -> None:
     assert ended("merge", "check", words["a"], words["b"], "--base", words["base"]) == 0
     printed = capsys.readouterr()
-    assert len(printed.out.splitlines()) == 4 and "cosine 2" in printed.out and not printed.err
+    lines = printed.out.splitlines()
+    assert len(lines) == 5 and lines[0].endswith("cosine to a  cosine to b") and not printed.err
+    assert lines[-1] == "these models can be merged"
     assert ended("merge", "check", words["a"], words["b"], "--json") == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["model"] for row in rows] == [words["a"], words["b"]] and 0 < rows[0]["distance 2"] < 0.5
+    assert [row["model"] for row in rows] == [words["a"], words["b"]] and 0 < rows[0]["distance to b"] < 0.5
 
 
 def test_check_ends_with_the_reason(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: dict[str, str]) -> None:
@@ -55,7 +57,7 @@ def test_check_ends_with_the_reason(capsys: pytest.CaptureFixture[str], tmp_path
     printed = capsys.readouterr()
     assert "error: these models cannot be merged (2 reasons; this is the first)" in printed.err
     assert f"{other}: config.json: hidden_size is 16" in printed.err and len(printed.err.splitlines()) == 1
-    assert other in printed.out
+    assert other in printed.out and "can be merged" not in printed.out
 
 
 def test_check_warns(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: dict[str, str]) -> None:

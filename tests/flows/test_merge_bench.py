@@ -29,7 +29,7 @@ def test_models_are_made_that_can_be_merged(tmp_path: Path, hidden: int) -> None
     assert report.mergeable and not report.warnings and len(about["operators"]) == 5
     assert about["weights"] == report.rows[0]["parameters"] and about["models"] == 2
     assert report.rows[0]["drift"] == pytest.approx(merge.STEP / merge.SPREAD, rel=0.1)
-    assert abs(report.rows[0]["cosine 2"]) < 0.1
+    assert abs(report.rows[0]["cosine to model-2"]) < 0.1
 
 
 @pytest.mark.filterwarnings("ignore")  # of mergekit and what it uses

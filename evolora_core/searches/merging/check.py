@@ -23,8 +23,9 @@ FAR = 0.5  # relative distance. Fine-tuning moves a model by less; models that b
 class Report:
     """What was found.
 
-    rows       a flat object for each model: what it is; with a base, which comes last, `drift` |τ| / |θ₀| and the
-               cosines of its task vector with that of the first, second … model; else `distance` |θᵢ − θⱼ| / |θᵢ|
+    rows       a flat object for each model: what it is; with a base, which comes last, `drift` |τ| / |θ₀| and by
+               `cosine to NAME` the cosine of its task vector with that of each model; else by `distance to NAME`
+               |θᵢ − θⱼ| / |θᵢ|
     reasons    why they cannot be merged
     warnings   what makes a merge unlikely to be any good
     sampled    whether the distances and cosines are estimates, from every so many rows of each larger tensor
@@ -131,15 +132,16 @@ def _measure(rows: list[dict[str, Any]], models: Sequence[Described], named: Seq
     products = sampled_products(models[0], models[1:])
     order = [len(models) - 1, *range(len(models) - 1)]  # there the first model comes last
     apart = distances(products)[order][:, order]
+    names = _short(named[1:] if based else named)
     if based:
         angles = cosines(products[:-1, :-1])
         for place, row in enumerate(rows):
             row["drift"] = float(apart[0, place])
-            for column in range(len(models) - 1):
-                row[f"cosine {column + 1}"] = float(angles[place - 1, column]) if place else None
+            for column, name in enumerate(names):
+                row[f"cosine to {name}"] = float(angles[place - 1, column]) if place else None
     else:
         for place, row in enumerate(rows):
-            row |= {f"distance {column + 1}": float(apart[place, column]) for column in range(len(models))}
+            row |= {f"distance to {name}": float(apart[place, column]) for column, name in enumerate(names)}
     warnings = []
     for first, last in combinations(range(len(models)), 2):
         one, two = one_line(named[first], 100), one_line(named[last], 100)
@@ -151,3 +153,13 @@ def _measure(rows: list[dict[str, Any]], models: Sequence[Described], named: Seq
         elif not float(apart[first, last]):
             warnings.append(f"{two}: looks the same as {one}")
     return warnings
+
+
+def _short(words: Sequence[str]) -> list[str]:
+    """Words as heads of columns: of paths as many trailing parts as it takes to tell them apart."""
+    parts = [Path(word).parts or (word,) for word in words]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(own[-depth:]) for own in parts]
+        if len(set(names)) == len(set(words)):
+            return names
+    return list(words)

@@ -10,14 +10,15 @@ from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
 from evolora_core.searches.attention.host.flops import Cost
 from evolora_core.searches.attention.host.model import build
 from evolora_core.searches.attention.host.sizes import SIZES
-from evolora_core.searches.attention.judging.contract import check_signature, construct
+from evolora_core.searches.attention.judging.contract import construct
 from evolora_core.searches.attention.judging.ladder import climb
 from evolora_core.searches.attention.judging.learning import check_smoke
 from evolora_core.searches.attention.judging.loading import load_program
-from evolora_core.searches.attention.judging.measure import LADDER, baseline_costs
+from evolora_core.searches.attention.judging.measure import baseline_costs
 from evolora_core.searches.attention.judging.membership import check_membership
 from evolora_core.searches.attention.judging.surroundings import surroundings
-from evolora_core.searches.attention.programs.rejection import Rejected
+from evolora_core.searches.attention.programs.rejection import LADDER, Rejected
+from evolora_core.searches.attention.programs.signature import check_signature
 
 SMALL = (SIZES["xs"], SIZES["s"])
 CONTEXT, VOCAB = 64, 128

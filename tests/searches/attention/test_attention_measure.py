@@ -31,7 +31,6 @@ from evolora_core.searches.attention.judging import job
 from evolora_core.searches.attention.judging.loading import load_program
 from evolora_core.searches.attention.judging.measure import (
     CHILD,
-    LADDER,
     Contract,
     Measured,
     _measured,
@@ -40,6 +39,7 @@ from evolora_core.searches.attention.judging.measure import (
     check,
     measure,
 )
+from evolora_core.searches.attention.programs.rejection import LADDER
 
 pytestmark = confined
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,10 @@ def test_a_family_can_be_merged(words: dict[str, str]) -> None:
         assert row["drift"] == pytest.approx(drift(models["base"], models[name]), rel=1e-5)
         assert row["architecture"] == "Qwen3ForCausalLM" and row["layers"] == 3 and row["tied head"]
         assert row["parameters"] == sum(models[name].get(own).numel() for own in models[name].names)
-    found = torch.tensor([[row[f"cosine {column}"] for column in (1, 2, 3)] for row in report.rows[:3]])
+    found = torch.tensor([[row[f"cosine to {name}"] for name in "abc"] for row in report.rows[:3]])
     assert torch.allclose(found, found.T) and torch.allclose(found.diagonal(), torch.ones(3))
     assert found.fill_diagonal_(0).abs().max() < 0.1
-    assert report.rows[3]["drift"] == 0 and report.rows[3]["cosine 1"] is None
+    assert report.rows[3]["drift"] == 0 and report.rows[3]["cosine to a"] is None
 
 
 def test_cosines_tell_what_is_alike() -> None:
@@ -63,9 +64,17 @@ def test_without_a_base_every_pair_is_measured(words: dict[str, str]) -> None:
     assert report.mergeable and not report.warnings
     models = family()
     for row, one in zip(report.rows, "abc", strict=True):
-        for column, other in enumerate("abc", 1):
+        for other in "abc":
             expected = drift(models[one], models[other])
-            assert row[f"distance {column}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+            assert row[f"distance to {other}"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def test_columns_tell_models_of_one_name_apart(tmp_path: Path, words: dict[str, str]) -> None:
+    copies = [str(shutil.copytree(words[name], tmp_path / name / "model")) for name in "ab"]
+    (first, last) = check_models(copies, words["base"]).rows[:2]
+    assert list(first)[-3:] == ["drift", "cosine to a/model", "cosine to b/model"]
+    assert first["cosine to a/model"] == pytest.approx(1) == last["cosine to b/model"]
+    assert {"distance to a", "distance to model"} < check_models([words["a"], copies[1]]).rows[0].keys()
 
 
 @pytest.mark.parametrize("based", [True, False])

@@ -48,6 +48,10 @@ class MeasureSettings:
             raise ConfigError(f"--rates {min(self.rates):g}: learning rates are positive")
         return Training(steps=self.steps, warmup=self.steps // _WARMING, rates=sorted(set(self.rates)))
 
+    def each_size(self, *, tuned: int, measured: int) -> int:
+        """Trainings at one size, given how many programs are tuned and how many are measured."""
+        return tuned * trials(self.training.rates) + measured * self.seeds
+
     def corpus(self) -> Corpus:
         """The corpus of the run seed."""
         return make_corpus(CorpusSettings(train=self.train, held_out=self.texts), self.run_seed)
@@ -68,8 +72,8 @@ class Way:
         costs = baseline_costs([SIZES[size] for size in asked.sizes], corpus.context, corpus.vocab)
         step = asked.steps * asked.training.batch
         self._costs = {size: float(cost.flops * step) for size, cost in costs.items()}
-        each = tuned * trials(asked.training.rates) + measured * asked.seeds
-        self._total, self._done, self._report = each * sum(self._costs.values()), 0.0, report
+        self._total = asked.each_size(tuned=tuned, measured=measured) * sum(self._costs.values())
+        self._done, self._report = 0.0, report
 
     def part(self, per_size: int, name: str) -> Progress:
         """Progress of the next part: `per_size` trainings of a program at each size, from the smallest to the

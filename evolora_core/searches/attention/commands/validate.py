@@ -7,7 +7,6 @@ from typing import Any
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
-from evolora_core.errors import ConfigError
 from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, tuned
 from evolora_core.searches.attention.commands.predicting import finite, predict
 from evolora_core.searches.attention.commands.programs import Named
@@ -24,8 +23,6 @@ def validate_program(program: Named, against: Named, asked: MeasureSettings, rep
     """A row for each size, and with three sizes one for the gain that the fitted law predicts. ConfigError for a
     program that is refused. A training that ends without a model counts as one that knows nothing, and is named.
     """
-    if program.name == against.name:
-        raise ConfigError(f"--against {against.name}: that is the program itself")
     corpus, sides = asked.corpus(), [program, against]
     with asked.panel(select(corpus, "selection"), sides, {}) as panel:
         admit(panel, sides, asked.sizes)

@@ -30,10 +30,11 @@ from evolora_core.searches.attention.judging.job import (
     MeasureJob,
     source_of,
 )
-from evolora_core.searches.attention.judging.ladder import Step, climb
+from evolora_core.searches.attention.judging.ladder import climb
 from evolora_core.searches.attention.judging.loading import failed, load_program
 from evolora_core.searches.attention.judging.state import check_unchanged, snapshot
 from evolora_core.searches.attention.judging.surroundings import check_untouched, surroundings
+from evolora_core.searches.attention.programs.reading import Step
 from evolora_core.searches.attention.programs.rejection import Rejected
 
 _BATCH = 256  # prefixes at once

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from torch import nn
 
@@ -11,31 +10,15 @@ from evolora_core.searches.attention.frameworks.base import Framework
 from evolora_core.searches.attention.host.flops import Cost
 from evolora_core.searches.attention.host.sizes import Size
 from evolora_core.searches.attention.judging.causality import check_causality, lengths_for
-from evolora_core.searches.attention.judging.contract import check_build, check_signature, construct
+from evolora_core.searches.attention.judging.contract import check_build, construct
 from evolora_core.searches.attention.judging.forms import check_repeats, check_rows, check_shapes
 from evolora_core.searches.attention.judging.learning import check_cost, check_gradients, check_smoke, costs
 from evolora_core.searches.attention.judging.loading import failed, load_program
 from evolora_core.searches.attention.judging.membership import check_membership
 from evolora_core.searches.attention.judging.surroundings import check_untouched, surroundings
-from evolora_core.searches.attention.programs.block import check_outside
-from evolora_core.searches.attention.programs.static import check_syntax
+from evolora_core.searches.attention.programs.reading import Step, Work, readings
 
 _ODD = 7  # tokens: a length that divides nothing
-
-
-@dataclass(frozen=True)
-class Step:
-    """One stage: whether it was passed, what there is to say, and how long it took.
-
-    place    which line, position, shape or size a refusal is about
-    seconds  wall clock
-    """
-
-    stage: str
-    passed: bool
-    reason: str
-    place: str
-    seconds: float
 
 
 def climb(
@@ -89,12 +72,10 @@ class _Climb:
         self._before = surroundings()
         self._program: Callable[[int, int], nn.Module]
 
-    def stages(self) -> list[tuple[str, Callable[[], str | None]]]:
+    def stages(self) -> list[tuple[str, Work]]:
         """Every stage with the work that passes it."""
         return [
-            ("syntax", lambda: check_syntax(self._source)),
-            ("markers", self._markers),
-            ("signature", lambda: check_signature(self._source, self._framework)),
+            *readings(self._source, self._framework),
             ("build", self._build),
             ("shapes", self._shapes),
             ("causality", self._causality),
@@ -106,12 +87,6 @@ class _Climb:
 
     def _module(self, size: Size | None = None) -> nn.Module:
         return construct(self._program, size or self._size, seed=0)
-
-    def _markers(self) -> str:
-        if self._framework is None:
-            return "no framework: the whole file is the program"
-        check_outside(self._source, self._framework)
-        return ""
 
     def _build(self) -> None:
         self._program = load_program(self._source)

@@ -25,14 +25,13 @@ from evolora_core.searches.attention.host.sizes import Size
 from evolora_core.searches.attention.host.state import SECONDS
 from evolora_core.searches.attention.host.training import TrainSpec
 from evolora_core.searches.attention.judging import job, learning
-from evolora_core.searches.attention.judging.ladder import Step
 from evolora_core.searches.attention.judging.loading import load_program
 from evolora_core.searches.attention.judging.sealed import losses, prefixes
-from evolora_core.searches.attention.programs.rejection import STAGES, Rejected, Rejection
+from evolora_core.searches.attention.programs.reading import Step, plain
+from evolora_core.searches.attention.programs.rejection import LADDER, STAGES, Rejected, Rejection
 
 CHILD = "evolora_core.searches.attention.judging.child"  # what a sandbox has to load beforehand
 _LARGEST_RESULT = 1 << 20  # bytes
-_LONGEST = 500  # characters of a text that a child wrote
 _MOMENT = 1e-3  # seconds
 _MOST_FLOPS = 1 << 56  # of a whole measurement: the store adds up many of them in 64 bits
 
@@ -146,9 +145,6 @@ def check(
     return Checked(tuple(steps), outcome.cpu_seconds, outcome.wall_seconds, rejection)
 
 
-LADDER = STAGES[: STAGES.index("smoke") + 1]
-
-
 def _spent(state: Path, most: float) -> float:
     """Processor seconds that a training had taken when its state was saved, cut off just below `most`."""
     if not state.is_file():
@@ -168,9 +164,9 @@ def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -
             raise Rejected(rejection.stage, rejection.reason, rejection.place)
         result = read_json(folder / job.RESULT, _LARGEST_RESULT)
         if result.get("status") != "ok":
-            stage = _text(result.get("stage"))
+            stage = plain(result.get("stage"))
             raise Rejected(
-                stage if stage in STAGES else "train", _text(result.get("reason")), _text(result.get("place"))
+                stage if stage in STAGES else "train", plain(result.get("reason")), plain(result.get("place"))
             )
         logits = read_array(folder / job.LOGITS, "logits", (len(corpus.texts), corpus.vocab))
         found = losses(torch.from_numpy(logits), corpus).numpy()
@@ -194,7 +190,7 @@ def _ended_badly(outcome: Outcome, stage: str) -> Rejection | None:
     if outcome.status == "ok":
         return None
     named = outcome.status if outcome.status in ("timeout", "memory") else stage
-    return Rejection(named, _text(outcome.reason) or f"the child process ended as {outcome.status}")
+    return Rejection(named, plain(outcome.reason) or f"the child process ended as {outcome.status}")
 
 
 def _steps(result: Mapping[str, Any]) -> list[Step]:
@@ -206,17 +202,11 @@ def _steps(result: Mapping[str, Any]) -> list[Step]:
         said, passed = found.get("stage"), found.get("passed") is True
         if said != stage and (passed or said not in STAGES):  # a refusal may be of another kind, such as memory
             break
-        reason, place = _text(found.get("reason")), _text(found.get("place"))
+        reason, place = plain(found.get("reason")), plain(found.get("place"))
         steps.append(Step(str(said), passed, reason, place, _number(found.get("seconds"))))
         if not steps[-1].passed:
             break
     return steps
-
-
-def _text(value: Any) -> str:
-    """One line of what a child wrote, as UTF-8 can hold it."""
-    text = str(value if value is not None else "").encode("utf-8", "replace").decode()
-    return " ".join(text.split())[:_LONGEST]
 
 
 def _list(value: Any) -> list[Any]:
@@ -227,12 +217,12 @@ def _number(value: Any) -> float:
     """A finite number, or Unreadable."""
     number = isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62)
     if not number or not math.isfinite(value):
-        raise Unreadable(f"{'a long one' if isinstance(value, int) else repr(_text(value)[:40])} is no number")
+        raise Unreadable(f"{'a long one' if isinstance(value, int) else repr(plain(value)[:40])} is no number")
     return float(value)
 
 
 def _count(value: Any) -> int:
     """A count that the store can hold, or Unreadable."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-        raise Unreadable(f"{_text(value)[:40]!r} is no count")
+        raise Unreadable(f"{plain(value)[:40]!r} is no count")
     return value

@@ -1,7 +1,7 @@
 """How arms look in every plot, and how their lines are named.
 
-The baseline is black and known mechanisms are grey, with their names beside them; what must lose is red; searches and
-programs of one's own have the colours.
+The baseline is black. A known mechanism has a muted colour and a thin line, and looks the same in every plot; what must
+lose is red. Searches and programs of one's own have the bright colours and the thick lines.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,6 +16,9 @@ from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 GREY, BLACK, RED = "#707070", "#222222", "#D55E00"
 COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")  # Okabe and Ito's, and a wine red
 MARKS = ("o", "s", "^", "D", "v", "P")
+MUTED = ("#332288", "#117733", "#661100", "#2E8C8C", "#7A7A1F", "#AA4499", "#4477AA", "#707070")  # of Tol's, darkened
+MUTED_MARKS = ("o", "^", "s", "v")
+TURN = 3  # colours to go on by the second time round, so that two mechanisms of a colour are seldom neighbours
 GAP = 0.044  # of a panel's height: the least distance of two names
 BEYOND = 0.5  # what must lose may make a panel larger by this share; what lies further is named at the edge
 
@@ -34,12 +37,18 @@ class Look:
 def looks_of(arms: Iterable[str]) -> dict[str, Look]:
     """The look of each arm. Equal sets of arms give equal looks."""
     found: dict[str, Look] = {}
+    peers = [name for name in KNOWN if name != BASELINE and not KNOWN[name].negative]
     own = 0
     for arm in sorted(set(arms)):
         if arm == BASELINE:
             found[arm] = Look(BLACK, "o", 4, 1.6, 4)
+        elif must_lose(arm):
+            found[arm] = Look(RED, "x", 4, 1.2, 3)
         elif arm in KNOWN:
-            found[arm] = Look(RED, "x", 4, 1.2, 3) if KNOWN[arm].negative else Look(GREY, ".", 4, 0.9, 2)
+            place = peers.index(arm)
+            turn = place // len(MUTED)  # colours are used again, with another mark
+            colour = MUTED[(place + TURN * turn) % len(MUTED)]
+            found[arm] = Look(colour, MUTED_MARKS[(place + turn) % len(MUTED_MARKS)], 3, 0.9, 2)
         else:
             found[arm] = Look(COLOURS[own % len(COLOURS)], MARKS[own % len(MARKS)], 5, 1.8, 5)
             own += 1

@@ -66,15 +66,11 @@ def prediction(points: pd.DataFrame) -> Figure:
         size = points["size"].iloc[0]
         panel.set_xlabel(f"gain over {BASELINE} at size {size}, nats (an arrow: the interval goes on)")
         point: dict[str, Any] = {"color": BLACK, "linestyle": ""}
-        handles = [Line2D([], [], marker="o", markersize=5, label="measured", **point)]
-        if points["predicted"].notna().any():
-            before: dict[str, Any] = {
-                "marker": "D",
-                "markersize": 4.5,
-                "markerfacecolor": "white",
-                "label": "predicted before",
-            }
-            handles.append(Line2D([], [], **point | before))
+        hollow: dict[str, Any] = {"marker": "D", "markersize": 4.5, "markerfacecolor": "white"}
+        handles = [
+            Line2D([], [], marker="o", markersize=5, label="measured", **point),
+            Line2D([], [], label="predicted before", **point | hollow),
+        ]
         figure.legend(handles=handles, loc="outside upper right", ncols=2)
         return figure
 

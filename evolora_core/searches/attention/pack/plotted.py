@@ -68,6 +68,12 @@ def judged(stored: StoredSuite) -> pd.DataFrame:
     return typed
 
 
+def foretold(stored: StoredSuite) -> pd.DataFrame:
+    """The same where anything was predicted; without predictions there is nothing to hold the gains against."""
+    rows = judged(stored)
+    return rows if rows.empty or rows["predicted"].notna().any() else rows.iloc[:0]
+
+
 def progress(stored: StoredSuite) -> pd.DataFrame:
     """Score of every program in the order in which it was tried, the best so far, and what the search had taken by
     then: FLOPs and processor seconds, the further seeds of finalists apart.

@@ -48,7 +48,7 @@ SECTIONS = Sections(
     plots={
         "gain": PackPlot(plotted.gains, plots.gain),
         "scaling": PackPlot(plotted.losses, plots.scaling),
-        "prediction": PackPlot(plotted.judged, plots.prediction),
+        "prediction": PackPlot(plotted.foretold, plots.prediction),
         "progress": PackPlot(plotted.progress, plots.progress),
         "table_replays": PackPlot(exhaustive_plots.replay_curves, exhaustive_plots.replays),
         "table_programs": PackPlot(exhaustive_plots.table_points, exhaustive_plots.table_programs),

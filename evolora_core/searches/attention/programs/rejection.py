@@ -17,6 +17,7 @@ STAGES = (
     "timeout",  # it took longer than it may
     "memory",  # it took more memory than it may
 )
+LADDER = STAGES[: STAGES.index("smoke") + 1]  # what a program has to pass before it is trained
 
 
 @dataclass(frozen=True)

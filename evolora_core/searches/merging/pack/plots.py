@@ -5,6 +5,7 @@ what these differ by.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -76,7 +77,8 @@ def domains(points: pd.DataFrame) -> Figure:
                 if pd.notna(level):
                     panel.axvline(100 * level, color=GREY, linewidth=1.0, linestyle=style, zorder=1)
             arm_rows(panel, places)
-            panel.set(title=name, xlabel="exact match, %", xlim=(-4, 104), xticks=range(0, 101, 25))
+            panel.set(title=name, xlabel="exact match, %", xlim=_shares(points))
+            panel.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
         for panel in panels[len(names) :]:
             panel.set_visible(False)
         levels = [
@@ -101,7 +103,7 @@ def progress(lines: pd.DataFrame) -> Figure:
         looks = looks_of(runs)
         for panel, column in ((left, "evaluations"), (right, "flops")):
             for arm, own in runs.groupby("arm", sort=False):
-                _band(panel, looks[str(arm)], own, column, "best", own["running"] == own["seeds"])
+                _band(panel, looks[str(arm)], own, column, "best", own["running"] == own["seeds"], steps=True)
             for row in levels.to_dict("records"):
                 style = LEVELS.get(row["arm"], ":")
                 panel.axhline(row["best"], color=BLACK, linewidth=1.0, linestyle=style, zorder=1)
@@ -122,7 +124,8 @@ def progress(lines: pd.DataFrame) -> Figure:
 
 def search_against_test(points: pd.DataFrame) -> Figure:
     """What the search items said of the chosen models, and how they did on the test: small marks are runs, large ones
-    their means. A search that fits its items stands to the right of others that are as high.
+    their means. A search that fits its items stands to the right of others that are as high. Open marks are rings in
+    front of the filled ones, through which one sees what lies below.
 
     `points`: arm, kind, seed, search (nats), acc (share), in order.
     """
@@ -135,14 +138,15 @@ def search_against_test(points: pd.DataFrame) -> Figure:
         seeds = points["seed"].nunique()
         for arm, own in points.groupby("arm", sort=False):
             look = looks[str(arm)]
+            mark: dict[str, Any] = {"linestyle": "", "marker": look.marker, "color": look.colour}
+            mark["markerfacecolor"] = look.colour if look.filled else "none"
             if seeds > 1:
                 panel.plot(
-                    own["search"], 100 * own["acc"], linestyle="", marker=look.marker, markersize=3, color=look.colour,
-                    markerfacecolor=look.face, markeredgewidth=0.6, alpha=0.55, zorder=2,
-                )  # fmt: skip
+                    own["search"], 100 * own["acc"], markersize=3, markeredgewidth=0.6, alpha=0.55, zorder=2, **mark
+                )
             panel.plot(
-                [own["search"].mean()], [100 * own["acc"].mean()], linestyle="", marker=look.marker, markersize=9,
-                color=look.colour, markerfacecolor=look.face, markeredgewidth=1.3, zorder=3 + look.filled,
+                [own["search"].mean()], [100 * own["acc"].mean()], markersize=9, markeredgewidth=1.3,
+                zorder=4 - look.filled, **mark,
             )  # fmt: skip
             parents += own["kind"].iloc[0] == "parent"
             if own["kind"].iloc[0] == "parent" and parents > 1:
@@ -218,12 +222,29 @@ def _kinds() -> list[Artist]:
     ]
 
 
-def _band(panel: Axes, look: Look, own: pd.DataFrame, x: str, y: str, whole: "pd.Series[bool]") -> None:
-    """Mean and range over seeds; a thin line where some runs have ended."""
-    panel.fill_between(own[x], own["lo"], own["hi"], color=look.colour, alpha=BAND, linewidth=0)
+def _band(
+    panel: Axes, look: Look, own: pd.DataFrame, x: str, y: str, whole: "pd.Series[bool]", *, steps: bool = False
+) -> None:
+    """Mean and range over seeds; a thin line where some runs have ended. `steps`: a value holds until the next."""
+    panel.fill_between(
+        own[x], own["lo"], own["hi"], color=look.colour, alpha=BAND, linewidth=0, step="post" if steps else None
+    )
     ended = own[y].where(~whole | ~whole.shift(-1, fill_value=True))
-    panel.plot(own[x], ended, color=look.colour, linestyle=look.line, linewidth=0.8)
-    panel.plot(own[x], own[y].where(whole), color=look.colour, linestyle=look.line)
+    line: dict[str, Any] = {
+        "color": look.colour,
+        "linestyle": look.line,
+        "drawstyle": "steps-post" if steps else "default",
+    }
+    panel.plot(own[x], ended, linewidth=0.8, **line)
+    panel.plot(own[x], own[y].where(whole), **line)
+
+
+def _shares(points: pd.DataFrame) -> tuple[float, float]:
+    """Limits, in percent, that leave some room beside all marks and intervals."""
+    shown = 100 * points[["score", "lo", "hi"]].to_numpy(float)
+    low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
+    room = 0.06 * max(high - low, 10)
+    return low - room, high + room
 
 
 def _settled(runs: pd.DataFrame, levels: "pd.Series[float]") -> tuple[float, float]:
