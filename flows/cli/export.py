@@ -71,14 +71,11 @@ def export(
     if population is None:
         raise ConfigError(f"{run}: has no adapters, as it only shows examples; name a run that trains")
     slots = {number: slot for slot, number in organelles.items()}
-    why = ""
+    others = ""
     if organelle is None:
         organelle = organelles[best_slot(home / entry.folder, list(organelles))]
-        why = (
-            ""
-            if len(organelles) == 1
-            else ", the best that answers everything; --organelle takes another, --all every one with the router"
-        )
+        if len(organelles) > 1:
+            others = ", the best on the selection split; --organelle takes another, --all every one with the router"
     if organelle not in slots:
         living = ", ".join(map(str, sorted(slots)))
         raise ConfigError(f"--organelle {organelle}: not alive at the end of {run}; choose from {living}")
@@ -89,7 +86,7 @@ def export(
         print(f"{out}: {suite['host']} with organelle {organelle} of {entry.run_id}")
         return
     export_peft(population.get(slots[organelle]), host, out)
-    print(f"{out}: organelle {organelle} of {entry.run_id}{why}")
+    print(f"{out}: organelle {organelle} of {entry.run_id}{others}")
 
 
 def best_slot(folder: Path, slots: list[int]) -> int:
