@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -53,6 +54,21 @@ class Console(logging.StreamHandler[TextIO]):
         """A line that says which stage speaks."""
         record.said_by = _said_by.get()
         return self.before + printable_lines(super().format(record))
+
+
+class StageNamed(logging.Formatter):
+    """Another's format, with the stage that speaks before the message of this project's lines."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of `inner`."""
+        named = copy(record)
+        if record.name.startswith("evolora_core"):
+            named.msg, named.args = _said_by.get() + record.getMessage(), None
+        return self.inner.format(named)
 
 
 class _Json(logging.FileHandler):

@@ -52,6 +52,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         process = subprocess.Popen(
             [BIN / "evolora", "serve", "--nightly"],
             cwd=ROOT,
+            stdout=(home / "said.txt").open("w"),
+            stderr=subprocess.STDOUT,
             env=shell | {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2", "PREFECT_RUNNER_POLL_FREQUENCY": "1"},
         )
         wait_for(lambda: (home / ADDRESS).exists(), 120)
@@ -154,6 +156,8 @@ def test_the_bare_name_runs_from_another_shell_and_a_failed_run_is_retried_by_pr
     blocked = {"flow_runs": {"id": {"any_": [run["id"]]}}}
     wait_for(lambda: post(url, "flow_runs/filter", blocked)[0]["state_type"] == "COMPLETED", 600)
     assert [*obstacle.glob("*/manifest.json")] and (tmp_path / "blocked" / "README.md").exists()
+    said = (Path(shell["EVOLORA_HOME"]) / "said.txt").read_text()
+    assert " - evaluate frozen s0: started\n" in said  # Prefect alone names no stage
 
 
 def test_two_commands_in_a_home_have_a_log_each(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
