@@ -154,7 +154,7 @@ def test_the_mean_is_fine_tuned_by_the_rate_that_selection_prefers_or_not_at_all
     uniform = judge.measure(mean(PARENTS), "selection").score
     for rates, gains in (([1e4], False), ([1e4, 3e-4], True)):
         gradients = Gradients(learning_rates=rates, share=0.5, checkpoints=4)
-        left = 220 + judge.meter.total() / judge.plain_cost()
+        left = 110 + judge.meter.total() / judge.plain_cost()
         choice = fine_tuned_mean.choose(task(judge, left, tmp_path, gradients=gradients))
         kept: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
         assert judge.measure_model(kept, "selection").score == pytest.approx(choice.selection_score, abs=1e-5)

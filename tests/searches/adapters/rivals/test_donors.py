@@ -68,7 +68,7 @@ def test_each_family_has_its_share_with_the_choice_of_its_donor(nano: Host, tmp_
     items = draw_items("string.sort", 60, 0) + draw_items("string.repeats", 60, 1)
     selection = draw_items("string.sort", 20, 2) + draw_items("string.repeats", 20, 3)
     prices = price(nano, items, EcologyConfig(population=2, ranks=[2, 2]).practice, DECODING, 0)
-    terms = Terms(nano, items, selection, prices, DECODING, ["family"], 0, 2 * 10**11, lambda *_: None)
+    terms = Terms(nano, items, selection, prices, DECODING, ["family"], 0, 10**11, lambda *_: None)
     config = SftSettings(rank=2, batch_rows=16, checkpoints=1, specialists=True, donor_items=count)
     made = fine_tune_and_route(config, terms, tmp_path, {"string.sort": 0.5, "string.repeats": 0.5})
     assert made.meter.total() <= terms.budget_flops
