@@ -21,7 +21,7 @@ from evolora_core.report.contents import Contents
 from evolora_core.report.pack_folder import DATA, STAMP, check_place, put, read_stamp
 from evolora_core.report.sections import TEMPLATES, Sections
 from evolora_core.report.stored import StoredSuite
-from evolora_core.report.tables import csv
+from evolora_core.report.tables import csv, csv_number
 from evolora_core.statistics.inference import MIN_SEEDS
 from evolora_core.store import carry, read, unpacked
 
@@ -118,4 +118,4 @@ def _rounded(document: Any) -> Any:
         return {key: _rounded(value) for key, value in document.items()}
     if isinstance(document, list):
         return [_rounded(value) for value in document]
-    return float(f"{document:.12g}") if isinstance(document, float) else document
+    return csv_number(document)

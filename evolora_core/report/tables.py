@@ -38,8 +38,9 @@ class Table:
         return rows_of(self.data)
 
     def cells(self) -> list[list[str]]:
-        """What people see, row by row."""
-        rows = {tuple(row[k] for k in self.key) or i: row for i, row in reversed(list(enumerate(self.records())))}
+        """What people see, row by row, of the numbers that the CSV has."""
+        records = [{name: csv_number(value) for name, value in row.items()} for row in self.records()]
+        rows = {tuple(row[k] for k in self.key) or i: row for i, row in reversed(list(enumerate(records)))}
         return [[column.cell(row) for column in self.columns] for row in reversed(rows.values())]
 
     def to_csv(self) -> str:
@@ -87,6 +88,11 @@ class Table:
 def csv(data: pd.DataFrame) -> str:
     """Comma-separated values with 12 significant digits: sums of floats are not exact beyond."""
     return data.to_csv(index=False, float_format="%.12g", lineterminator="\n")
+
+
+def csv_number(value: Any) -> Any:
+    """A float as a CSV of ours gives it; anything else as it is."""
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def rows_of(data: pd.DataFrame) -> list[dict[str, Any]]:
@@ -163,5 +169,6 @@ def _tex(text: str) -> str:
     """Escape what LaTeX would read as a command, or as an option of the line break before it."""
     escaped = "".join(_TEX.get(character, character) for character in text)
     escaped = re.sub(r"(?<![\w.$-])-(?=\d)", "$-$", escaped)  # a hyphen before a number is a minus
-    escaped = re.sub(r"(?<=\d)e([+-]?)0*(\d+)\b", lambda e: rf"$\times10^{{{e[1].replace('+', '')}{e[2]}}}$", escaped)
+    power = r"(?<![\w.-])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)\b"  # of a whole number, not of an id such as ood-9b14a4e3
+    escaped = re.sub(power, lambda e: rf"{e[1]}$\times10^{{{e[2].replace('+', '')}{e[3]}}}$", escaped)
     return "{[}" + escaped[1:] if escaped.startswith("[") else escaped

@@ -17,7 +17,8 @@ def takeaway(row: Mapping[str, Any], variant: str = "variant") -> str:
     seeds = f"{row['seeds']} seed{'s' if row['seeds'] > 1 else ''}"
     if row["verdict"] == UNDECIDED:
         reason = f" ({row['note']})" if row["note"] else ""
-        return f"**{a} against {b}, {place}: undecided.** {shift}, {seeds}, Holm {p_equals(row['p_holm'])}{reason}."
+        p = f", Holm {p_equals(row['p_holm'])}" if row["seeds"] >= MIN_SEEDS else ""
+        return f"**{a} against {b}, {place}: undecided.** {shift}, {seeds}{p}{reason}."
     better, worse = (a, b) if row["verdict"] == a else (b, a)
     if row["seeds"] < MIN_SEEDS:
         each = "the seed's" if row["seeds"] == 1 else f"each of the {row['seeds']} seeds'"

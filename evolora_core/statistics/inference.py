@@ -21,6 +21,7 @@ MIN_SEEDS = 5  # below this a table speaks of its own runs only
 MAX_COMPARISONS = 6
 RESAMPLES = 20_000
 IN_A_TAIL = 20  # resamples beyond a bound at least, or it is their extreme by luck
+DECIMALS = 12  # of a bound
 BLOCK = 2**21  # draws of items that are held at once
 UNDECIDED = "undecided"
 THESE_RUNS_ONLY = "these runs only"
@@ -192,15 +193,18 @@ def _crossed_means(
         picks += np.arange(len(block), dtype=np.int32)[:, None] * len(names)
         weights = np.bincount(picks.ravel(), minlength=picks.size).astype(np.float32).reshape(picks.shape).T
         here = counted @ weights
-        block[:] = np.where(here > 0, summed @ weights / np.maximum(here, 1), own).T
+        sums = (summed @ weights).astype(np.float64)
+        block[:] = np.where(here > 0, sums / np.maximum(here, 1), own).T
     result: np.ndarray = np.take_along_axis(means, drawn, axis=1).mean(axis=1)
     return result
 
 
 def bounds(means: np.ndarray, tail: float) -> tuple[float, float]:
-    """The quantiles beyond which a share `tail` of the resamples lies."""
+    """The quantiles beyond which a share `tail` of the resamples lies, to DECIMALS: a bound that is zero but for the
+    rounding of sums has no sign.
+    """
     lo, hi = np.quantile(means, [tail, 1 - tail])
-    return float(lo), float(hi)
+    return round(float(lo), DECIMALS) + 0.0, round(float(hi), DECIMALS) + 0.0  # no -0.0
 
 
 def accuracy_interval(
@@ -353,12 +357,14 @@ def decide(comparisons: Sequence[Comparison]) -> list[Comparison]:
             f"{len(comparisons)} comparisons are declared, at most {MAX_COMPARISONS} are allowed: "
             "each one costs all of them power"
         )
-    adjusted = holm([c.p for c in comparisons])
+    p_values, family = [c.p for c in comparisons], len(comparisons)
+    adjusted = holm(p_values)
     decided = []
-    for comparison, p_holm in zip(comparisons, adjusted, strict=True):
+    for place, (comparison, p_holm) in enumerate(zip(comparisons, adjusted, strict=True)):
         comparison = replace(comparison, p_holm=p_holm)
-        family = len(comparisons)
-        decided.append(replace(comparison, verdict=verdict(comparison, family), note=_note(comparison, family)))
+        # All seeds in one direction give the smallest p; what Holm makes of it depends on the others, too.
+        best = holm([*p_values[:place], 2.0 ** (1 - comparison.seeds), *p_values[place + 1 :]])[place]
+        decided.append(replace(comparison, verdict=verdict(comparison, family), note=_note(comparison, family, best)))
     return decided
 
 
@@ -381,12 +387,12 @@ def verdict(c: Comparison, family: int = 1) -> str:
     return (c.a if c.diff > 0 else c.b) if decided and c.diff != 0 else UNDECIDED
 
 
-def _note(c: Comparison, family: int) -> str:
-    """What limits the verdict, for the reader of the table."""
+def _note(c: Comparison, family: int, smallest: float) -> str:
+    """What limits the verdict, for the reader of the table; `smallest`: the Holm p if all seeds had one direction."""
     notes = []
     if c.seeds < MIN_SEEDS:
         notes.append(THESE_RUNS_ONLY)
-    elif (smallest := min(1.0, family * 2.0 ** (1 - c.seeds))) >= ALPHA:
+    elif smallest >= ALPHA:
         claims = "1 comparison" if family == 1 else f"{family} comparisons"
         notes.append(f"{c.seeds} seeds cannot decide {claims} (smallest Holm p {smallest:.3g})")
     if c.diff == c.lo == c.hi == 0 and all(p == 1 for _, p in c.seed_tests):

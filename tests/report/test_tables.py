@@ -31,10 +31,11 @@ def test_latex_is_escaped_and_booktabs(table: Table) -> None:
 
 
 def test_numbers_of_latex_have_minus_signs_and_powers_of_ten() -> None:
-    data = pd.DataFrame({"v": ["-5.2 [-7.6, 3e-07]", "5.04e+10", "ecology-8 at 2026-11-29"]})
+    named = ["ecology-8 at 2026-11-29", "ood-9b14a4e3", "recall-44e37031", "sft-1e-3"]
+    data = pd.DataFrame({"v": ["-5.2 [-7.6, 3e-07]", "5.04e+10", *named]})
     lines = Table("t", "", data, [Column("v", lambda r: r["v"], left=True)]).to_latex().splitlines()
     assert lines[6] == r"    $-$5.2 [$-$7.6, 3$\times10^{-7}$] \\"
-    assert lines[7:9] == [r"    5.04$\times10^{10}$ \\", r"    ecology-8 at 2026-11-29 \\"]
+    assert lines[7:12] == [r"    5.04$\times10^{10}$ \\", *(rf"    {own} \\" for own in named)]
 
 
 def test_no_cell_is_an_option_or_a_command_of_latex() -> None:
@@ -53,6 +54,12 @@ def test_greek_letters_and_arrows_are_formulas_of_latex() -> None:
 def test_csv_and_records_keep_the_raw_numbers(table: Table) -> None:
     assert table.to_csv() == "name,value,n\na_b,0.333333333333,3\nc&d,,4\n"
     assert table.records() == [{"name": "a_b", "value": 1 / 3, "n": 3}, {"name": "c&d", "value": None, "n": 4}]
+
+
+def test_people_see_the_numbers_of_the_csv() -> None:
+    """0.5875, which is rounded up, where the mean of the store is a little less."""
+    table = Table("t", "", pd.DataFrame({"v": [0.58749999999999999 - 1e-16]}), [Column("v", lambda r: percent(r["v"]))])
+    assert table.to_csv() == "v\n0.5875\n" and table.cells() == [[percent(0.5875)]] != [[percent(0.5875 - 1e-15)]]
 
 
 def test_a_cell_cannot_break_a_markdown_table() -> None:
@@ -107,6 +114,11 @@ ROW |= {"routing": "headline"}
             "**In these runs only, sft answers more than ecology in distribution.** +5.0 [+1.0, +9.0] points "
             "(ecology − sft); the seed's own paired test agrees, which says nothing certain about a further seed; "
             "without seed 3.",
+        ),
+        (
+            {"verdict": "undecided", "seeds": 3, "p_holm": 0.75, "note": "these runs only"},
+            "**ecology against sft, in distribution: undecided.** +5.0 [+1.0, +9.0] points (ecology − sft), 3 seeds "
+            "(these runs only).",
         ),
         (
             {"verdict": "undecided", "seeds": 5, "p_holm": 0.0005, "note": "too few"},

@@ -265,6 +265,35 @@ def test_five_seeds_cannot_decide_and_say_so() -> None:
     assert only.note == "5 seeds cannot decide 1 comparison (smallest Holm p 0.0625)"
 
 
+def test_a_bound_that_is_zero_but_for_rounding_gives_no_verdict() -> None:
+    rng = stream(11, 0, 0, "rounding")
+    zeros = 0
+    for _ in range(12):
+        a, b = {}, {}
+        for seed in range(8):
+            more = 3 - rng.integers(2)  # of 12 items, of which b alone answers one
+            a[seed], b[seed] = (np.arange(12) < more).astype(int), (np.arange(12) == 11).astype(int)
+        (found,) = statistics.decide([statistics.compare("s", "a", "b", a, b, rng, RESAMPLES)])
+        zeros += found.lo == 0
+        assert found.p_holm < 0.05 and (abs(found.lo) > 1e-3 or found.lo == 0)
+        assert (found.verdict == "a") == (found.lo > 0)
+    assert zeros > 0
+
+
+def test_what_the_seeds_of_a_comparison_can_show_depends_on_the_others() -> None:
+    """Holm corrects the largest p of three for itself alone."""
+    eight, six = {s: np.ones(20) for s in range(8)}, {s: np.ones(20) for s in range(6)}
+    worse = {s: np.arange(20) > 4 for s in range(8)}
+    rng = stream(12, 0, 0, "unequal")
+    one, other = (statistics.compare(f"s{k}", "a", "b", eight, worse, rng, RESAMPLES) for k in range(2))
+    few = statistics.compare("s2", "a", "b", six, {s: worse[s] for s in six}, rng, RESAMPLES)
+    found = statistics.decide([one, other, few])
+    assert [own.verdict for own in found] == ["a"] * 3 and [own.note for own in found] == [""] * 3
+    assert found[2].p_holm == 2.0**-5
+    (_, _, alone) = statistics.decide([few, few, few])
+    assert alone.note == "6 seeds cannot decide 3 comparisons (smallest Holm p 0.0938)"
+
+
 def test_a_worse_first_condition_loses_to_the_second() -> None:
     worse = _family(stream(5, 0, 0, "worse"), np.array([-0.15]), 8, 500, 0.0)[0]
     assert worse.verdict == "b" and worse.hi < 0

@@ -9,6 +9,7 @@ from example_suite import CONDITIONS, COOLDOWN, part, suite_id, write_stage, wri
 
 from evolora_core.statistics.inference import wilson
 from evolora_core.store import query, rebuild, record
+from evolora_core.store.connection import opened, store_path
 
 SUITE = "example-0a1b2c3d"
 CONTRACT = {
@@ -68,6 +69,21 @@ def test_a_router_that_asks_nobody_but_the_host_is_told(home: Path) -> None:
     assert found.pop("ecology:single") == (1, 3) and len(found) == 5 and set(found.values()) == {(0, 3)}
     told = query(home, "SELECT b, split, routing, bare FROM comparison_bare").rows
     assert told == [("sft", "retention", "single", "ecology in 1 of 3 seeds")]
+
+
+def test_the_bare_host_is_counted_in_the_seeds_that_are_compared(tmp_path: Path) -> None:
+    write_suite(tmp_path, SUITE, items=24)
+    rebuild(tmp_path)
+    sql = "SELECT bare FROM comparison_bare WHERE routing = 'single'"
+    assert query(tmp_path, sql).rows == [("ecology in 1 of 3 seeds",)]
+    with opened(store_path(tmp_path)) as connection:  # seed 0, in which it is, leaves the comparison
+        connection.execute(
+            """UPDATE data.stages SET manifest = json_merge_patch(manifest, '{"summary": {"not_run": "too dear"}}')
+            WHERE stage = 'evaluate' AND condition = 'sft' AND seed = 0"""
+        )
+    assert query(tmp_path, sql).rows == []
+    found = query(tmp_path, "SELECT bare, seeds FROM bare_host WHERE arm = 'ecology:single'").rows
+    assert found and set(found) == {(1, 3)}
 
 
 def test_paper_table_means_over_seeds(home: Path) -> None:

@@ -3,6 +3,7 @@ colours.
 """
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,8 +116,7 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
         edge = max(abs(panel.get_xlim()[0]), abs(panel.get_xlim()[1]))
         panel.set_xlim(-edge, edge)  # zero in the middle: which side a row is on is its message
         panel.set_xlabel(f"← {question.worse}      points      {question.better} →", fontsize=9)
-        note = f"{question.note} {many(places, 'rows here')}" + (FEW if (places["seeds"] < MIN_SEEDS).any() else "")
-        note += BARE if places["bare"].any() else ""
+        note = f"{question.note} {many(places, 'rows here')}{footnotes(places)}"
         figure.text(
             0.005, 0.42 / whole[1], textwrap.fill(note, 165), va="top", fontsize=7.5, color="#444444", linespacing=1.3
         )
@@ -130,14 +130,12 @@ def _draw(panel: Axes, middle: float, row: dict[Any, Any], question: Question) -
     _beside(panel, 0.12 - WORDS, middle, about, va="bottom", fontsize=9, parse_math=False)
     where = f"{title(row['split'])}, {row['routing']} routing"
     _beside(panel, 0.12 - WORDS, middle + 0.03, where, va="top", fontsize=7, color="#666666")
-    mark = "*" if row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED else ""
-    mark += "†" if row["bare"] else ""
     texts = (
         difference(row["diff"], row["lo"], row["hi"]),
         p_over_seeds(row["p_holm"], row["seeds"]),
         str(row["seeds"]),
         share(row["rival_flops"], row["evolved_flops"]),
-        row["verdict"] + mark,
+        row["verdict"] + marks(row),
     )
     for (name, at), text in zip(AT.items(), texts, strict=True):
         bold: dict[str, Any] = {"color": colour, "weight": "bold"} if name == "verdict" else {}
@@ -161,6 +159,18 @@ def draw_difference(panel: Axes, y: float, row: dict[Any, Any], question: Questi
 def _beside(panel: Axes, inches: float, y: float, text: str, **look: Any) -> None:
     """A text that many inches from the plot's left edge, at the height `y` of its rows."""
     panel.text(inches / PLOT, y, text, transform=blended_transform_factory(panel.transAxes, panel.transData), **look)
+
+
+def marks(row: Mapping[Any, Any]) -> str:
+    """What stands behind a verdict; `footnotes` says what it means."""
+    few = row["seeds"] < MIN_SEEDS and row["verdict"] != UNDECIDED
+    return ("*" if few else "") + ("†" if row["bare"] else "")
+
+
+def footnotes(places: pd.DataFrame) -> str:
+    """What the marks mean that stand behind verdicts of these rows."""
+    found = "".join(marks(row) for row in places.to_dict("records"))
+    return (FEW if "*" in found else "") + (BARE if "†" in found else "")
 
 
 def many(places: pd.DataFrame, rows: str) -> str:

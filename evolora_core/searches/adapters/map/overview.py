@@ -10,9 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from evolora_core.language.splits import title
 from evolora_core.report.plots import STYLE
 from evolora_core.report.tables import difference
-from evolora_core.searches.adapters.map.forest import BARE, QUESTIONS, Question, draw_difference, many
+from evolora_core.searches.adapters.map.forest import QUESTIONS, Question, draw_difference, footnotes, many, marks
 from evolora_core.statistics.inference import MIN_SEEDS
 
 FILE = "overview"
@@ -39,7 +40,7 @@ def overview(named: pd.DataFrame) -> Figure:
             box = (LEFT / width, (top - own + AXIS) / height, PLOT / width, LINE * len(rows) / height)
             _panel(figure.add_axes(box), question, rows.sort_values("diff", ascending=False, kind="stable"), edge)
             top -= own
-        note = f"{_READING} {_spent(named)} {many(named, 'lines here')}{BARE if named['bare'].any() else ''}"
+        note = f"{_READING} {_spent(named)} {many(named, 'lines here')}{footnotes(named)}"
         at = (NOTE - 0.05) / height
         text = textwrap.fill(note, 150)
         figure.text(0.01, at, text, va="top", fontsize=7.5, color="#444444", linespacing=1.3, parse_math=False)
@@ -61,16 +62,17 @@ def _spent(named: pd.DataFrame) -> str:
 def _panel(panel: Axes, question: Question, rows: pd.DataFrame, edge: float) -> None:
     panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
     beside: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "va": "center", "fontsize": 8.5}
-    twice = rows.duplicated(["regime", "routing"], keep=False).tolist()
+    twice = rows.duplicated(["regime", "split", "routing"], keep=False).tolist()
     for y, row in enumerate(rows.to_dict("records")):
         colour = draw_difference(panel, y, row, question, markersize=5.5)
-        about = row["regime"] + ("" if row["routing"] == "family" else f", router {row['routing']}")
-        about += f" ({row['suite'].rpartition('-')[0]})" if twice[y] else ""
-        about += f", {row['seeds']} seeds: these runs only" if row["seeds"] < MIN_SEEDS else ""
-        short = textwrap.shorten(about, 64, placeholder=" …")
-        panel.text(-LEFT / PLOT + 0.03, y, short, parse_math=False, **beside)
+        where = "" if row["split"] == "holdout_id" else f", {title(row['split'])}"
+        where += "" if row["routing"] == "family" else f", router {row['routing']}"
+        where += f" ({row['suite'].rpartition('-')[0]})" if twice[y] else ""
+        where += f", {row['seeds']} seeds" if row["seeds"] < MIN_SEEDS else ""
+        about = textwrap.shorten(row["regime"], max(20, 64 - len(where)), placeholder=" …") + where
+        panel.text(-LEFT / PLOT + 0.03, y, about, parse_math=False, **beside)
         panel.text(1.03, y, difference(row["diff"], row["lo"], row["hi"]), **beside)
-        panel.text(1.5, y, row["verdict"] + ("†" if row["bare"] else ""), color=colour, weight="bold", **beside)
+        panel.text(1.5, y, row["verdict"] + marks(row), color=colour, weight="bold", **beside)
     panel.set_xlim(-edge, edge)  # zero in the middle: which side a line is on is its message
     panel.set_ylim(len(rows) - 0.5, -0.5)
     panel.set_yticks([])

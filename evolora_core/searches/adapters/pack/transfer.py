@@ -56,8 +56,9 @@ def transfer_frame(stored: StoredSuite) -> pd.DataFrame:
         learned, unseen = (_by_seed(own[own["split"] == split], split in crossed) for split in SPLITS)
         found = _measured(learned, unseen, resamples)
         note = BARE if bare.get(str(arm)) else UNPROVEN if np.isnan(found["ratio"]) else ""
-        if not note and not any(values.any() for values in unseen[0]):
-            note, found = STILL, found | dict.fromkeys(("unseen_lo", "unseen_hi", "ratio_lo", "ratio_hi"), np.nan)
+        if note != BARE and not any(values.any() for values in unseen[0]):
+            note = "; ".join(part for part in (note, STILL) if part)
+            found |= dict.fromkeys(("unseen_lo", "unseen_hi", "ratio_lo", "ratio_hi"), np.nan)
         rows.append({"condition": condition, "arm": arm, "seeds": own["seed"].nunique(), **found, "note": note})
     return pd.DataFrame(rows)
 

@@ -62,7 +62,8 @@ def edge(trials: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]) -> str:
     """
     found = []
     for key, value in chosen.items():
-        tried = [number for trial in trials if isinstance(number := trial.get(key), int | float)]
+        named = [trial.get(key) for trial in trials]
+        tried = [number for number in named if isinstance(number, int | float) and not isinstance(number, bool)]
         if len(tried) == len(trials) and len(set(tried)) > 1:
             found += [f"{word} {key.rpartition('.')[2]}" for word, end in _ENDS if value == end(tried)]
     return ", ".join(found)

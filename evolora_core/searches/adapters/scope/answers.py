@@ -8,7 +8,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,7 +50,11 @@ class Said:
 
 @dataclass(frozen=True)
 class AskedItem:
-    """One item of one seed. gold: the right answer as text, None where there is none or where it is not known here."""
+    """One item of one seed.
+
+    gold  the right answer as text, None where there is none or where it is not known here
+    cut   how many of its texts are shown without their end
+    """
 
     seed: int
     split: str
@@ -59,17 +63,22 @@ class AskedItem:
     task_id: str
     prompt: str
     gold: str | None
+    cut: int
     said: tuple[Said, ...]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Items with their answers; `of` is how many there are, and `cut` how many texts are shown without their end."""
+    """Items with their answers; `of` is how many there are."""
 
     arms: tuple[str, ...]
     items: tuple[AskedItem, ...]
     of: int
-    cut: int = 0
+
+    @property
+    def cut(self) -> int:
+        """How many texts are shown without their end."""
+        return sum(item.cut for item in self.items)
 
 
 def read_answers(stored: StoredSuite, seeds: Sequence[int]) -> Answers:
@@ -78,21 +87,21 @@ def read_answers(stored: StoredSuite, seeds: Sequence[int]) -> Answers:
     arms = tuple(arm for (arm,) in query(stored.home, _ARMS, given).rows)
     found: dict[tuple[int, str, str], AskedItem] = {}
     said: dict[tuple[int, str, str], list[Said]] = defaultdict(list)
+    cut_answers: Counter[tuple[int, str, str]] = Counter()
     golds = {seed: _golds(stored.home, SuiteId.of(stored.suite), seed) for seed in seeds}
-    cut = 0
     for seed, split, family, depth, task_id, prompt, answer, correct, reason, own in query(
         stored.home, _ANSWERS, given
     ).rows:
         key = (seed, split, task_id)
         if key not in found:
             gold = golds[seed].get((split, task_id))
-            cut += _over(prompt) + _over(gold)
-            found[key] = AskedItem(seed, split, family, depth, task_id, _short(prompt), gold and _short(gold), ())
-        cut += _over(answer)
+            cut = _over(prompt) + _over(gold)
+            found[key] = AskedItem(seed, split, family, depth, task_id, _short(prompt), gold and _short(gold), cut, ())
+        cut_answers[key] += _over(answer)
         who = tuple((arm, HOST if number is None else int(number)) for arm, number in own)
         said[key].append(Said(_short(answer), bool(correct), reason or "", who))
-    items = tuple(replace(item, said=tuple(said[key])) for key, item in found.items())
-    return Answers(arms, items, len(items), cut)
+    items = tuple(replace(item, cut=item.cut + cut_answers[key], said=tuple(said[key])) for key, item in found.items())
+    return Answers(arms, items, len(items))
 
 
 def thinned(answers: Answers, share: float) -> Answers:

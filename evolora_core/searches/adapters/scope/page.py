@@ -75,7 +75,7 @@ def write_page(
     if room < 1000:
         raise ConfigError(f"{suite}: all but its answers fills {largest / 1e6:.3g} MB; show one seed by --seed")
     text, kept = packed(answers, room)
-    left_out += _left_out(answers, len(kept.items))
+    left_out += _left_out(kept, len(kept.items))
     html = _rendered(told, left_out, text)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(out, html)

@@ -2,23 +2,27 @@
 --
 -- Energies are in units (one unit = the FLOPs of one mean base answer).
 
--- In how many of its seeds the router of an arm asked the bare host for every item of a split: no adapter led it by a
--- standard error, or none was chosen for such families. Such an arm keeps what the host knows because it is the host.
-CREATE OR REPLACE VIEW bare_host AS
-WITH asked AS (
-    SELECT suite, condition, seed, arm, split, bool_and(organelle = -1) AS alone
-    FROM data.evaluations WHERE condition <> 'frozen' GROUP BY ALL
-)
-SELECT suite, condition, arm, split, count(*) FILTER (alone) AS bare, count(*) AS seeds
-FROM asked JOIN complete_seeds USING (suite, seed) GROUP BY ALL;
+-- Whether the router of an arm asked the bare host for every item of a split: no adapter led it by a standard error, or
+-- none was chosen for such families. Such an arm keeps what the host knows because it is the host. Complete seeds alone.
+CREATE OR REPLACE VIEW bare_seed AS
+SELECT suite, condition, arm, split, seed, bool_and(organelle = -1) AS alone
+FROM data.evaluations JOIN complete_seeds USING (suite, seed) WHERE condition <> 'frozen' GROUP BY ALL;
 
--- Which side of a declared comparison is the bare host, and in how many seeds, in words; no row where neither is.
+CREATE OR REPLACE VIEW bare_host AS
+SELECT suite, condition, arm, split, count(*) FILTER (alone) AS bare, count(*) AS seeds FROM bare_seed GROUP BY ALL;
+
+-- Which side of a declared comparison is the bare host, and in how many of its seeds, in words; no row where neither is.
 CREATE OR REPLACE VIEW comparison_bare AS
-WITH sides AS ( -- an arm that has no such router is there under its headline name
-    SELECT suite, split, a, b, routing, condition, arg_max(h.bare, length(arm)) AS bare, any_value(h.seeds) AS seeds
-    FROM comparison JOIN bare_host AS h USING (suite, split)
-    WHERE condition IN (a, b) AND arm IN (condition, condition || ':' || routing)
+WITH compared AS (
+    SELECT c.suite, c.split, c.a, c.b, c.routing, condition, arm, count(*) FILTER (alone) AS bare, count(*) AS seeds
+    FROM comparison AS c JOIN bare_seed AS s USING (suite, split)
+    WHERE condition IN (a, b) AND arm IN (condition, condition || ':' || routing) AND NOT EXISTS (
+        FROM not_run AS n WHERE n.suite = c.suite AND n.seed = s.seed AND n.condition IN (c.a, c.b)
+    )
     GROUP BY ALL
+), sides AS ( -- an arm that has no such router is there under its headline name
+    SELECT suite, split, a, b, routing, condition, arg_max(bare, length(arm)) AS bare, any_value(seeds) AS seeds
+    FROM compared GROUP BY ALL
 )
 SELECT suite, split, a, b, routing,
     string_agg(format('{} in {} of {} seeds', condition, bare, seeds), ', ' ORDER BY condition = b) AS bare

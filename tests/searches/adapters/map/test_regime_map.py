@@ -147,12 +147,21 @@ def test_the_overview_has_a_line_for_each_named_regime_the_best_for_the_ecology_
         "few labels (example)",
         "few labels (third)",
         "few labels, router learned",
-        "all labels, $5 each, 3 seeds: these runs only",
+        "all labels, $5 each, 3 seeds",
     ]
-    assert words[2::3] == ["search", "search", "undecided", "fine-tune"]
+    assert words[2::3] == ["search", "search", "undecided", "fine-tune*"]
     assert panel.get_xlim()[0] == -panel.get_xlim()[1] <= -9
     note = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
     assert "Adjusted over all 4 lines here" in note and "times the ecology's FLOPs" in note
+    assert "* Fewer than 5 seeds" in note
+
+
+def test_a_long_regime_leaves_room_for_where_and_how_many_seeds(built: Path) -> None:
+    one = places(built).query("named").assign(regime="a regime " * 20, routing="single")
+    words = [text.get_text() for text in overview(pd.concat([one, one.assign(split="holdout_ood")])).axes[0].texts]
+    assert words[0].endswith(" …, router single, 3 seeds")
+    assert words[3].endswith(" …, out of distribution, router single, 3 seeds")
+    assert max(map(len, words[::3])) <= 68
 
 
 def test_packs_that_name_no_regime_have_no_overview(pack: Path, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ RATES = {"ecology": ([0.001, 0.002, 0.004], [0.3, 0.5, 0.5]), "sft": ([0.002, 0.
         ([{"rate": 1, "rows": 8}, {"rate": 2}], 0, "lowest rate"),  # `rows` is not what the trials differ in
         ([{"rate": 1, "rule": "grpo"}, {"rate": 1, "rule": "search"}], 0, ""),
         ([{"rate": 1}], 0, ""),
+        ([{"specialists": True}, {"specialists": False}], 0, ""),
         ([{}, {"rate": 2}], 0, ""),
     ],
 )

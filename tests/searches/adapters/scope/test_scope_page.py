@@ -81,6 +81,7 @@ def test_what_does_not_fit_is_left_out_evenly(chosen: Chosen) -> None:
     text, kept = packed(answers, len(whole) // 2)
     assert len(everything.items) == answers.of
     assert len(text) <= len(whole) // 2 and kept.of == answers.of
+    assert thinned(answers, 0.0).cut == 0 < answers.cut
     counts = Counter((item.seed, item.split, item.family) for item in kept.items)
     for group, count in Counter((item.seed, item.split, item.family) for item in answers.items).items():
         assert abs(counts[group] / count - len(kept.items) / answers.of) < 0.1
