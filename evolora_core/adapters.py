@@ -32,9 +32,10 @@ def load_run(run: str, *, routing: str = "", organelle: int | None = None) -> "E
 
 def answer(run: "str | Evolved", prompts: Sequence[str], **asked: Any) -> "list[Reply]":
     """What a run, or the name of one, answers: text, who said it, what it cost. `asked` may have `families` (for the
-    router of that name), `max_new_tokens`, `temperature` and `seed`.
+    router of that name, which the name of a run is then opened with), `max_new_tokens`, `temperature` and `seed`.
     """
-    return (load_run(run) if isinstance(run, str) else run).answer(prompts, **asked)
+    routing = "family" if asked.get("families") is not None else ""
+    return (load_run(run, routing=routing) if isinstance(run, str) else run).answer(prompts, **asked)
 
 
 def tables(suite: str) -> "dict[str, pd.DataFrame]":

@@ -48,9 +48,12 @@ def check(models: Sequence[Model], base: Model | None = None) -> "Report":
     """Whether models can be merged, and how far they are from each other and from `base`, told from their headers and a
     sample of their weights. `mergeable` of the report says it, `reasons` why not, `rows` has the distances.
     """
-    prepare_home()
+    from evolora_core.errors import ConfigError
     from evolora_core.searches.merging.check import check_models
 
+    if isinstance(models, str):
+        raise ConfigError(f"models: give a list; a single one as [{models!r}]")
+    prepare_home()
     return check_models([os.fspath(model) for model in models], None if base is None else os.fspath(base))
 
 

@@ -283,8 +283,12 @@ def test_from_python_it_is_the_same(finished: SimpleNamespace) -> None:
         for prompts, said in (("one text", "give a list of texts"), (["a", " "], "prompt 2: is empty")):
             with pytest.raises(ConfigError, match=said):
                 answer(run, prompts)
+        (stated,) = answer(RUN, ["Compute 512 - 7."], families=["string.sort"])
+        with pytest.raises(ConfigError, match="families: give a list with one for each of the 2 prompts"):
+            answer(RUN, ["a", "b"], families=["rounded"])
         frames = tables("own-tasks")
     assert [reply.prompt for reply in replies] == ["Compute 512 - 7.", "Sort the letters: d a c b"]
+    assert stated.family == "string.sort"
     assert alone.who == run.organelles[0] and alone.family == ""
     assert set(frames) == {*VIEWS} and len(frames["paper_table"]) == 3
 

@@ -180,6 +180,8 @@ class Evolved:
         if self.routes.routing == FAMILY:
             if families is None:
                 raise ConfigError("the router `family` goes by the family of each prompt; state it, or take `learned`")
+            if isinstance(families, str) or len(families) != len(prompts):
+                raise ConfigError(f"families: give a list with one for each of the {len(prompts)} prompts")
             named = [ALIASES.get(family, family) for family in families]
             stated = [replace(item, family=family) for item, family in zip(items, named, strict=True)]
             return route(stated, self.routes), named, free

@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from evolora_core.engine.rng import stream
 from evolora_core.searches.attention.host import training
-from evolora_core.searches.attention.host.flops import cost_of_step
+from evolora_core.searches.attention.host.flops import Elements, cost_of_step
 from evolora_core.searches.attention.host.model import build, sinusoids
 from evolora_core.searches.attention.host.sizes import SIZES, non_embedding, total
 from evolora_core.searches.attention.host.training import BETAS, CLIP, TrainSpec, batch_of, loss_of, train
@@ -172,6 +172,24 @@ def test_training_learns_and_repeats_to_the_bit() -> None:
     assert runs[0].losses[-1] < 1.0
 
 
+def test_a_parameter_that_had_no_gradient_yet_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The optimizer has no moments of it."""
+
+    class Waits(nn.Module):
+        def __init__(self, dim: int, heads: int) -> None:
+            super().__init__()
+            self.early, self.late = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.ones(dim))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.early * (self.late if self.early[0] != 1 and self.early[0] < 0.99 else 1.0)
+
+    monkeypatch.setattr(training, "SAVED", 2)
+    whole = train(build(Waits, XS, 20, seed=0), rows(), SPEC, 0)
+    for _ in range(2):  # begun, and gone on with from its last commit
+        found = train(build(Waits, XS, 20, seed=0), rows(), SPEC, 0, state=tmp_path / "state.safetensors")
+        assert found.losses == whole.losses
+
+
 def test_a_loss_that_is_not_finite_ends_training() -> None:
     class Growing(nn.Module):
         def __init__(self, dim: int, heads: int) -> None:
@@ -239,6 +257,20 @@ def test_work_cannot_be_hidden_from_the_count() -> None:
     assert more > 2 * 2 * 2 * (2 / 3) * 16**3  # layers, batch, heads: a factorisation of each
 
 
+def test_a_sum_of_overlapping_windows_counts_what_it_reads() -> None:
+    def added(function: Callable[[Tensor], Tensor]) -> int:
+        with Elements() as elements:
+            function(torch.ones(2, 8, 32))
+        written: int = elements.written
+        return written
+
+    windows = 2 * 8 * 17 * 16
+    assert added(lambda x: x.unfold(2, 16, 1).sum(-1)) == 2 * 8 * 32 + windows
+    assert added(lambda x: x.expand(5, 2, 8, 32).mean()) == 2 * 8 * 32 + 5 * 2 * 8 * 32
+    assert added(lambda x: x.sum(-1)) == 2 * 8 * 32 + 2 * 8
+    assert added(lambda x: x.unfold(2, 16, 1) + 1) == 2 * 8 * 32 + windows
+
+
 def products_of(function: Callable[[Tensor], Tensor]) -> float:
     """Those that a layer of the model has for `function` of what comes in, [2, 8, 16]; nothing depends on it."""
 
@@ -258,6 +290,15 @@ def products_of(function: Callable[[Tensor], Tensor]) -> float:
 
 def square(x: Tensor) -> Tensor:
     return x[0, :, :8] + 9 * torch.eye(8)
+
+
+def squares(x: Tensor) -> Tensor:
+    return x[:, :, :8] + 9 * torch.eye(8)
+
+
+def triangular(x: Tensor) -> Tensor:
+    found: Tensor = torch.linalg.solve_triangular(squares(x), torch.eye(8), upper=True)
+    return found
 
 
 def fused(x: Tensor) -> Tensor:
@@ -301,6 +342,24 @@ FORWARD: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
     "lu": (lambda x: torch.linalg.lu(square(x))[1], int(2 / 3 * 8**3)),
     "pinv": (lambda x: torch.linalg.pinv(x[0]), 24 * 8 * 8 * 16),
     "solve": (lambda x: torch.linalg.solve(square(x), x[0]), int(2 / 3 * 8**3 + 2 * 8 * 8 * 16)),
+    "solve for one side": (lambda x: torch.linalg.solve(squares(x), torch.eye(8)), 2 * (2 / 3 + 2) * 8**3),
+    "solve by one matrix": (lambda x: torch.linalg.solve(square(x), x), 2 / 3 * 8**3 + 2 * 2 * 8 * 8 * 16),
+    "solve for a vector": (lambda x: torch.linalg.solve(squares(x), x[..., 0]), 2 * (2 / 3 * 8**3 + 2 * 8 * 8)),
+    "triangular for one side": (triangular, 2 * 8**3),
+    "triangular from the right": (
+        lambda x: torch.linalg.solve_triangular(squares(x), x[:, :4, :8], upper=True, left=False),
+        2 * 4 * 8 * 8,
+    ),
+    "cholesky_solve": (lambda x: torch.cholesky_solve(torch.eye(8), squares(x)), 2 * 2 * 8**3),
+    "lu_solve": (
+        lambda x: torch.linalg.lu_solve(*torch.linalg.lu_factor(squares(x)), torch.eye(8)),
+        2 * int(2 / 3 * 8**3) + 2 * 2 * 8**3,
+    ),
+    "lstsq of many": (
+        lambda x: torch.linalg.lstsq(x.mT, x[..., 0].repeat(1, 2))[0],
+        2 * (2 * 16 * 8 * 8 + 5 * 16 * 8),
+    ),
+    "cdist to one": (lambda x: torch.cdist(x[0], x, compute_mode="donot_use_mm_for_euclid_dist"), 3 * 2 * 8 * 8 * 16),
 }
 
 

@@ -128,6 +128,10 @@ KEEPS_AMONG_HOOKS = program(
     after="y = y if self.training else y + 0.1 * len(kept)",
 )
 ANSWERS_AT_LENGTH = program(after=MORE_WORK.format("not (self.training and t > 17)"))
+TRAINS_ON_WHAT_COMES = program(
+    "self.gate = nn.Parameter(torch.zeros(1))",
+    before="later = F.pad(v, (0, 0, 0, 1))[:, :, 1:]\nv = v + self.gate * (later if self.training else v)",
+)
 WORKS_ONCE_TRAINED = program(
     "self.gate = nn.Parameter(torch.zeros(1))",
     after="y = y + self.gate * x" + MORE_WORK.format("self.gate.item() != 0"),
@@ -148,6 +152,7 @@ REFUSED = {
     "another shape once it is trained": (FRAGILE, "train", "size of tensor"),
     "a leak that the ladder has not seen": (LEAK, "causality", "position 0 depends on position"),
     "a leak that training opens": (OPENS, "causality", "position 0 depends on position"),
+    "a leak that training opens and answers do not have": (TRAINS_ON_WHAT_COMES, "shapes", "once it is trained"),
     "other rows where a batch is as large as the answers'": (ROWS_ANSWERED, "shapes", "another without other rows"),
     "other rows where a batch is as large as in training": (ROWS_TRAINED, "shapes", "another without other rows"),
     "a torch that is changed while it trains": (PATCH, "train", "torch.nn.functional.layer_norm"),

@@ -206,6 +206,22 @@ def test_a_killed_shard_goes_on_to_the_same_rows(tmp_path: Path, monkeypatch: py
     assert compute["seconds"] > row["seconds"] + 0.1  # the ladder's time is counted as well
 
 
+def test_replays_of_two_seeds_of_a_suite_are_other_runs(tmp_path: Path) -> None:
+    """And none is the search of an arm: those have the seeds 0, 1, … themselves."""
+    (tmp_path / "shard").mkdir()
+    write_table(tmp_path / "shard", ROWS, losses())
+    scoring = Scoring(sizes=list(SIZES), seeds=list(SEEDS))
+    scores = body(TABLE_SCORES, scoring, tmp_path / "scores", shard=tmp_path / "shard")
+    own, found = Replay(strategy="random", runs=3, programs=10, read_at=5, together=5, failures=20), []
+    for seed in (0, 1):
+        (tmp_path / str(seed)).mkdir()
+        REPLAY.body(Work(config=own, seed=seed, folder=tmp_path / str(seed), inputs={"scores": scores}))
+        found += read_table(tmp_path / str(seed), "attention_replays")
+    plain = [replay("random", read_scores(scores), seed=seed, **WALK | {"programs": 10}) for seed in range(3)]
+    ends = [row["regret"] for row in found] + [float(run.regret[4]) for run in plain]
+    assert len(set(ends)) == len(ends) == 9
+
+
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> StoredSuite:
     """A suite with a table of one run seed, 30 runs of every strategy; it is never changed."""

@@ -40,6 +40,8 @@ def test_models_are_checked_by_path_or_word(words: dict[str, str], tmp_path: Pat
     narrow = saved(tiny("llama", hidden_size=16), tmp_path / "narrow")
     unlike = check([words["a"], narrow])
     assert not unlike.mergeable and "hidden_size is 16" in unlike.reasons[0]
+    with pytest.raises(ConfigError, match=r"models: give a list; a single one as \['my-code'\]"):
+        check("my-code", base="my-base")
 
 
 def test_a_recipe_makes_the_same_model_from_a_file_and_from_a_dictionary(words: dict[str, str], tmp_path: Path) -> None:

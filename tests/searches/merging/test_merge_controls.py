@@ -91,7 +91,10 @@ def test_a_budget_that_does_not_pay_for_a_beginning_says_so(control: Any, judge:
 def test_a_budget_that_does_not_pay_for_every_parent_says_so(control: Any, judge: Judge) -> None:
     beside = judge.plain_cost("selection") / judge.plain_cost() if control is best_parent else 0
     with pytest.raises(Unaffordable, match=r": the budget does not pay for every parent; raise budget.evaluations$"):
-        control.choose(task(judge, 2.99 + beside))
+        control.choose(task(judge, 2.99))
+    if beside:
+        with pytest.raises(Unaffordable, match="every parent, and the best one on the selection items; raise budget"):
+            control.choose(task(judge, 2.99 + beside))
     assert judge.meter.total() == 0
     own = task(judge, 3.001 + beside)
     control.choose(own)

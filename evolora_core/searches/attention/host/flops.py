@@ -71,7 +71,9 @@ def _counted(work: Callable[[], object], model: Decoder, tokens: Tensor) -> tupl
 
 
 class Elements(TorchDispatchMode):
-    """Counts the elements that operations write which `FlopCounterMode`, entered within it, does not count."""
+    """Counts the elements that operations write which `FlopCounterMode`, entered within it, does not count; of a
+    reduction of a view that repeats elements, as a sum of `unfold` is, those that it reads.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -82,5 +84,16 @@ class Elements(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if func._overloadpacket not in self._skipped and not func.is_view:
-            self.written += sum(leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, Tensor))
+            written = sum(leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, Tensor))
+            reduced = tree_leaves(args) if torch.Tag.reduction in func.tags else []
+            read = [leaf.numel() for leaf in reduced if isinstance(leaf, Tensor) and _repeats(leaf)]
+            self.written += max([written, *read])
         return out
+
+
+def _repeats(tensor: Tensor) -> bool:
+    """Whether a view shows more elements than lie between its first and its last one."""
+    if tensor.layout != torch.strided or not tensor.numel():
+        return False
+    reach = sum((side - 1) * stride for side, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.numel() > reach + 1

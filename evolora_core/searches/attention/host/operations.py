@@ -1,7 +1,8 @@
 """What the operations of torch cost that `torch.utils.flop_counter` does not know, or gets wrong, and that do more than
 an operation for each number that they write.
 
-A formula is given the shapes of the tensors of a call, and its other arguments as they are. Systems, factorisations and
+A formula is given the shapes of the tensors of a call and of its result, and its other arguments as they are: an
+operand of fewer dimensions counts as often as the operation repeats it. Systems, factorisations and
 decompositions are counted by their leading terms: Golub, Van Loan, "Matrix Computations", 4th edition. Fourier
 transforms by 5 N log2 N (Frigo, Johnson 2005, "The design and implementation of FFTW3", part 4). The others by the
 products and sums in their definitions.
@@ -33,19 +34,19 @@ def _factored(per_cube: float) -> Formula:
     return lambda a, *_, **__: int(per_cube * prod(a) * min(a[-2:]))
 
 
-def _triangular(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
-    """One pass of substitution: `a` [..., n, n], `b` [..., n, k]."""
-    return prod(b) * b[-2]
+def _triangular(a: Shape, *_: Any, out_shape: Shape, **__: Any) -> int:
+    """One pass of substitution: `a` [..., n, n], the solutions [..., n, k], or [..., k, n] where `a` stands right."""
+    return prod(out_shape) * a[-1]
 
 
-def _solve(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
-    """A factorisation and two passes of substitution; `b` may be a vector."""
-    return int(2 / 3 * prod(a) * a[-1] + 2 * prod(b) * a[-1])
+def _solve(a: Shape, *_: Any, out_shape: Sequence[Shape], **__: Any) -> int:
+    """A factorisation of each matrix `a` [..., n, n], and two passes of substitution for the solutions."""
+    return int(2 / 3 * prod(a) * a[-1] + 2 * prod(out_shape[0]) * a[-1])
 
 
-def _twice(b: Shape, a: Shape, *_: Any, **__: Any) -> int:
-    """Two passes of substitution with a factor that is there: `b` [..., n, k], `a` [..., n, n]."""
-    return 2 * prod(b) * a[-1]
+def _twice(factor: Shape, solutions: Shape) -> int:
+    """Two passes of substitution with a factor [..., n, n] that is there."""
+    return 2 * prod(solutions) * factor[-1]
 
 
 def _reflected(a: Shape, _: Any, other: Shape, *__: Any, **___: Any) -> int:
@@ -53,9 +54,12 @@ def _reflected(a: Shape, _: Any, other: Shape, *__: Any, **___: Any) -> int:
     return 4 * prod(other) * a[-1]
 
 
-def _least_squares(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
-    """A QR decomposition of `a` [..., m, n], and its reflections and a substitution of `b`."""
-    return 2 * prod(a) * min(a[-2:]) + 5 * prod(b) * a[-1]
+def _least_squares(a: Shape, b: Shape, *_: Any, out_shape: Sequence[Shape], **__: Any) -> int:
+    """A QR decomposition of `a` [..., m, n] for each system, and its reflections and a substitution of `b` [..., m, k],
+    or [..., m]."""
+    solutions = prod(out_shape[0]) // a[-1]
+    systems = solutions // (1 if len(out_shape[0]) < len(a) or len(b) == 1 else b[-1])
+    return a[-2] * a[-1] * (2 * systems * min(a[-2:]) + 5 * solutions)
 
 
 def _inverted(a: Shape, *_: Any, hermitian: bool = False, **__: Any) -> int:
@@ -96,13 +100,13 @@ def _widened(shape: Shape, places: Sequence[int]) -> list[int]:
     return found
 
 
-def _distances(a: Shape, b: Shape, *_: Any, **__: Any) -> int:
-    """Distance from each row of `a` [..., n, d] to each row of `b` [..., m, d]: a difference, a power and a sum."""
-    return 3 * prod(a) * b[-2]
+def _distances(a: Shape, *_: Any, out_shape: Shape, **__: Any) -> int:
+    """Distances [..., n, m] of the rows of `a` [..., n, d]: a difference, a power and a sum."""
+    return 3 * prod(out_shape) * a[-1]
 
 
-def _distances_backward(_: Any, a: Shape, b: Shape, *__: Any, **___: Any) -> int:
-    return _distances(a, b)
+def _distances_backward(distances: Shape, a: Shape, *_: Any, **__: Any) -> int:
+    return 3 * prod(distances) * a[-1]
 
 
 def _own_distances(x: Shape) -> int:
@@ -174,11 +178,11 @@ FORMULAS: dict[Any, Formula] = {
     _ops._fft_c2r: lambda _, sides, *__, out_shape, **___: _fourier(5 / 2, out_shape, sides),
     # Systems.
     _ops.linalg_solve_triangular: _triangular,
-    _ops.triangular_solve: lambda b, a, *_, **__: prod(b) * a[-1],
+    _ops.triangular_solve: lambda _, a, *__, out_shape, **___: _triangular(a, out_shape=out_shape[0]),
     _ops._linalg_solve_ex: _solve,
-    _ops.linalg_lu_solve: lambda lu, pivots, b, *_, **__: _twice(b, lu),
-    _ops.linalg_ldl_solve: lambda ld, pivots, b, *_, **__: _twice(b, ld),
-    _ops.cholesky_solve: _twice,
+    _ops.linalg_lu_solve: lambda lu, *_, out_shape, **__: _twice(lu, out_shape),
+    _ops.linalg_ldl_solve: lambda ld, *_, out_shape, **__: _twice(ld, out_shape),
+    _ops.cholesky_solve: lambda _, a, *__, out_shape, **___: _twice(a, out_shape),
     _ops.linalg_lstsq: _least_squares,
     # Factorisations, and what follows from one.
     _ops.linalg_lu: _factored(2 / 3),

@@ -23,8 +23,8 @@ def save_state(
     """
     tensors = {name: tensor.detach().contiguous() for name, tensor in _held(model).items()}
     for place, parameter in enumerate(_trained(model)):
-        for name in _MOMENTS:
-            tensors[f"{name} {place}"] = optimizer.state[parameter][name]
+        for name, moment in optimizer.state[parameter].items():  # none yet of one that had no gradient
+            tensors[f"{name} {place}"] = moment
     tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
     tensors[SECONDS] = torch.tensor([seconds], dtype=torch.float64)
     tensors["generator"] = torch.get_rng_state()
@@ -42,7 +42,8 @@ def load_state(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -
         for name, tensor in _held(model).items():
             tensor.copy_(tensors[name])
     for place, parameter in enumerate(_trained(model)):
-        optimizer.state[parameter] = {name: tensors[f"{name} {place}"] for name in _MOMENTS}
+        if f"step {place}" in tensors:
+            optimizer.state[parameter] = {name: tensors[f"{name} {place}"] for name in _MOMENTS}
     torch.set_rng_state(tensors["generator"])
     return tensors["losses"].tolist(), float(tensors[SECONDS])
 

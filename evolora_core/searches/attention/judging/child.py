@@ -18,7 +18,7 @@ from evolora_core.searches.attention.host.flops import cost_of, cost_of_step, op
 from evolora_core.searches.attention.host.model import Decoder, build
 from evolora_core.searches.attention.host.training import Trained, batch_of, train
 from evolora_core.searches.attention.judging.causality import check_trained
-from evolora_core.searches.attention.judging.forms import check_alone
+from evolora_core.searches.attention.judging.forms import check_alone, check_modes
 from evolora_core.searches.attention.judging.job import (
     CURVE,
     LOGITS,
@@ -84,10 +84,11 @@ def _measured(folder: Path) -> dict[str, Any]:
         check_untouched(before, "train")
         check_unchanged(remembered, attention, "train", f"at size {job.size.name}", learned=True)
         batch = batch_of(rows, job.spec, job.seed, 0)
-        check_alone(finite(model), batch[:, :-1])  # as it was trained
+        trains = check_alone(finite(model), batch[:, :-1])  # as it was trained
         model.eval()
         check_trained(finite(model), rows[:1, :-1].long(), rows[1:2, :-1].long())
         flops = max(cost.flops, flops_of(model, batch))
+        check_modes(trains, finite(model)(batch[:, :-1]))
         logits = answers(model, asked["prefixes"].long(), asked["lengths"].long())
     except Exception as error:
         raise failed("train", error, f"at size {job.size.name}") from error

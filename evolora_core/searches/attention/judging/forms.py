@@ -96,6 +96,17 @@ def check_rows(module: nn.Module, dim: int, length: int) -> None:
                 raise Rejected("shapes", f"a row {says}, by {float(apart.max()):.2g}", f"row {int(apart.argmax())}")
 
 
+def check_modes(trains: torch.Tensor, answers: torch.Tensor) -> None:
+    """Rejected unless a trained model's logits in training mode are those in evaluation: a mode that parameters open as
+    they learn is none that `check_repeats` saw.
+    """
+    apart = float((trains - answers).detach().abs().max())
+    if apart > LAYERS * TOLERANCE * (1 + float(answers.detach().abs().max())):
+        raise Rejected(
+            "shapes", f"training mode gives something else than evaluation once it is trained, by {apart:.2g}"
+        )
+
+
 def check_alone(model: Callable[[torch.Tensor], torch.Tensor], tokens: torch.Tensor) -> torch.Tensor:
     """The logits `[B, T, vocab]` of a whole model for a batch of tokens `[B, T]`, as large as it is
     used. Rejected unless some of its rows, which are drawn, get the same alone: the ladder's batches are few and small.

@@ -4,7 +4,7 @@
     job.json              a MeasureJob or a LadderJob                          (parent)
     train.safetensors     `train` [N, context + 1]                             (parent, to measure)
     prefixes.safetensors  `prefixes` [M, context], `lengths` [M]               (parent, to measure)
-    result.json           how it went: `MeasureResult`, or the steps           (child)
+    result.json           how it went, or the steps of the ladder              (child)
     state.safetensors     a long training so far                               (child)
     logits.safetensors    `logits` [M, vocab] float32                          (child, where it was measured)
 

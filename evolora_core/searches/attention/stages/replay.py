@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from evolora_core.engine.rng import key
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 
@@ -64,19 +65,19 @@ def make(work: Work[Replay]) -> Made[Within]:
     table = read_scores(work.inputs["scores"])
     scores, truths = values(table)
     runs = []
-    for seed in range(own.runs):
+    for number in range(own.runs):
         runs.append(
             replay(
                 own.strategy,
                 table,
-                seed=seed,
+                seed=key(work.seed, 0, number, "attention.replay"),
                 programs=own.programs,
                 together=own.together,
                 failures=own.failures,
             )
         )
-        if (seed + 1) % REPORTED == 0 or seed + 1 == own.runs:
-            work.report(seed + 1, own.runs, "runs")
+        if (number + 1) % REPORTED == 0 or number + 1 == own.runs:
+            work.report(number + 1, own.runs, "runs")
     regret, truth_regret = (np.stack([getattr(run, name) for run in runs]) for name in ("regret", "truth_regret"))
     near = regret <= LEFT * scores.max()
     near_truth = truth_regret <= LEFT * truths.max()

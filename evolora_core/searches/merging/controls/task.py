@@ -42,8 +42,10 @@ class Task:
 
 def afford_parents(task: Task, name: str, beside: int = 0) -> None:
     """Unaffordable unless the budget pays for measuring every parent on the search items, and `beside` (FLOPs)."""
-    if len(task.parents) * task.judge.plain_cost() + beside > task.budget - task.judge.meter.total():
-        raise Unaffordable(f"{name}: the budget does not pay for every parent; raise budget.evaluations")
+    room = task.budget - task.judge.meter.total() - len(task.parents) * task.judge.plain_cost()
+    if room < beside:
+        more = ", and the best one on the selection items" if room >= 0 else ""
+        raise Unaffordable(f"{name}: the budget does not pay for every parent{more}; raise budget.evaluations")
 
 
 def scored(judge: Judge, genomes: Iterable[Genome]) -> list[Ranked]:

@@ -32,7 +32,7 @@ def sce(
 
     def step(block: slice) -> Tensor:
         found, divisor = deltas.elected([part[block] for part in parts], [1.0] * len(parts), weights)
-        return found.div_(divisor.clamp_(min=deltas.TINY))
+        return found.div_(divisor.masked_fill_(divisor == 0, 1))
 
     return deltas.moved(base, step, 1.0)
 

@@ -149,7 +149,10 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
         report=work.report,
     )
     if not run.past:
-        return _not_run(f"{own.kind}: the budget does not pay for one candidate; raise budget.evaluations")
+        return _not_run(
+            f"{own.kind}: the budget does not pay for one candidate beside {own.budget.finalists} finalists on the "
+            "selection items; lower budget.finalists or raise budget.evaluations"
+        )
     best = [(one.genome, one.score, one.number) for one in ranked(run.past) if one.score is not None]
     choice = finalists.choose(best, judge, finalists=own.budget.finalists, budget=budget, evaluations=run.measured)
     for name, rows in run.rows.items():

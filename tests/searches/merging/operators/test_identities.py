@@ -70,6 +70,13 @@ def test_weights_of_small_differences_are_those_of_large_ones(merge: Any, name: 
     torch.testing.assert_close(small / size, merge(name, parts, zero), atol=1e-5, rtol=1e-5)
 
 
+def test_a_parent_that_hardly_moved_decides_where_no_other_did(merge: Any) -> None:
+    """As rows of tokens that the others never saw: its share of the energy cancels, however small."""
+    zero = torch.zeros(4)
+    found = merge("sce", [torch.tensor([1.0, 1, 0, 0]), torch.full((4,), 1e-4)], zero)
+    torch.testing.assert_close(found[2:], torch.full((2,), 1e-4))
+
+
 @given(shape=shapes, seed=seeds, weights=st.lists(st.floats(0.1, 5.0), min_size=1, max_size=4))
 def test_equal_models_merge_into_themselves(merge: Any, shape: Any, seed: int, weights: list[float]) -> None:
     base, models = drawn(shape, seed, 1)
