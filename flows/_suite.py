@@ -159,7 +159,7 @@ def _make_suite(
         show_page(str(own), search)
     if outcome.failures:
         tell(own, outcome.failures)
-        raise StageError(why(outcome.failures, config, complete))
+        raise StageError(why(own, outcome.failures, config, complete))
     return {"suite": str(own), "pack": str(out) if packed else ""}
 
 
@@ -310,10 +310,11 @@ def forget(suite: SuiteId, names: Sequence[str]) -> None:
         forget_entry(home_path(), suite, condition, seed, stage)
 
 
-def why(failures: dict[str, str], config: Experiment, complete: Sequence[int]) -> str:
+def why(suite: SuiteId, failures: dict[str, str], config: Experiment, complete: Sequence[int]) -> str:
     """One line: the first failure, how many there are, and which seeds the pack is without."""
     first, reason = next(iter(failures.items()))
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     missing = [str(seed) for seed in config.seeds if seed not in complete]
     without = f"; the pack is without seed {', '.join(missing)}" if complete and missing else ""
-    return f"{first}: {reason}{more}{without}; `evolora status` shows all, `evolora retry` makes what is missing"
+    rest = f"`evolora status {suite}` shows all, `evolora retry {suite}` makes what is missing"
+    return f"{first}: {reason}{more}{without}; {rest}"

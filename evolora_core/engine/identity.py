@@ -99,11 +99,17 @@ def refuse_changed_code(document: Mapping[str, Any]) -> None:
     """
     if STARTED not in os.environ:
         return
-    started, now = float(os.environ[STARTED]), time.time()
     for module in sorted(import_closure(document["entry"], *document["also"])):
         for file in filter(None, [source(module), *_data(module)]):
-            if started < file.stat().st_mtime <= now:  # a date in the future says nothing
-                raise StageError(f"{file}: was changed while the suite runs; run it again, with the code as it is then")
+            refuse_changed(file, "code")
+
+
+def refuse_changed(file: Path, what: str) -> None:
+    """Inside `code_as_it_is`, raise StageError if a file was written since; `what` it is, for the message."""
+    if STARTED not in os.environ:
+        return
+    if float(os.environ[STARTED]) < file.stat().st_mtime <= time.time():  # a date in the future says nothing
+        raise StageError(f"{file}: was changed while the suite runs; run it again, with the {what} as it is then")
 
 
 def import_closure(*modules: str) -> frozenset[str]:

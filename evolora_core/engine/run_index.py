@@ -166,7 +166,7 @@ def forget_entry(home: Path, suite: SuiteId, condition: str, seed: int, stage: s
     """Remove the entry of a finished stage, so that it waits again; one that failed keeps its reason."""
     entry = read_entry(home, suite, condition, seed, stage)
     if entry and entry.state in ("done", "cached"):
-        (suite.index(home) / entry.file_name).unlink()
+        (suite.index(home) / entry.file_name).unlink(missing_ok=True)  # another flow may forget it, too
 
 
 def entries(home: Path, suite: SuiteId) -> Iterator[Entry]:
@@ -249,7 +249,7 @@ def find_run(home: Path, word: str, stages_of: Callable[[SuiteId], Sequence[str]
         raise ConfigError(f"{word}: nothing is trained for {run[0]!r}; name a run that trains an adapter")
     if any(entry.state == "running" and entry.stage in stages for entry in mine):
         raise ConfigError(f"{word}: is being trained; `evolora status {suite}` shows how far it is")
-    raise ConfigError(f"{word}: its training is not finished; run the suite again, or `evolora retry`")
+    raise ConfigError(f"{word}: its training is not finished; `evolora retry {suite}` goes on with it")
 
 
 def _document(path: Path) -> Any:

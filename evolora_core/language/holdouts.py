@@ -128,7 +128,10 @@ def _grid_row(row: dict[str, Any]) -> tuple[str, str, str, Any]:
         family = get(name)
     except ConfigError as error:
         raise _Trouble(f"family: {error}") from None
-    complaint = family.complaint(row["target"])
+    try:
+        complaint = family.complaint(row["target"])
+    except ConfigError as error:  # of a user's own family
+        raise _Trouble(f"target: {error}") from None
     if complaint:
         raise _Trouble(f"target: {complaint} (family {family.name})")
     return prompt, family.name, depth, row["target"]

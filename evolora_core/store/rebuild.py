@@ -35,6 +35,7 @@ def rebuild(home: Path) -> Rebuilt:
     Raises StoreError if somebody holds the store; a damaged or newer one is replaced all the same.
     """
     path = store_path(home)
+    there = path.exists()  # else a file that is made for its lock
     new = path.with_name("evolora.duckdb.rebuild")
     path.parent.mkdir(parents=True, exist_ok=True)
     result = Rebuilt([], 0, [])
@@ -63,7 +64,7 @@ def rebuild(home: Path) -> Rebuilt:
                 except StoreError as error:
                     result.left_out.append((Slice("bench", "bench", "", 0, file.name, file), str(error)))
             connection.execute("CHECKPOINT")  # the rename takes the file alone; a full disk leaves rows in its log
-        before = path.with_name("evolora.duckdb.before") if result.left_out and path.exists() else None
+        before = _free(path) if result.left_out and there else None
         if before:
             os.replace(path, before)
         # The log of a damaged store must not be replayed on the new one.
@@ -72,6 +73,16 @@ def rebuild(home: Path) -> Rebuilt:
         _log(path).unlink(missing_ok=True)
         os.replace(new, path)
     return Rebuilt(result.recorded, rows, result.left_out, before)
+
+
+def _free(path: Path) -> Path:
+    """Where a store can be kept aside: `.before`, `.before-2`, … Another one may have what this one lacks."""
+    number = 1
+    while True:
+        kept = path.with_name(f"{path.name}.before" + (f"-{number}" if number > 1 else ""))
+        if not kept.exists() and not _log(kept).exists():
+            return kept
+        number += 1
 
 
 def _log(path: Path) -> Path:

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter, validators
 from evolora_core.engine.home import prepare_home
 from evolora_core.errors import ConfigError, DataError, EvoloraError
 from evolora_core.foreign.text import printable_lines
-from flows.cli._app import AnyId, AtLeastOne, FromZero, progress
+from flows.cli._app import AnyId, AtLeastOne, progress
 
 if TYPE_CHECKING:
     from evolora_core.searches.adapters.evolved import Evolved, Reply
@@ -36,7 +36,7 @@ Heat = Annotated[
         help="0: always the likeliest token; above 0: tokens are sampled.", validator=validators.Number(gte=0, lte=100)
     ),
 ]
-Seed = Annotated[int, Parameter(help="Random seed of the samples."), FromZero]
+Seed = Annotated[int, Parameter(help="Random seed of the samples."), AnyId]
 
 
 def register(app: App) -> None:

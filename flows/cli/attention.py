@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter, validators
 
 from evolora_core.errors import ConfigError
-from flows.cli._app import AtLeastOne, FromZero, Json, progress, say, show
+from flows.cli._app import AnyId, AtLeastOne, Json, progress, say, show
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.commands.asked import MeasureSettings
@@ -31,7 +31,7 @@ Rates = Annotated[
         help="Learning rates, in one list; each size takes the best.",
     ),
 ]
-Seed = Annotated[int, Parameter(help="Run seed: draws the corpus and the training seeds."), FromZero]
+Seed = Annotated[int, Parameter(help="Run seed: draws the corpus and the training seeds."), AnyId]
 Train = Annotated[
     int, Parameter(help="Rows of 32 tokens to train on.", validator=validators.Number(gte=2, lte=10_000_000))
 ]

@@ -45,6 +45,8 @@ def evaluate(
         raise ConfigError("--organelle: name the run that it lives in with --run")
     if routing and run is None:
         raise ConfigError("--routing: name the run whose router answers with --run")
+    if routing and organelle is not None:
+        raise ConfigError("--organelle: answers everything, so that --routing decides nothing; take one of them")
     routing = routing or "family"
     entry: Entry | None = None
     suite: dict[str, Any] = {}

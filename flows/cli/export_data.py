@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path
 from evolora_core.errors import ConfigError
-from flows.cli._app import FromZero
+from flows.cli._app import AnyId
 
 
 def register(app: App) -> None:
@@ -22,7 +22,7 @@ def export_data(
     /,
     *,
     out: Annotated[Path, Parameter(help="Folder to write: a new or an empty one.")],
-    seed: Annotated[int | None, Parameter(help="Run seed; by default the suite's first."), FromZero] = None,
+    seed: Annotated[int | None, Parameter(help="Run seed; by default the suite's first."), AnyId] = None,
 ) -> None:
     """Write the splits of a suite as a data set that `datasets.load_dataset` reads: a file for each split, with prompt,
     right answer, family and depth.

@@ -64,6 +64,9 @@ def pretrain(
     """Train a host of our own from nothing."""
     if out and out.exists() and not out.is_dir():  # before Prefect is started for it
         raise ConfigError(f"--out {out}: is no folder; name a new one")
+    from evolora_core.language.hosts.pretrain_config import pretrain_config
+
+    pretrain_config(name)  # a fault of it
     home = prepare_home()
     from flows._server import embedded_prefect
 

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from evolora_core.engine.home import prepare_home
 from evolora_core.errors import ConfigError
-from flows.cli._app import FromZero
+from flows.cli._app import AnyId
 
 
 def register(app: App) -> None:
@@ -26,7 +26,7 @@ def scope(
     /,
     *,
     seed: Annotated[
-        int | None, Parameter(help="Run seed whose runs and answers are shown; by default all complete ones."), FromZero
+        int | None, Parameter(help="Run seed whose runs and answers are shown; by default all complete ones."), AnyId
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="File to write, FILE.html; by default EVOLORA_HOME/scope/SUITE.html or RUN.html.")

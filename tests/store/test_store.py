@@ -148,6 +148,9 @@ def test_rebuild_makes_the_same_store_and_reports_what_is_gone(recorded: Path, h
     assert [(gone, "not finished" in why) for gone, why in result.left_out] == [(stages[0], True)]
     assert not list(home.glob("*.rebuild*"))
     assert result.before is not None  # the rows of what is gone are in it alone
+    again = rebuild(home)
+    store_path(home).unlink()  # as a kill between two renames leaves it
+    assert again.before == result.before.with_name("evolora.duckdb.before-2") and rebuild(home).before is None
     result.before.replace(store_path(home))
     assert _dump(home) == _dump(recorded)
 

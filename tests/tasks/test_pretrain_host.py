@@ -50,7 +50,13 @@ def test_files_of_the_user_are_not_replaced(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [tmp_path / "README.md"]
 
 
-@pytest.mark.parametrize("name", ["qwen3-0.6b", "nowhere"])
-def test_only_hosts_with_a_training_can_be_trained(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"configs/hosts/{name}.yaml: key 'pretrain': missing"):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("qwen3-0.6b", "configs/hosts/qwen3-0.6b.yaml: key 'pretrain': missing"),
+        ("nanoo", r"host 'nanoo': there is no configs/hosts/nanoo.yaml \(did you mean 'nano'\?\)"),
+    ],
+)
+def test_only_hosts_with_a_training_can_be_trained(name: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=words):
         pretrain_host.fn(name, str(tmp_path / "made"))

@@ -7,6 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from filelock import FileLock
+
 from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.home import home_path
 from evolora_core.errors import HostError
@@ -32,17 +34,22 @@ def settled_dtype(dtype: str, device: str, *, keep: bool = True) -> str:
         return "float32"  # loading the host says what is wrong
     name = torch.cuda.get_device_name(device) if accelerated else _processor()
     key, path = f"{name}, torch {torch.__version__}", home_path() / RECORD
-    known = _known(path)
-    if key not in known:
-        rates = {kind: _gigaflops(kind, device) for kind in ("float32", "bfloat16")}
-        known[key] = {
-            "gigaflops": rates,
-            "dtype": "bfloat16" if rates["bfloat16"] >= GAIN * rates["float32"] else "float32",
-        }
-        if keep:
-            path.parent.mkdir(parents=True, exist_ok=True)
+    if not keep:
+        return str((_known(path).get(key) or _measured(device))["dtype"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):  # two that begin at once settle on the same, and keep each other's
+        known = _known(path)
+        if key not in known:
+            known[key] = _measured(device)
             write_json(path, known)
     return str(known[key]["dtype"])
+
+
+def _measured(device: str) -> dict[str, Any]:
+    """What is recorded of a device."""
+    rates = {kind: _gigaflops(kind, device) for kind in ("float32", "bfloat16")}
+    faster = rates["bfloat16"] >= GAIN * rates["float32"]
+    return {"gigaflops": rates, "dtype": "bfloat16" if faster else "float32"}
 
 
 def _known(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import Decay, Strict, load_yaml
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.nearest import did_you_mean
 from evolora_core.language.hosts.description import DESCRIPTIONS, HostDescription, load_descriptions
 
 
@@ -77,7 +78,11 @@ class TrainedHost(HostDescription):
 
 def pretrain_config(name: str) -> PretrainConfig:
     """How the described host `name` is trained. ConfigError where it is not, or where its file is faulty."""
-    description = load_descriptions().get(name)
-    if description is None or description.pretrain is None:
+    descriptions = load_descriptions()
+    description = descriptions.get(name)
+    if description is None:
+        near = did_you_mean(name, descriptions)
+        raise ConfigError(f"host {name!r}: there is no configs/hosts/{name}.yaml{near}; describe it there, as nano is")
+    if description.pretrain is None:
         raise ConfigError(f"configs/hosts/{name}.yaml: key 'pretrain': missing; add it, as nano.yaml has it")
     return load_yaml(DESCRIPTIONS / f"{name}.yaml", TrainedHost).pretrain

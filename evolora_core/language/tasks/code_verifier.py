@@ -10,6 +10,7 @@ import json
 import math
 import os
 import secrets
+import signal
 import tempfile
 import textwrap
 import warnings
@@ -32,6 +33,7 @@ from evolora_core.sandbox.run import Outcome, Sandbox, refusal
 from evolora_core.sandbox.untrusted import Unreadable, read_bytes
 
 LONGEST = 100_000  # characters of a row's tests
+KILLS = 2  # after which an answer has another try
 PATIENCE = 10  # seconds of the clock for one of the processor, in the last try
 FILE_BYTES = 1 << 20
 _ENTRY = f"{check.__module__}:{check.__name__}"
@@ -114,12 +116,16 @@ def _graded(code: str, tests: str, seconds: float, megabytes: int) -> Grade:
     """The grade of a piece of code. StageError where the sandbox failed, which says nothing of the code.
 
     Time is the processor's, so that a busy machine makes nothing wrong: code that the clock ended before is tried again
-    with twice the time, while that is at most ten times as much.
+    with twice the time, while that is at most ten times as much. So is code that was killed, as the kernel does where
+    memory is short, unless it is killed every time.
     """
-    clock = 1.25 * seconds
+    clock, kills = 1.25 * seconds, 0
     while True:
         limits = Limits(seconds=clock, memory=megabytes << 20, file_bytes=FILE_BYTES)
         outcome, sound, passed = _tried(code, tests, limits)
+        if outcome.status == "killed" and signal.SIGKILL.name in outcome.reason and kills < KILLS:
+            kills += 1
+            continue
         clock *= 2
         if outcome.status != "timeout" or outcome.cpu_seconds > seconds or clock > PATIENCE * seconds:
             break

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from evolora_core.engine.identity import refuse_changed
 from evolora_core.engine.strict import Strict
 from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.families.base import Family, Grade, Item
 from evolora_core.language.families.registry import enter, get
 from evolora_core.language.tasks.base import Verifier
-from evolora_core.language.tasks.pools import Pool, read_pool
+from evolora_core.language.tasks.pools import Pool, files_of, read_pool
 from evolora_core.language.tasks.python_file import digest_of, load_family
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.language.tasks.verifiers import AnyVerifier
@@ -69,6 +70,13 @@ def enter_tasks(tasks: Iterable[TaskConfig]) -> set[str]:
     definitions = [define(task) for task in tasks]
     enter(map(family_of, definitions))
     return {own.name for own in definitions if not own.labelled}
+
+
+def refuse_changed_tasks(tasks: Iterable[TaskConfig]) -> None:
+    """StageError where the rows or the file of a task were written since the flow began: other seeds have the old."""
+    for task in tasks:
+        for file in files_of(task.local) if task.file is None else [Path(task.file)]:
+            refuse_changed(file, "file")
 
 
 def pools_of(tasks: Sequence[TaskConfig], definitions: Sequence[Definition]) -> dict[str, Pool]:

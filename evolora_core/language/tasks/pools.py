@@ -44,12 +44,16 @@ def read_pool(task: TaskConfig) -> Pool:
     return _read(task.model_dump_json(), _stamp(task.local))
 
 
+def files_of(path: Path | None) -> list[Path]:
+    """The local files of a data set: one, or those of a folder."""
+    if path is None or path.is_file():
+        return [path] if path else []
+    return sorted(own for own in path.rglob("*") if own.is_file())
+
+
 def _stamp(path: Path | None) -> tuple[tuple[str, int, int], ...]:
     """What changes when local files change: names, sizes, times."""
-    files = (
-        [] if path is None else [path] if path.is_file() else sorted(own for own in path.rglob("*") if own.is_file())
-    )
-    return tuple((str(own), own.stat().st_size, own.stat().st_mtime_ns) for own in files)
+    return tuple((str(own), own.stat().st_size, own.stat().st_mtime_ns) for own in files_of(path))
 
 
 @lru_cache(maxsize=32)

@@ -51,8 +51,13 @@ def load_family(name: str, source: str, file: str = "") -> Family:
         raise ConfigError(f"{place}: `depths` is a tuple of some of {', '.join(DEPTHS)}, such as ('short',)")
     family = replace(family, depths=tuple(family.depths), verify=_checked(family.verify))
     audit(family, place)
-    draw = partial(_called, place, "draw", family.draw)
-    return replace(family, draw=draw, verify=_guarded(family.verify, name))
+    return replace(
+        family,
+        draw=partial(_called, place, "draw", family.draw),
+        solution=partial(_called, place, "solution", family.solution),
+        complaint=partial(_called, place, "complaint", family.complaint),
+        verify=_guarded(family.verify, name),
+    )
 
 
 def _checked(verify: Verify) -> Verify:

@@ -233,6 +233,8 @@ def open_run(
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.language.tasks.own import enter_beside
 
+    if routing and organelle is not None:
+        raise ConfigError(f"organelle {organelle}: answers everything, so that no router decides; take one of them")
     entry, suite = find(home, name)
     enter_beside(datasets_of(home, entry))
     word = suite["host"]

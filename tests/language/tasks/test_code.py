@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from confinement import confined
 
@@ -183,6 +186,31 @@ def test_a_sandbox_that_fails_says_nothing_of_the_answer() -> None:
     with pytest.raises(StageError, match=r"the sandbox in which answers are tried failed \(.*\); start again"):
         reason("while 'the nursery': pass", seconds=30)
     assert reason(f"{ADD}  # again") == "correct"
+
+
+@confined
+def test_a_child_that_the_kernel_killed_is_tried_again() -> None:
+    """It takes the one that asks for it first where memory is short."""
+    victims: list[int] = []
+
+    def kill(times: int) -> None:
+        while len(victims) < times:
+            for process in psutil.Process().children(recursive=True):
+                with suppress(OSError):
+                    adjusted = Path(f"/proc/{process.pid}/oom_score_adj").read_text().strip()
+                    if adjusted == "1000" and process.pid not in victims:
+                        os.kill(process.pid, signal.SIGKILL)
+                        victims.append(process.pid)
+            time.sleep(0.02)
+
+    slow = "import time\ntime.sleep(0.4)\n"
+    for times, expected in ((1, "correct"), (code_verifier.KILLS + 1, "killed")):
+        victims.clear()
+        thread = threading.Thread(target=kill, args=(times,), daemon=True)
+        thread.start()
+        assert reason(f"{slow}{ADD}  # {times}") == expected
+        thread.join(10)
+        assert len(victims) == times
 
 
 @confined

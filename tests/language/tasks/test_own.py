@@ -10,6 +10,7 @@ from evolora_core.errors import ConfigError, DataError
 from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import enter, get, gold, grade
+from evolora_core.language.holdouts import read_holdout
 from evolora_core.language.tasks import python_file
 from evolora_core.language.tasks.own import define, enter_tasks, family_of, pools_of, write_definitions
 from evolora_core.language.tasks.python_file import load_family
@@ -170,6 +171,20 @@ def test_a_draw_that_hangs_later_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(python_file, "LONGEST_CALL", 0.2)
     with pytest.raises(ConfigError, match=r"^tasks.string.rotate.file: `draw` fails \(TimeoutError"):
         family.make(stream(0, 0, 0, "test"), "short")
+
+
+def test_what_fails_on_a_target_that_no_audit_saw_is_named(tmp_path: Path) -> None:
+    """As one that a holdout file gives."""
+    source = SOURCE.replace("    return None if ", "    return None if target.isalpha() and ")
+    assert source != SOURCE
+    enter_tasks([python(tmp_path / "rotate.py", source)])
+    holdout = tmp_path / "mine.jsonl"
+    holdout.write_text('{"prompt": "a b", "target": 12, "family": "string.rotate", "depth": "short"}\n')
+    with pytest.raises(DataError, match=r"mine.jsonl:1: target: .*`complaint` fails \(AttributeError"):
+        read_holdout(holdout)
+    item = Item("Move the first letter to the end: a b", "", "string.rotate", "short", "1")
+    with pytest.raises(ConfigError, match=r"^tasks.string.rotate.file: .*`solution` fails \(IndexError"):
+        gold(item)
 
 
 def test_a_verifier_that_waits_for_a_processor_is_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

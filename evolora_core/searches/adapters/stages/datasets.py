@@ -15,7 +15,14 @@ from evolora_core.engine.tables import write_table
 from evolora_core.language.data import DataConfig
 from evolora_core.language.datasets import build_splits, check_disjoint, write_items
 from evolora_core.language.families.base import Item
-from evolora_core.language.tasks.own import Definition, define, enter_beside, pools_of, write_definitions
+from evolora_core.language.tasks.own import (
+    Definition,
+    define,
+    enter_beside,
+    pools_of,
+    refuse_changed_tasks,
+    write_definitions,
+)
 from evolora_core.language.tasks.settings import TaskConfig
 
 if TYPE_CHECKING:
@@ -55,6 +62,7 @@ def make(work: Work[Splits]) -> Made[Sizes]:
     leaks.
     """
     own = work.config
+    refuse_changed_tasks(own.tasks)
     write_definitions(work.folder, own.definitions)
     enter_beside(work.folder)
     splits = build_splits(own.data, work.seed, pools_of(own.tasks, own.definitions))

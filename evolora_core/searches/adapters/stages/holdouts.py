@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from evolora_core.engine.identity import refuse_changed
 from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import Strict
 from evolora_core.engine.tables import write_table
@@ -70,6 +71,7 @@ def make(work: Work[Files]) -> Made[Chosen]:
     known = _known(work.inputs["datasets"])
     asked, counts = {}, {}
     for own, digest in zip(work.config.files, work.config.digests, strict=True):
+        refuse_changed(Path(own.file), "file")
         items = read_file(own)
         if digest_of(items) != digest:
             raise DataError(f"{own.file}: has changed since the suite was started; start it again")

@@ -13,7 +13,14 @@ from evolora_core.engine.strict import LATER, Strict
 from evolora_core.engine.tables import write_table
 from evolora_core.language.datasets import check_disjoint, read_items, write_items
 from evolora_core.language.families.base import Item
-from evolora_core.language.tasks.own import Definition, define, enter_beside, pools_of, write_definitions
+from evolora_core.language.tasks.own import (
+    Definition,
+    define,
+    enter_beside,
+    pools_of,
+    refuse_changed_tasks,
+    write_definitions,
+)
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.searches.merging.settings import DataSettings, Domain
 
@@ -58,6 +65,7 @@ def make(work: Work[SplitsOf]) -> Made[Sizes]:
     from evolora_core.searches.merging.data import by_name, draw_splits
 
     own = work.config
+    refuse_changed_tasks(own.tasks)
     write_definitions(work.folder, own.definitions)
     enter_beside(work.folder)
     splits = draw_splits(own.domains, own.data, work.seed, pools_of(own.tasks, own.definitions), own.trains)
