@@ -21,7 +21,7 @@ MIN_SEEDS = 5  # below this a table speaks of its own runs only
 MAX_COMPARISONS = 6
 RESAMPLES = 20_000
 IN_A_TAIL = 20  # resamples beyond a bound at least, or it is their extreme by luck
-DECIMALS = 12  # of a bound
+ROUNDING = 1e-7  # shares that differ by less are equal: some are divided in float32
 BLOCK = 2**21  # draws of items that are held at once
 UNDECIDED = "undecided"
 THESE_RUNS_ONLY = "these runs only"
@@ -193,18 +193,17 @@ def _crossed_means(
         picks += np.arange(len(block), dtype=np.int32)[:, None] * len(names)
         weights = np.bincount(picks.ravel(), minlength=picks.size).astype(np.float32).reshape(picks.shape).T
         here = counted @ weights
-        sums = (summed @ weights).astype(np.float64)
-        block[:] = np.where(here > 0, sums / np.maximum(here, 1), own).T
+        block[:] = np.where(here > 0, summed @ weights / np.maximum(here, 1), own).T
     result: np.ndarray = np.take_along_axis(means, drawn, axis=1).mean(axis=1)
     return result
 
 
 def bounds(means: np.ndarray, tail: float) -> tuple[float, float]:
-    """The quantiles beyond which a share `tail` of the resamples lies, to DECIMALS: a bound that is zero but for the
-    rounding of sums has no sign.
+    """The quantiles beyond which a share `tail` of the resamples lies. One that is zero but for the rounding of sums is
+    0, and has no sign.
     """
-    lo, hi = np.quantile(means, [tail, 1 - tail])
-    return round(float(lo), DECIMALS) + 0.0, round(float(hi), DECIMALS) + 0.0  # no -0.0
+    lo, hi = (0.0 if abs(bound) < ROUNDING else float(bound) for bound in np.quantile(means, [tail, 1 - tail]))
+    return lo, hi
 
 
 def accuracy_interval(
@@ -279,7 +278,7 @@ def non_inferior(c: Comparison, margin: float, margins: int = 1) -> bool:
     """
     if margin <= 0:
         raise ValueError(f"non_inferior: the margin must be positive, not {margin}")
-    return can_show(c.seeds, margins) and (c.lo if c.floor is None else c.floor) > -margin
+    return can_show(c.seeds, margins) and (c.lo if c.floor is None else c.floor) > ROUNDING - margin
 
 
 def can_show(seeds: int, margins: int) -> bool:
