@@ -53,8 +53,6 @@ def sql(
         raise ConfigError("--out: goes with --format parquet, and --format parquet needs it")
     if json and out is not None:
         raise ConfigError("--json: prints, and --format parquet writes a file; take one of them")
-    if json and format not in ("table", "json"):
-        raise ConfigError(f"--json: is another form than --format {format}; take one of them")
     if out is not None and out.exists():
         raise ConfigError(f"--out {out}: exists; name another file")
     ask = partial(bounded, home_path(), query, seconds=seconds, memory=memory * MIB)
