@@ -187,6 +187,18 @@ def test_a_folder_without_an_adapter_is_told_before_the_host_is_loaded(
     assert "empty/adapter_config.json: not readable as JSON" in refusal(capsys, *asked, "empty")
 
 
+def test_an_organelle_and_a_router_are_one_too_many(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    asked = ["--organelle", "1", "--routing", "single"]
+    line = refusal(capsys, "evaluate", "--holdout", holdout(row()), "--run", "a.b.s0", *asked)
+    assert line == "--organelle: answers everything, so that --routing decides nothing; take one of them"
+    assert "no router decides; take one of them" in refusal(capsys, "chat", "a.b.s0", "--prompt", "x", *asked)
+
+
+def test_seeds_may_be_as_large_as_those_of_suites(capsys: pytest.CaptureFixture[str], home: Path) -> None:
+    for command in (["export-data", "nosuch", "--out", "data"], ["scope", "nosuch"]):
+        assert "nosuch: no such suite" in refusal(capsys, *command, "--seed", str(2**62))
+
+
 def test_a_store_of_a_newer_schema(capsys: pytest.CaptureFixture[str], home: Path) -> None:
     import duckdb
 

@@ -1,18 +1,28 @@
 """Tasks of a user as families: Python files that are examined, definitions that are kept beside items."""
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evolora_core.engine.identity import code_as_it_is
 from evolora_core.engine.rng import stream
-from evolora_core.errors import ConfigError, DataError
+from evolora_core.errors import ConfigError, DataError, StageError
 from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import enter, get, gold, grade
 from evolora_core.language.holdouts import read_holdout
 from evolora_core.language.tasks import python_file
-from evolora_core.language.tasks.own import define, enter_tasks, family_of, pools_of, write_definitions
+from evolora_core.language.tasks.own import (
+    define,
+    enter_tasks,
+    family_of,
+    pools_of,
+    refuse_changed_tasks,
+    write_definitions,
+)
 from evolora_core.language.tasks.python_file import load_family
 from evolora_core.language.tasks.settings import TaskConfig
 
@@ -123,6 +133,22 @@ def test_rows_that_changed_meanwhile_are_not_taken(tmp_path: Path) -> None:
     rows(tmp_path / "rows.csv", 13)
     with pytest.raises(DataError, match="its rows have changed since the suite was started"):
         pools_of([task], [definition])
+
+
+def test_files_that_are_written_while_a_suite_runs_are_refused(tmp_path: Path) -> None:
+    """Seeds that were drawn before have the old rows."""
+    tasks = [rows(tmp_path / "rows.csv"), python(tmp_path / "rotate.py")]
+    for file in ("rows.csv", "rotate.py"):
+        os.utime(tmp_path / file, (0, 0))
+    with code_as_it_is():
+        refuse_changed_tasks(tasks)
+        for file in ("rows.csv", "rotate.py"):
+            os.utime(tmp_path / file, (time.time(), time.time()))  # the kernel's own clock is coarser
+            with pytest.raises(StageError, match=rf"{file}: was changed while the suite runs; run it again, with the"):
+                refuse_changed_tasks(tasks)
+            os.utime(tmp_path / file, (0, 0))
+    os.utime(tmp_path / "rows.csv")
+    refuse_changed_tasks(tasks)  # no suite runs
 
 
 def test_items_without_an_answer_are_told_apart(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Holdout files of a suite: what is read and refused, what a seed is asked, and what a stage depends on."""
 
 import json
+import os
+import time
 from contextvars import Context
 from dataclasses import asdict
 from pathlib import Path
@@ -8,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from evolora_core.engine.identity import code_as_it_is
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import StageRequest, StageResult, Suite, Work
 from evolora_core.engine.strict import stated
-from evolora_core.errors import ConfigError, DataError
+from evolora_core.errors import ConfigError, DataError, StageError
 from evolora_core.language.datasets import read_items, write_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.holdouts import read_holdout
@@ -94,6 +97,14 @@ def test_an_edited_file_is_measured_again(file: Path, tmp_path: Path) -> None:
     assert request(file).identity != before.identity
     with pytest.raises(DataError, match=r"mine.jsonl: has changed since the suite was started; start it again"):
         made(before, tmp_path, {})
+
+
+def test_a_file_that_is_written_while_a_suite_runs_is_refused(file: Path, tmp_path: Path) -> None:
+    with code_as_it_is():
+        os.utime(file, (time.time(), time.time()))  # the kernel's own clock is coarser
+        with pytest.raises(StageError, match=r"mine.jsonl: was changed while the suite runs; run it again"):
+            made(request(file), tmp_path, {})
+    assert made(request(file), tmp_path, {})[0].items == 20
 
 
 def test_an_evaluation_depends_on_the_items_and_on_what_grades_them(file: Path) -> None:

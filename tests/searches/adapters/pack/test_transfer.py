@@ -1,5 +1,6 @@
 """Transfer in a pack: gains on unseen families beside those on learned ones."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -80,20 +81,22 @@ def test_an_arm_that_is_the_host_is_called_so(home: Path) -> None:
 
 def test_a_gain_of_nothing_anywhere_has_no_interval(home: Path) -> None:
     """A bootstrap of equal answers has no width."""
-    for seed in (0, 1, 2):
+    for arm, seed in product(("single", "sft"), (0, 1, 2)):
         sql = f"SELECT * FROM evaluations WHERE condition = 'frozen' AND seed = {seed} AND split = 'holdout_ood'"
-        unseen = frame(home, sql, []).assign(arm="sft:single", organelle=0)
-        sql = f"SELECT * FROM evaluations WHERE condition = 'sft' AND seed = {seed} AND arm IN ('sft', 'sft:single')"
-        own = frame(home, f"{sql} AND NOT (arm = 'sft:single' AND split = 'holdout_ood')", [])
+        unseen = frame(home, sql, []).assign(arm=f"{arm}:single", organelle=0)
+        sql = f"SELECT * FROM evaluations WHERE condition = '{arm}' AND seed = {seed}"
+        own = frame(home, f"{sql} AND NOT (arm = '{arm}:single' AND split = 'holdout_ood')", [])
         kept = [column for column in unseen if column not in ("suite", "run_id", "condition", "seed", "stage")]
         tables = {"evaluations": [row for part_ in (own, unseen) for row in part_[kept].to_dict("records")]}
-        record(home, write_stage(home, part(SUITE, "sft", seed, "evaluate"), tables))
+        record(home, write_stage(home, part(SUITE, arm, seed, "evaluate"), tables))
     rows = transfer_frame(StoredSuite(home, SUITE))
     row = rows.set_index("arm").loc["sft:single"]
     assert row["note"] == STILL and row["unseen"] == 0 and row["learned_lo"] > 0
     assert np.isnan(row["unseen_lo"]) and np.isnan(row["ratio_hi"])
     (shown,) = [cells for cells in transfer_table(SUITE, rows).cells() if cells[0] == "sft"]
     assert shown[3] == "+0.0" and shown[5] == "0.00"
+    unproven = rows.set_index("arm").loc["single:single"]
+    assert unproven["note"] == f"{UNPROVEN}; {STILL}" and np.isnan(unproven["unseen_lo"])
 
 
 def test_without_the_host_there_are_no_gains(home: Path) -> None:
