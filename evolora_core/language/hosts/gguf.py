@@ -93,5 +93,7 @@ def convert_gguf(path: Path, folder: Path) -> None:
     model, tokenizer = load_gguf(path, torch.float32)
     with bars_on_terminals_only():
         model.save_pretrained(folder)
+    for how in ("is_local", "local_files_only"):  # it was loaded: files of a host say what it is, alike on all machines
+        tokenizer.init_kwargs.pop(how, None)
     tokenizer.save_pretrained(folder)
     logging.getLogger(__name__).info("converted %s to %s", path.name, folder)

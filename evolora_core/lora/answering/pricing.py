@@ -65,16 +65,31 @@ class Prices:
         """FLOPs of the pricing itself."""
         return Meter.from_state(self.meter).total()
 
-    def routing_reserve(self, model: FlopModel, items: int, ranks: Sequence[int], shown: Sequence[float] = ()) -> int:
-        """FLOPs to set aside for choosing routes: the host and adapters of these ranks answer every item, and each
-        adapter twice more for every number of examples that it shows, with the family told and untold. `shown` are the
-        FLOPs of the host's answer after so many.
+    def routing_reserve(
+        self,
+        model: FlopModel,
+        items: int,
+        ranks: Sequence[int],
+        shown: Sequence[float] = (),
+        *,
+        specialists: bool = False,
+    ) -> int:
+        """FLOPs to set aside for choosing routes: the host and adapters of these ranks answer every item, and again
+        for every number of examples that they show. `shown` are the FLOPs of the host's answer after so many.
+
+        What answers every item shows its examples twice, with the family told and untold. Of `specialists`, all ranks
+        but the last, each shows them once, to its family, and one in one way is asked twice about every item; the last
+        rank is of their sum, which shows nothing.
 
         Answers without examples at the mean cost, dearer by the adapters' own arithmetic, and a little more for longer
         answers. An arm does not spend what is set aside and not needed.
         """
-        dearness = sum(model.dearness(rank) for rank in ranks)
-        return round(LONGER * items * (self.unit_flops * (1 + dearness) + 2 * dearness * sum(shown)))
+        dear = [model.dearness(rank) for rank in ranks]
+        if specialists:
+            showing = sum(dear[:-1]) * sum(shown) + 2 * dear[0] * max(shown, default=0.0)
+        else:
+            showing = 2 * sum(dear) * sum(shown)
+        return round(LONGER * items * (self.unit_flops * (1 + sum(dear)) + showing))
 
     def plan(self, host: Host) -> None:
         """Set the host's batch sizes to those that fitted into memory."""

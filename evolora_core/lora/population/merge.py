@@ -93,8 +93,8 @@ def add_up(adapters: Sequence[Adapter], weight: float) -> Adapter:
 
 
 def summed_rank(largest: int) -> int:
-    """The highest rank of a sum of adapters whose largest rank is given."""
-    return largest + largest // 2
+    """The highest rank of a sum of adapters whose largest rank is given: half as much again, rounded up."""
+    return largest + (largest + 1) // 2
 
 
 def resize(adapter: Adapter, rank: int, *, seed: int = 0) -> Adapter:

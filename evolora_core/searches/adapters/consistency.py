@@ -163,10 +163,9 @@ def check_remembered(suite: SuiteSettings, name: str) -> None:
     families = len(suite.data.train_families)
     for own in suite.with_trials(name):
         if isinstance(own, EcologyConfig) and own.memory.labels:
-            of_each = min(own.memory.labels, -(-suite.data.train_items // families))
-            given = of_each if suite.kind(name).peopled else of_each * families
+            given = min(own.memory.labels, -(-suite.data.train_items // families))
             if given > own.plasticity.buffer:
-                kept = f"a founder begins with {given} answers and remembers {own.plasticity.buffer}"
+                kept = f"a founder begins with {given} answers of a family and remembers {own.plasticity.buffer}"
                 raise ValueError(f"{name}: memory.labels: {kept}; raise plasticity.buffer, or give fewer labels")
 
 

@@ -1,5 +1,6 @@
 """GGUF files, made on the spot with the writer of the format itself: loaded, converted, taken out of packages."""
 
+import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -129,6 +130,13 @@ def test_converted_it_is_an_ordinary_folder(gguf_file: Path, tmp_path: Path) -> 
     assert all(a.equal(b) for a, b in zip(before.model.parameters(), after.model.parameters(), strict=True))
     assert before.encode_prompts(["ab <c>"]) == after.encode_prompts(["ab <c>"])
     assert before.eos_ids == after.eos_ids
+
+
+def test_its_files_do_not_say_how_they_were_loaded(gguf_file: Path, tmp_path: Path) -> None:
+    """Runs on a host that two commands fetched are of one host."""
+    convert_gguf(gguf_file, tmp_path / "converted")
+    stated = json.loads((tmp_path / "converted" / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert "tokenizer_class" in stated and not stated.keys() & {"is_local", "local_files_only"}
 
 
 def test_what_lies_beside_it_is_not_read(gguf_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,8 +179,8 @@ def test_a_verifier_errs_for_all_that_learn_from_it_or_for_none() -> None:
         ("arrivals", "sft.shots=4", "conditions: 'sft' cannot follow data.arrivals"),
         (
             "labels",
-            "ecology.plasticity.buffer=500",
-            "single-128: memory.labels: a founder begins with 512 answers and remembers 500; raise plasticity.buffer",
+            "ecology.plasticity.buffer=100",
+            "single-128: memory.labels: a founder begins with 128 answers of a family and remembers 100; raise ",
         ),
         (
             "rewards",

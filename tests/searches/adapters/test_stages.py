@@ -32,6 +32,13 @@ def item(family: str, number: int) -> Item:
     return Item(f"question {number}", number, family, "short", f"{family}-{number}")
 
 
+def test_contests_of_a_shorter_run_end_at_the_same_part_of_it() -> None:
+    whole = asked(load_suite(ROOT / "configs" / "suites" / "luck.yaml"), "ecology", None)
+    assert (whole.ecology.contest.every, whole.ecology.contest.ends) == (2, 4)
+    contests = [whole.shortened(share).ecology.contest for share in (1.0, 0.5, 0.1)]
+    assert [(own.every, own.ends) for own in contests] == [(2, 4), (1, 2), (1, 1)]
+
+
 def test_split_rows_count_and_hash_every_cell() -> None:
     splits = {"train": [item("math", 1), item("math", 2), item("word.count", 3)], "selection": [item("math", 1)]}
     rows = split_rows(splits)

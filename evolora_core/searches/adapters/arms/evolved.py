@@ -31,8 +31,14 @@ class Evolution(Training):
     first: int | None = None
 
     def shortened(self, share: float) -> Self:
-        """The learning rate falls as far as in the whole run."""
-        return self.model_copy(update={"ecology": _slower(self.ecology, round(share, 6))})
+        """The learning rate falls as far as in the whole run, and contests end at the same part of it."""
+        ecology = _slower(self.ecology, round(share, 6))
+        contest = ecology.contest
+        sooner = {"every": max(1, round(contest.every * share))}
+        if contest.ends is not None:
+            sooner["ends"] = max(1, round(contest.ends * share))
+        ecology = ecology.model_copy(update={"contest": contest.model_copy(update=sooner)})
+        return self.model_copy(update={"ecology": ecology})
 
 
 class Calibrated(BaseModel):

@@ -26,7 +26,7 @@ from evolora_core.searches.adapters.ecology.events import Row, write_tables
 from evolora_core.searches.adapters.ecology.founding import found
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import MICRO, SINK, SUN
-from evolora_core.searches.adapters.ecology.pace import cooldown_steps, longest_answer, phase_over
+from evolora_core.searches.adapters.ecology.pace import cooldown_steps, first_generation, longest_answer, phase_over
 from evolora_core.searches.adapters.ecology.phases.choosing import choose
 from evolora_core.searches.adapters.ecology.phases.contest import contest, last_contest
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle, trade
@@ -61,8 +61,8 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
     """Found a population, or resume it from the commits in `folder`. What the choice of routes will cost is set aside,
     and what the sum will learn.
 
-    Raises Unaffordable if that, and the pricing, leave nothing of the budget for a generation; `advance` does, where a
-    family that comes later has none.
+    Raises Unaffordable if that, and the pricing, leave nothing of the budget for a generation, of each family where
+    they come one after another.
     """
     if regime.needs_budget and horizon.budget_flops is None:
         raise ValueError(f"evolve: {regime.word} needs the FLOPs that it may spend")
@@ -70,7 +70,9 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
     counts, cap = config.memory.answering, task.decoding.max_new_tokens
     shown = foretold_flops(task.host, task.selection, task.items, counts, cap)
     ranks = regime.candidate_ranks(config, len(task.families))
-    reserve = task.prices.routing_reserve(task.flops, len(task.selection), ranks, shown)
+    # A child of two learners, which answers everything, shows what it remembers as they do.
+    specialists = len(ranks) > 1 and not regime.attempts(config)
+    reserve = task.prices.routing_reserve(task.flops, len(task.selection), ranks, shown, specialists=specialists)
     horizon = horizon.without(reserve).leaving(regime.rehearsal(config))
     state = found(task, config, regime)
     if committed := commits.latest(folder / "checkpoints"):
@@ -83,10 +85,19 @@ def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime,
 
 
 def _check_paid(run: Run) -> None:
-    """Raise Unaffordable if the family that has just come, or all of them, can have no generation."""
-    state, horizon = run.state, run.horizon
-    if run.awake() and phase_over(run):
-        families = f" of each family ({horizon.arrivals[state.phase]} has none)" if horizon.arrivals else ""
+    """Raise Unaffordable, before anything is learned, unless the budget pays for a generation, of each family where
+    they come one after another: its longest answers say how much dearer it is than the first.
+    """
+    state, horizon, spent = run.state, run.horizon, run.task.prices.spent
+    for phase in range(horizon.phases):
+        until = horizon.limit(spent, phase)
+        if until is None:
+            return
+        since = horizon.limit(spent, phase - 1) if phase else state.meter.total()
+        dearer = longest_answer(run, phase) / longest_answer(run, 0)
+        if until - (since or 0) >= dearer * first_generation(run):
+            continue
+        families = f" of each family ({horizon.arrivals[phase]} has none)" if horizon.arrivals else ""
         raise Unaffordable(
             f"{run.regime.word}: the budget does not pay for a generation{families}: {horizon.budget_flops:.3g} FLOPs "
             f"remain beside the choice of routes, and {state.meter.total():.3g} were spent before; give the arm a "
@@ -103,11 +114,15 @@ def advance(run: Run, progress: Progress = silent, *, generations: int | None = 
             if state.phase + 1 >= run.horizon.phases:
                 break
             cool(run)
-            before = longest_answer(run)
+            before = longest_answer(run, state.phase)
             state.arrive()
-            state.foresee(longest_answer(run) / before)
+            state.foresee(longest_answer(run, state.phase) / before)
             inherit(run)
-            _check_paid(run)
+            if run.awake() and phase_over(run):  # generations grew dearer than was foreseen
+                family = run.horizon.arrivals[state.phase]
+                log.warning(
+                    "%s: the budget has no generation left for %s, which stays unlearned", run.regime.word, family
+                )
             continue
         generation(run)
         _report(run, progress, generations)

@@ -55,14 +55,17 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
         meter=meter,
         phase_updates=meter.flops("update"),
     )
-    remember_labels(task, config, state, state.organelles)
+    remember_labels(task, config, state, state.organelles, regime.memories(config.plasticity, len(task.families)))
     state.settle()
     return state
 
 
-def remember_labels(task: Task, config: EcologySettings, state: State, organelles: Sequence[Organelle]) -> None:
-    """Let organelles that have learned nothing begin with the gold answers of their niche, where the suite gives some.
-    Those that are longer than the host's context are left out, as fine-tuning leaves them out.
+def remember_labels(
+    task: Task, config: EcologySettings, state: State, organelles: Sequence[Organelle], limit: int
+) -> None:
+    """Let organelles that have learned nothing begin with the gold answers of their niche, where the suite gives some,
+    the last `limit` of them. Those that are longer than the host's context are left out, as fine-tuning leaves them
+    out.
     """
     if not config.memory.labels:
         return
@@ -71,7 +74,7 @@ def remember_labels(task: Task, config: EcologySettings, state: State, organelle
         memory = Memory(numbers[item.task_id], task.gold_tokens[numbers[item.task_id]], 1.0)
         for organelle in organelles:
             if organelle.niche in ("", item.family) and task.fits(memory.item, memory.tokens):
-                state.remember(organelle, memory, config.plasticity.buffer)
+                state.remember(organelle, memory, limit)
 
 
 def drawn(seed: int, founder: int, config: EcologySettings) -> Traits | None:

@@ -1,6 +1,7 @@
 """What an organelle remembers: answers worth learning, each with the weight at which it is rehearsed."""
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
@@ -46,9 +47,16 @@ class Buffer:
         return [memories[i] for i in rng.choice(len(memories), size=min(rows, len(memories)), replace=False)]
 
     def merged(self, other: "Buffer", limit: int) -> "Buffer":
-        """What a child of two inherits: the other's memories, then these."""
+        """What a child of two inherits: the other's memories, then these; of more than `limit`, the newest of each in
+        turn.
+        """
+        theirs, own = [*other.memories.values()], [*self.memories.values()]
+        if len(theirs) + len(own) > limit:
+            turns = zip_longest(reversed(theirs), reversed(own))
+            newest = [memory for turn in turns for memory in turn if memory is not None]
+            theirs, own = [], newest[::-1]
         child = Buffer()
-        for memory in [*other.memories.values(), *self.memories.values()]:
+        for memory in [*theirs, *own]:
             child.add(memory, limit)
         return child
 

@@ -1,5 +1,7 @@
 """How far a run has come, and what it can still afford."""
 
+import numpy as np
+
 from evolora_core.searches.adapters.ecology.regime import whole_steps
 from evolora_core.searches.adapters.ecology.run import Run
 
@@ -37,11 +39,12 @@ def contest_flops(run: Run) -> float:
     return LONGER * config.items * bare_answers * run.task.prices.unit_flops
 
 
-def longest_answer(run: Run) -> float:
-    """FLOPs of the longest answers of the bare host to the items of the families that are there, on the mean."""
+def longest_answer(run: Run, phase: int) -> float:
+    """FLOPs of the longest answers of the bare host to the items of the families of a phase, on the mean."""
     task = run.task
     longest = task.flops.generate_flops([len(ids) for ids in task.prompts], task.decoding.max_new_tokens)
-    return float(longest[run.present_cells[task.cell_of]].mean())
+    there = np.array([run.horizon.there(family, phase) for family in task.families]) @ task.inside
+    return float(longest[there[task.cell_of]].mean())
 
 
 def learning_flops(run: Run) -> float:

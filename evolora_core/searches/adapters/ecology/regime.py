@@ -49,6 +49,9 @@ class Regime(Protocol):
     def births(self, config: EcologySettings) -> int:
         """Children by mutation in a generation, at most."""
 
+    def memories(self, plasticity: PlasticityConfig, families: int) -> int:
+        """Answers that an organelle remembers at most, where there are so many families."""
+
     def attempts(self, config: EcologySettings) -> int:
         """Pairs that a round of merging tries."""
 

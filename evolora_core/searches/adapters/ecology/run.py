@@ -161,11 +161,17 @@ class Run:
         return found
 
     def _decided(self) -> set[str]:
-        """Niches whose contest has ended before this generation."""
+        """Niches whose contest has ended before this generation: somebody was beaten in the last one, or after it."""
         ends = self.config.contest.ends
         if ends is None or self.state.generation < ends:
             return set()
-        return {organelle.niche for organelle in self.state.organelles if organelle.cause == "beaten"}
+        beaten = [(own.niche, own.died) for own in self.state.organelles if own.cause == "beaten"]
+        return {niche for niche, died in beaten if died is not None and died + 1 >= ends}
+
+    @property
+    def memories(self) -> int:
+        """Answers that an organelle remembers at most."""
+        return self.regime.memories(self.config.plasticity, len(self.task.families))
 
     def steps(self, generations: float) -> int:
         """Learning steps of a learner in so many generations. The more contend, the fewer each has."""

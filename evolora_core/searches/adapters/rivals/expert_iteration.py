@@ -107,7 +107,9 @@ def train_expert_iteration(
         spent = meter.total()
         allowance = (budget_flops - spent) // (config.rounds - number + 1)
         found, asked = _sample(task, adapter, number, int(config.sampling * allowance), own, meter, report)
-        rows, left = [*task.gold, *found], allowance - (meter.total() - spent)
+        given = {(one.family, one.prompt) for one in task.gold}  # learned by their gold answers, once in a round
+        rows = [*task.gold, *(one for one in found if (one.family, one.prompt) not in given)]
+        left = allowance - (meter.total() - spent)
         try:
             result = _learn(task, rows, adapter, number, left, own, report) if rows else None
         except Unaffordable:

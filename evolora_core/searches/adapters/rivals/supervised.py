@@ -99,7 +99,7 @@ def _trainings(
     ranks = [config.rank] * len(config.strengths)
     if config.specialists:  # one of them, or their sum, answers everything
         ranks.append(summed_rank(config.rank) if _sums(config) else config.rank)
-    together = terms.for_training(ranks, [config.shots] * (config.shots > 0))
+    together = terms.for_training(ranks, [config.shots] * (config.shots > 0), specialists=config.specialists)
     return {
         name: _Training(
             items=own,

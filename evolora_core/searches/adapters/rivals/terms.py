@@ -29,13 +29,13 @@ class Terms:
     budget_flops: int
     progress: Progress
 
-    def for_training(self, ranks: Sequence[int], shown: Sequence[int] = ()) -> int:
+    def for_training(self, ranks: Sequence[int], shown: Sequence[int] = (), *, specialists: bool = False) -> int:
         """FLOPs of the budget that choosing routes leaves, if adapters of these ranks are candidates, and show so many
-        examples.
+        examples; of `specialists` the last rank is of what answers everything.
         """
         model, cap = FlopModel.from_model(self.host.model), self.decoding.max_new_tokens
         dearer = foretold_flops(self.host, self.selection, self.items, shown, cap)
-        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks, dearer)
+        reserve: int = self.prices.routing_reserve(model, len(self.selection), ranks, dearer, specialists=specialists)
         return self.budget_flops - reserve
 
     def tell_overspent(self, spent: int) -> None:

@@ -61,7 +61,9 @@ class ContestConfig(Strict):
         0.05,
         gt=0,
         lt=1,
-        description="level of the exact paired test by which the best beats a contender; `retires` needs no test",
+        description="the best beats a contender whose p value in the exact paired test is this or less; a threshold, "
+        "and no level: the best was chosen by the same answers, and several losers are not adjusted for; `retires` "
+        "needs no test",
     )
     spread: float = Field(
         0.5, ge=0, le=10, description="standard deviation of the log traits of a successor around the winner's"

@@ -13,11 +13,12 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.phases.choosing import remembered, shortlist
+from evolora_core.searches.adapters.ecology.regimes.registry import regime
 from evolora_core.searches.adapters.ecology.rules.registry import rule
 from evolora_core.searches.adapters.evaluation.routed import answer_by_router
 from evolora_core.searches.adapters.labels import labelled
 from evolora_core.searches.adapters.routing.routes import read_routes
-from evolora_core.searches.adapters.routing.shots import read_shots
+from evolora_core.searches.adapters.routing.shots import foretold_flops, read_shots
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftConfig
 
@@ -88,6 +89,19 @@ def test_what_is_longer_than_the_context_is_not_remembered(small: Any) -> None:
 
 def test_nothing_is_shown_where_the_suite_asks_for_nothing(small: Any) -> None:
     assert remembered(founded(small), [0]) is None
+
+
+def test_what_is_set_aside_for_specialists_pays_for_routes_and_for_little_more(small: Any, tmp_path: Path) -> None:
+    data = small.config.model_dump() | {"memory": {"answering": [1, 2], "labels": 8}, "assimilation": {"attempts": 0}}
+    config, task = EcologyConfig.model_validate(data), small.task
+    done = evolve(small, tmp_path, config)
+    shown = foretold_flops(task.host, task.selection, task.items, [1, 2], task.decoding.max_new_tokens)
+    ranks = regime("ecology").candidate_ranks(config, 2)
+    reserved = [
+        small.prices.routing_reserve(task.flops, len(task.selection), ranks, shown, specialists=specialists)
+        for specialists in (True, False)
+    ]
+    assert done.meter.flops("routing") <= reserved[0] < 0.6 * reserved[1]
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])

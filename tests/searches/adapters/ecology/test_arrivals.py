@@ -75,7 +75,19 @@ def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(
 def test_a_share_that_pays_for_no_generation_is_refused(small: Any, tmp_path: Path) -> None:
     budget = round(small.prices.spent + 560 * small.prices.unit_flops)
     with pytest.raises(Unaffordable, match=r"a generation of each family \(json_repair has none\)"):
-        evolve(small, tmp_path, arrivals=ORDER, shares=(0.97, 0.03), budget=budget)
+        start(small, tmp_path, arrivals=ORDER, shares=(0.97, 0.03), budget=budget)  # before anything is learned
+
+
+def test_a_family_for_which_nothing_is_left_stays_unlearned_and_what_was_spent_counts(
+    small: Any, passing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loop, "longest_answer", lambda run, phase: 1000.0**phase)  # the second is not as was foreseen
+    monkeypatch.setattr(loop, "first_generation", lambda run: 0.0)
+    budget = round(2 * passing.meter.total())
+    done = evolve(small, tmp_path, arrivals=ORDER, budget=budget)
+    assert {row["family"] for row in rows(done.folder, "episodes")} == {"math"}
+    assert "the budget has no generation left for json_repair, which stays unlearned" in caplog.text
+    assert len(done.stays) == 2 and done.stays[1] == 0 < done.stays[0] and done.meter.total() <= budget
 
 
 def test_each_family_has_the_share_that_it_had_in_the_run_that_leads(small: Any, passing: Any, tmp_path: Path) -> None:
@@ -90,12 +102,12 @@ def test_each_family_has_the_share_that_it_had_in_the_run_that_leads(small: Any,
 def test_a_cheap_family_is_not_priced_like_the_dear_one_before_it(small: Any, passing: Any, tmp_path: Path) -> None:
     """It may have room for one generation of its own price, and for none at the other's."""
     run = start(small, tmp_path, arrivals=["json_repair", "math"])
-    longer, spent = longest_answer(run), 10**9
+    longer, spent = longest_answer(run, 0), 10**9
     run.state.pass_generation(spent)
     run.state.arrive()
-    assert longest_answer(run) < 0.8 * longer
-    run.state.foresee(longest_answer(run) / longer)
-    assert run.state.last_flops == pytest.approx(spent * longest_answer(run) / longer, rel=1e-6)
+    assert longest_answer(run, 1) < 0.8 * longer
+    run.state.foresee(longest_answer(run, 1) / longer)
+    assert run.state.last_flops == pytest.approx(spent * longest_answer(run, 1) / longer, rel=1e-6)
 
 
 @pytest.mark.parametrize("mode", ["ecology", "single"])

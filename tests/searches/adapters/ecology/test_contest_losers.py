@@ -33,7 +33,7 @@ def test_who_restarts_begins_with_the_founders_labels(small: Any) -> None:
     config = config.model_copy(update={"memory": config.memory.model_copy(update={"labels": 3})})
     run = founded(small, config, mode="single")
     before = run.state.buffers[1].memories
-    child = succeed(run, run.state.organelles[0], run.state.organelles[1])
+    child = succeed(run, run.state.organelles[0], run.state.organelles[1], 0)
     assert run.state.buffers[child.id].memories == before and len(before) == 6
 
 
@@ -47,7 +47,7 @@ def test_a_copy_has_what_its_winner_had_and_who_restarts_its_traits_alone(small:
         state.remember(winner, Memory(3, (1, 2), 1.0), 8)
         state.observe(winner, 0, [True, True])
         winner, owned = state.teach(winner), state.ledger.balance(winner.id)
-        child = succeed(run, winner, beaten)
+        child = succeed(run, winner, beaten, owned // 2)
         assert state.ledger.balance(child.id) == owned // 2 > 0
         assert (child.slot, child.learning_rate, child.rank) == (1, winner.learning_rate, winner.rank)
         assert not state.organelles[1].alive and state.organelles[1].cause == "beaten"
@@ -62,6 +62,23 @@ def test_a_copy_has_what_its_winner_had_and_who_restarts_its_traits_alone(small:
         assert sum(state.ledger.balances.values()) == 0
 
 
+def test_a_winner_and_its_copies_share_what_it_had(small: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evolora_core.searches.adapters.ecology.phases.contest.losers_of", lambda run, all: all[1:])
+    run = founded(small, contending(small), mode="single")
+    for own in run.state.living:
+        run.state.teach(own)
+    before = {own.id: run.state.ledger.balance(own.id) for own in run.state.living}
+    contest(run, [], [])
+    ledger, costs = run.state.ledger, {row["account"]: 0 for row in run.state.settle()}
+    copies = [own for own in run.state.living if own.origin == "copy"]
+    (winner,) = [own for own in run.state.living if own.origin == "founder"]
+    assert len(copies) == 2 and len(before) == 3 and str(winner.id) in costs
+    shares = {ledger.balance(own.id) for own in copies}
+    assert len(shares) == 1 and min(shares) > 0
+    assert 0 <= ledger.balance(winner.id) - min(shares) <= len(copies)  # what does not divide stays with the winner
+    assert sum(ledger.balances.values()) == 0
+
+
 def test_who_learned_in_a_poor_winners_place_contends_no_more(small: Any) -> None:
     """The contest of its niche has ended, and another one would be charged for."""
     run = founded(small, contending(small, contenders=2, ends=2))
@@ -69,11 +86,17 @@ def test_who_learned_in_a_poor_winners_place_contends_no_more(small: Any) -> Non
     stand_in = next(own for own in run.state.living if own.niche == niche and own not in (winner, loser))
     for run.state.generation in range(2):
         winner, loser = run.state.teach(winner), run.state.teach(loser)
+    other, (one, two) = next((name, own[:2]) for name, own in run.contenders().items() if name != niche)
+    third = next(own for own in run.state.living if own.niche == other and own not in (one, two))
+    run.state.generation = 0
+    run.state.retire(third, "beaten")  # in a contest before the last one
+    run.state.generation = 1
     run.state.retire(loser, "beaten")
     stand_in = run.state.teach(stand_in)
     assert {own.id for own in run.contenders()[niche]} == {winner.id, stand_in.id}  # the contest is not over
     run.state.generation = 2
     assert [own.id for own in run.contenders()[niche]] == [winner.id] and run.crowd == 1 + (len(run.contenders()) > 1)
+    assert run.contenders()[other] == [one, two]
 
 
 def test_chance_names_as_many_losers_as_the_test_and_by_another_order(small: Any) -> None:
@@ -150,5 +173,5 @@ def test_nobody_takes_the_place_of_who_retired(small: Any) -> None:
     assert [own.id for own in run.contenders(run.state.living)[""]] == [0, 1]
     run.state.retire(run.state.organelles[1], "beaten")
     assert [own.id for own in run.contenders(run.state.living)[""]] == [0]
-    child = succeed(run, run.state.organelles[0], run.state.organelles[2])
+    child = succeed(run, run.state.organelles[0], run.state.organelles[2], 0)
     assert [own.id for own in run.contenders(run.state.living)[""]] == [0, child.id]

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 from small_ecologies import evolve, founded, rows, start, without_clock
 
 from evolora_core.language.families.registry import gold
 from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.learning.showing import examples
-from evolora_core.searches.adapters.ecology.memories import Memory
+from evolora_core.searches.adapters.ecology.memories import Buffer, Memory
 from evolora_core.searches.adapters.ecology.organelle import Group
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
@@ -30,6 +32,24 @@ def remembering(small: Any, config: EcologyConfig, count: int = 6) -> tuple[Run,
     for item in mine:
         run.state.remember(run.state.living[0], Memory(item, run.task.gold_tokens[item], 1.0), 100)
     return run, mine
+
+
+@given(st.integers(0, 8), st.integers(0, 8), st.integers(1, 20))
+def test_a_child_of_two_has_the_newest_of_both(ours: int, theirs: int, limit: int) -> None:
+    one, other = Buffer(), Buffer()
+    for item in range(ours):
+        one.add(Memory(item, (1,), 1.0), 8)
+    for item in range(100, 100 + theirs):
+        other.add(Memory(item, (1,), 1.0), 8)
+    items = [item for item, _ in one.merged(other, limit).memories]
+    assert len(items) == min(limit, ours + theirs)
+    mine, received = [item for item in items if item < 100], [item for item in items if item >= 100]
+    assert mine == list(range(ours - len(mine), ours))  # the newest, oldest first
+    assert received == list(range(100 + theirs - len(received), 100 + theirs))
+    if len(mine) < ours and len(received) < theirs:
+        assert abs(len(mine) - len(received)) <= 1
+    if ours + theirs <= limit:
+        assert items == [*range(100, 100 + theirs), *range(ours)]
 
 
 @pytest.mark.parametrize("chosen", ["nearest", "drawn"])

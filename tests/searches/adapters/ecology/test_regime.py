@@ -61,6 +61,13 @@ def test_single_is_one_of_the_largest_rank_that_never_multiplies(small: Any) -> 
     assert (organelle.learning_rate, organelle.temperature) == (1.0, small.config.temperature)
 
 
+def test_who_practises_all_families_remembers_as_much_of_each(small: Any) -> None:
+    data = small.config.model_dump() | {"memory": {"labels": 4}, "plasticity": {"buffer": 4}}
+    for mode, most in (("ecology", 4), ("single", 8)):
+        run = founded(small, EcologyConfig.model_validate(data), mode=mode)
+        assert run.memories == most and {len(own) for own in run.state.buffers.values()} == {most}
+
+
 @given(st.integers(-(10**9), 10**9), st.floats(0, 100))
 def test_a_ticket_is_paid_by_who_has_it_and_single_needs_none(balance: int, ticket: float) -> None:
     economy = EconomyConfig(ticket=ticket)

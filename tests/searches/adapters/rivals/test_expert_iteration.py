@@ -167,6 +167,21 @@ def test_gold_answers_are_learned_beside_what_is_found(nano: Any, sorting: Any, 
     assert gold <= set(answers) and len(set(answers)) <= len(gold) + found
 
 
+def test_an_item_with_a_gold_answer_is_learned_once_in_a_round(
+    nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn, rounds = vars(expert_iteration)["_learn"], []
+
+    def noted(task: Any, rows: Any, *given: Any) -> Any:
+        rounds.append([one.prompt for one in rows])
+        return learn(task, rows, *given)
+
+    monkeypatch.setattr(expert_iteration, "_learn", noted)
+    result = train(nano, sorting, tmp_path, CONFIG.model_copy(update={"labels": 100}))
+    assert sum(own.solved for own in result.rounds) > 0
+    assert all(len(prompts) == len(set(prompts)) for prompts in rounds)
+
+
 def test_who_finds_nothing_stays_the_host(
     nano: Any, sorting: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

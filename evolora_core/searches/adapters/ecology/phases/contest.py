@@ -50,12 +50,14 @@ def contest(run: Run, groups: Sequence[Group], answers: Answers) -> None:
         standings = compete(run, niche, contenders, practised)
         losers = standings[1:] if over else losers_of(run, standings)
         fate = "retires" if over else config.loser
+        # A contender's learning steps cost more than a founder's endowment: with that alone, copies went bankrupt.
+        endowment = max(run.state.ledger.balance(standings[0].organelle.id) // (len(losers) + 1), 0)
         _log(run, niche, standings, losers, fate)
         for loser in losers:
             if fate == "retires":
                 run.state.retire(loser.organelle, "beaten")
             else:
-                succeed(run, standings[0].organelle, loser.organelle)
+                succeed(run, standings[0].organelle, loser.organelle, endowment)
 
 
 def last_contest(run: Run) -> None:
@@ -124,25 +126,23 @@ def losers_of(run: Run, standings: Sequence[Standing]) -> list[Standing]:
     return list(standings[len(standings) - beaten :])
 
 
-def succeed(run: Run, winner: Organelle, loser: Organelle) -> Organelle:
+def succeed(run: Run, winner: Organelle, loser: Organelle, endowment: int) -> Organelle:
     """Let a successor of the winner take the loser's place, in a free slot, with the winner's weights, memories and
-    optimizer state; where losers restart, with its traits alone.
+    optimizer state; where losers restart, with its traits alone. The winner pays the endowment.
     """
     state, config = run.state, run.config.contest
     draw = run.stream(loser.id, "succeed")
     traits = Traits(winner.learning_rate, winner.temperature).varied(config.spread, draw)
     state.retire(loser, "beaten")
     slot = state.seat(state.population.get(winner.slot))
-    # A contender's learning steps cost more than a founder's endowment: with that alone, copies went bankrupt.
-    endowment = max(state.ledger.balance(winner.id) // 2, 0)
     copies = config.loser == "copies"
     birth = Birth("copy", ((winner, float(copies)),), (winner,), endowment, traits)
-    child = state.bear(slot, birth, run.config.plasticity.buffer)
+    child = state.bear(slot, birth, run.memories)
     if copies:
         return state.inherit_place(child, winner)
     state.population.init_slot(slot, winner.rank, draw)
     child = state.forget(state.succeed(child, [winner]))  # it contends again, though it has learned nothing yet
-    remember_labels(run.task, run.config, state, [child])
+    remember_labels(run.task, run.config, state, [child], run.memories)
     return child
 
 

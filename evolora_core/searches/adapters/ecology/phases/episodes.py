@@ -94,7 +94,7 @@ def settle(run: Run, groups: Sequence[Group], answers: Answers) -> list[tuple[Or
         state.observe(organelle, cell, evidence)
         success.setdefault(cell, []).extend(evidence)
         for memory in run.rule.memories(run.task, group.item, own):
-            state.remember(organelle, memory, run.config.plasticity.buffer)
+            state.remember(organelle, memory, run.memories)
             found.append((organelle, memory))
     state.events.add("episodes", episodes)
     state.follow(success, smoothing)
@@ -132,4 +132,4 @@ def trade(run: Run, found: Sequence[tuple[Organelle, Memory]]) -> None:
     """
     price, living = micro(run.config.economy.answer_price), run.state.living
     for finder, memory in found:
-        run.state.sell(finder, memory, price, run.config.plasticity.buffer, living)
+        run.state.sell(finder, memory, price, run.memories, living)

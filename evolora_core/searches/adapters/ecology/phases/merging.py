@@ -140,7 +140,7 @@ def _bear(run: Run, proposal: Proposal, slot: int, draw: np.random.Generator) ->
     traits = Traits(proposal.first.learning_rate, proposal.first.temperature)
     traits = traits.varied(run.config.variation.trait_sigma, draw)
     weighted = tuple((parent, proposal.gain / 2) for parent in parents)
-    child = state.bear(slot, Birth("merge", weighted, parents, endowment, traits), run.config.plasticity.buffer)
+    child = state.bear(slot, Birth("merge", weighted, parents, endowment, traits), run.memories)
     return state.succeed(child, parents)
 
 

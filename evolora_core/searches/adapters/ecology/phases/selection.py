@@ -41,7 +41,7 @@ def reproduce(run: Run) -> None:
         slot = state.seat(_varied(run, state.elites.get(index), draw))
         traits = Traits(source.learning_rate, source.temperature).varied(run.config.variation.trait_sigma, draw)
         child = Birth("mutation", ((source, 1.0),), (payer,), price, traits)
-        state.bear(slot, child, run.config.plasticity.buffer)
+        state.bear(slot, child, run.memories)
 
 
 def _elites(run: Run) -> tuple[list[int], np.ndarray]:

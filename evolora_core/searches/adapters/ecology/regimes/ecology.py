@@ -48,6 +48,10 @@ class Ecology:
         """`variation.births`."""
         return config.variation.births
 
+    def memories(self, plasticity: PlasticityConfig, families: int) -> int:
+        """`plasticity.buffer`: it practises one family."""
+        return plasticity.buffer
+
     def attempts(self, config: EcologySettings) -> int:
         """`assimilation.attempts`."""
         return config.assimilation.attempts

@@ -40,6 +40,10 @@ class Single:
         """None."""
         return 0
 
+    def memories(self, plasticity: PlasticityConfig, families: int) -> int:
+        """`plasticity.buffer` for each family, since it practises all."""
+        return plasticity.buffer * families
+
     def attempts(self, config: EcologySettings) -> int:
         """None: there are no two."""
         return 0

@@ -61,8 +61,9 @@ class Tree:
         """Add the alternatives of a wrong answer, at its tokens after the prefix of its `branch`; each is preferred by
         `credit` nats.
 
-        An alternative that ends the answer is left out: nothing would be left to continue. So is one beyond the `cap`
-        of an answer's tokens, since it would not be graded.
+        An alternative that is an end token is left out: nothing would be left to continue. So is one beyond the `cap`
+        of an answer's tokens, since it would not be graded. One that ends the answer by a stop string is followed: the
+        answer before that string is graded, and the tokens after it are charged.
         """
         reached = branch.logprob + np.concatenate([[0.0], np.cumsum(alternatives.taken)[:-1]])
         within = min(len(tokens) + 1, cap) - len(branch.prefix)  # the end token counts, unless the answer was cut off
