@@ -44,7 +44,7 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
         generation=0,
         organelles=organelles,
         population=population,
-        optimizer=StackedAdamW(population, weight_decay=config.plasticity.weight_decay),
+        optimizer=StackedAdamW(population, config.plasticity.betas, config.plasticity.weight_decay),
         elites=Population.empty(task.host, archive.size, top, scale=config.scale),
         archive=archive,
         ledger=ledger,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from evolora_core.engine.strict import LATER, Changes, Strict
+from evolora_core.engine.strict import LATER, Changes, Decay, Strict
 from evolora_core.lora.answering.practice import Practice
 from evolora_core.searches.adapters.ecology.rules.names import RULES
 from evolora_core.searches.adapters.settings.assimilation import AssimilationConfig
@@ -103,6 +103,7 @@ class PlasticityConfig(Strict):
         0.02, gt=0, le=10, description="with `es`: standard deviation of a perturbation of the adapter's factors"
     )
     weight_decay: float = Field(0.0, ge=0, le=10, description="AdamW weight decay")
+    betas: tuple[Decay, Decay] = Field((0.9, 0.999), description="AdamW moment decays")
     max_grad_norm: float = Field(
         1.0, gt=0, le=1e6, description="largest norm of one organelle's gradient or Hebbian update"
     )

@@ -223,6 +223,17 @@ def test_a_rank_that_is_used_doubles_and_one_that_is_not_halves(
     assert ranks[1.0] and all(child == max(parent // 2, 1) for parent, child in ranks[1.0])
 
 
+def test_learners_step_by_the_moment_decays_of_the_settings(small: Any, tmp_path: Path) -> None:
+    changes = [{}, {"betas": (0.9, 0.999)}, {"betas": (0.9, 0.9)}]
+    norms = []
+    for number, change in enumerate(changes):
+        data = small.config.model_dump() | {"generations": 1}
+        data["plasticity"] |= change
+        evolve(small, tmp_path / str(number), config=EcologyConfig.model_validate(data))
+        norms.append([row["delta_norm"] for row in rows(tmp_path / str(number), "organelles")])
+    assert norms[0] == norms[1] != norms[2]
+
+
 @pytest.mark.parametrize("rule", ["none", "reinforce", "grpo", "hebbian", "es", "gold"])
 def test_other_rules(small: Any, tmp_path: Path, rule: str) -> None:
     data = small.config.model_dump()

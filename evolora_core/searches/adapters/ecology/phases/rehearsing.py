@@ -30,7 +30,7 @@ def rehearsed(run: Run, adapter: Adapter, parents: Sequence[Organelle], meter: M
     rate = run.rule.rate(plasticity) * float(np.exp(np.mean(np.log([parent.learning_rate for parent in parents]))))
     population = Population.empty(task.host, 1, adapter.rank, scale=adapter.scale)
     population.put(0, adapter)
-    optimizer = StackedAdamW(population, weight_decay=plasticity.weight_decay)
+    optimizer = StackedAdamW(population, plasticity.betas, plasticity.weight_decay)
     spent, tokens = 0, 0
     for batch in _batches(run, knowing):
         flops = int(task.flops.train_flops(batch.lengths, batch.answer_lengths, adapter.rank).sum())
