@@ -32,7 +32,7 @@ def scope(
         Path | None, Parameter(help="File to write, FILE.html; by default EVOLORA_HOME/scope/SUITE.html or RUN.html.")
     ] = None,
 ) -> None:
-    """Write one HTML page to look at a finished suite: verdicts, accuracies, the ecology over time, and every answer.
+    """Write one HTML page to look at a finished suite: verdicts, accuracies, the ecology over time, and answers.
     The page of a run has the ecology of that run alone, and all answers of its seed.
 
     A page has all that it needs in it, asks no network and has less than 10 MB. Needs the extra `scope`.

@@ -126,7 +126,7 @@ class EconomyConfig(Strict):
         4.0,
         ge=0,
         le=1e9,
-        description="units that an organelle pays to answer in a generation; who cannot is given no items",
+        description="units that an organelle pays to take part in a generation; an organelle that cannot pay gets no items",
     )
     endowment: float = Field(
         200.0,
@@ -169,7 +169,7 @@ class EconomyConfig(Strict):
     cull: Literal["poorest", "least", "lots"] = Field(
         "poorest",
         json_schema_extra=LATER,
-        description="who goes first where the population is full: `poorest`: by the account; `least`: who was paid "
+        description="which organelles retire first where the population is full: `poorest`: by the account; `least`: who was paid "
         "least for the answers of the generation, so that a newborn is judged by what it adds; `lots`: drawn",
     )
 
