@@ -69,6 +69,11 @@ def little(host: Any) -> SimpleNamespace:
     )
 
 
+def seeded(small: Any, seed: int) -> SimpleNamespace:
+    """The same with another seed."""
+    return SimpleNamespace(**{**vars(small), "task": replace(small.task, seed=seed)})
+
+
 def founded(
     small: Any,
     config: EcologyConfig | None = None,
@@ -104,8 +109,7 @@ def start(
 
 def evolve(small: Any, folder: Path, config: EcologyConfig | None = None, *, seed: int = 0, **more: Any) -> FinishedRun:
     """A run from its beginning, or its last commit, to its end."""
-    small = type(small)(**{**vars(small), "task": replace(small.task, seed=seed)})
-    run = start(small, folder, config, **more)
+    run = start(seeded(small, seed), folder, config, **more)
     advance(run)
     return finish(run, ["family", "single"])
 

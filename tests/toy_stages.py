@@ -76,6 +76,8 @@ def make(work: Work[Toy]) -> Made[Counted]:
     if act == "fault once" and not (work.folder / "tried").exists():
         (work.folder / "tried").write_text("")
         raise OSError("the disk hiccups")
+    if act == "fault always":
+        raise OSError("the disk is broken")
     number = work.seed + sum(int((folder / "number.txt").read_text()) for folder in work.inputs.values())
     (work.folder / "number.txt").write_text(str(number))
     return Made(10, Counted(number=number, pid=os.getpid()))

@@ -137,6 +137,8 @@ def _said(error: duckdb.Error) -> str:
     """What DuckDB says, and what helps: where the right name is found, or how a damaged store is mended."""
     if is_damage(error):
         return f"{duckdb_says(error)}; `evolora store rebuild` makes the store anew"
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "the query takes more memory than it may; ask for less, or set --memory"
     mends = {duckdb.CatalogException: "SHOW TABLES", duckdb.BinderException: "DESCRIBE paper_table"}
     look = next((statement for kind, statement in mends.items() if isinstance(error, kind)), "")
     return duckdb_says(error) + (f'; `evolora sql "{look}"` shows the names that there are' if look else "")

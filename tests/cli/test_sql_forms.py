@@ -55,6 +55,25 @@ def test_two_forms_at_once_are_refused(home: Path, capsys: pytest.CaptureFixture
     assert [path.name for path in home.iterdir()] == ["home"]
 
 
+@pytest.mark.parametrize(
+    ("query", "option", "said"),
+    [
+        (
+            "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range + b.range = 7",
+            "--seconds=0.1",
+            "0.1 s",
+        ),
+        ("SELECT list(range)[1] FROM range(50000000)", "--memory=64", "more memory than it may"),
+    ],
+)
+def test_a_query_without_end_is_ended(
+    home: Path, capsys: pytest.CaptureFixture[str], query: str, option: str, said: str
+) -> None:
+    assert code(query, option) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("error: ") and said in line and option.partition("=")[0] in line
+
+
 def test_what_has_no_form_in_parquet_is_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code("SELECT interval '3 days' AS i", "--format", "parquet", "--out", str(home / "a.parquet")) == 1
     assert "no form in Parquet" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """From rows of a user to a pack, and to somebody who answers: the suite of docs/extending.md, made smaller."""
 
+import io
 import json
 import os
 import re
@@ -179,6 +180,19 @@ def test_a_file_of_prompts_is_answered_as_one_prompt_is(
         assert ("the bare host" if row["who"] == "host" else f"organelle {row['who']}") in printed.err
     assert told(finished, "ask", RUN, "--in", str(tmp_path / "prompts.jsonl"), "--out", str(out)) == 1
     assert "exists; name another file" in capsys.readouterr().err
+
+
+def test_a_chat_goes_on_until_its_input_ends(
+    finished: SimpleNamespace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(finished, "chat", RUN, "--prompt", "Compute 512 - 7.") == 0
+    alone = capsys.readouterr().out
+    asked = ["Compute 512 - 7.", "", "a " * 3000, "Compute 512 - 7."]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(asked) + "\n"))
+    assert told(finished, "chat", RUN) == 0
+    printed = capsys.readouterr()
+    assert printed.out == alone * 2  # the empty line is no prompt, and the one that is too long ends nothing
+    assert printed.err.count("error: ") == 1 and "Ctrl-D ends" in printed.err
 
 
 @pytest.mark.parametrize(

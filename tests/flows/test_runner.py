@@ -270,10 +270,12 @@ def test_a_server_that_takes_no_progress_is_asked_once_a_stage(home: Path, monke
 def test_only_faults_are_tried_again(home: Path, tmp_path: Path) -> None:
     plan = [step("fault", 1, act="fault once", log=str(tmp_path / "fault"))]
     plan += [step("fail", 2, act="fail", log=str(tmp_path / "fail"))]
+    plan += [step("broken", 3, act="fault always", log=str(tmp_path / "broken"))]
     outcome, _ = run(plan)
     assert outcome.results["fault"].summary["number"] == 1
     assert executions(tmp_path / "fault") == 2
     assert executions(tmp_path / "fail") == 1
+    assert executions(tmp_path / "broken") == 3 and "the disk is broken" in outcome.failures["broken"]
     (fault,) = [
         json.loads(line) for line in (home / "runs/toy/shared-s1/log.jsonl").read_text().splitlines() if "ERROR" in line
     ]

@@ -49,3 +49,15 @@ def test_seconds_of_a_processor_are_those_in_which_it_computes() -> None:
     assert guarded(waits, seconds=0.2, memory=64 * MIB, processor=True) == "done"
     with pytest.raises(Unfit, match=r"took more than 0.2 s of a processor"):
         guarded(computes, seconds=0.2, memory=64 * MIB, processor=True)
+
+
+def test_a_copy_that_takes_too_much_memory_is_ended() -> None:
+    def hoards(begin: Begin) -> str:
+        begin()
+        held = []
+        while True:
+            held.append(b"x" * (8 * MIB))
+            time.sleep(0.01)
+
+    with pytest.raises(Unfit, match="memory"):
+        guarded(hoards, seconds=60, memory=64 * MIB)

@@ -34,17 +34,19 @@ CONFIG = {
 SUITE = f"number-{document_hash(CONFIG)}"
 
 
-def write(home: Path, seeds: Sequence[int] = SEEDS) -> list[Slice]:
+def write(home: Path, seeds: Sequence[int] = SEEDS, *, seconds: float = 0.5, off: float = 0.0) -> list[Slice]:
     """Every stage of a suite that looks for the number 7: right is who is near enough to each of 64 tolerances."""
     made = []
     for seed in seeds:
         for condition in CONDITIONS:
             rng = stream(seed, 0, 0, "number", condition)
             errors = [9.0 * rng.uniform(0.7, 0.9) ** (3 * step if condition == "evolved" else 0) for step in range(5)]
-            steps = [{"step": i, "number": 7 + e, "error": e, "note": ""} for i, e in enumerate(errors)]
-            steps[0]["note"] = f"{seed} seconds on this machine"
+            steps = [
+                {"step": i, "number": 7 + e + off * (i == 1), "error": e, "note": ""} for i, e in enumerate(errors)
+            ]
+            steps[0] |= {"note": f"{seed} seconds on this machine", "error": errors[0] + seconds}
             tries = [{"step": i, "place": 0, "number": 7 + e} for i, e in enumerate(errors)]
-            spent = [{"purpose": "search", "flops": 100 + seed, "executed_flops": 100, "tokens": 0, "seconds": 0.5}]
+            spent = [{"purpose": "search", "flops": 100 + seed, "executed_flops": 100, "tokens": 0, "seconds": seconds}]
             tables: dict[str, list[dict[Any, Any]]] = {"number_steps": steps, "number_tries": tries, "compute": spent}
             made.append(write_stage(home, part(SUITE, condition, seed, "search"), tables))
             answers = [
@@ -164,9 +166,13 @@ def _aiming_at_eight(folder: Path) -> Path:
 def test_its_fingerprints_leave_out_the_machine_and_survive_a_rebuild(home: Path, tmp_path: Path) -> None:
     found = fingerprints(home, SUITE)
     assert {"number_steps", "number_tries", "evaluations"} <= found.keys()
-    stages = write(tmp_path)
+    stages = write(tmp_path, seconds=7.25)
     for stage in stages:
         record(tmp_path, stage)
+    for stage in write(tmp_path / "off", off=0.25):
+        record(tmp_path / "off", stage)
+    other = fingerprints(tmp_path / "off", SUITE)
+    assert other["number_steps"] != found["number_steps"] and other["number_tries"] == found["number_tries"]
     same = {table for table, value in fingerprints(tmp_path, SUITE).items() if value == found[table]}
     assert {"number_steps", "number_tries", "evaluations", "compute"} <= same
     with pytest.raises(StoreError):

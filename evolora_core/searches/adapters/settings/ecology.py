@@ -126,7 +126,8 @@ class EconomyConfig(Strict):
         4.0,
         ge=0,
         le=1e9,
-        description="units that an organelle pays to take part in a generation; an organelle that cannot pay gets no items",
+        description="units that an organelle pays to take part in a generation; an organelle that cannot pay gets no "
+        "items",
     )
     endowment: float = Field(
         200.0,
@@ -169,8 +170,9 @@ class EconomyConfig(Strict):
     cull: Literal["poorest", "least", "lots"] = Field(
         "poorest",
         json_schema_extra=LATER,
-        description="which organelles retire first where the population is full: `poorest`: by the account; `least`: who was paid "
-        "least for the answers of the generation, so that a newborn is judged by what it adds; `lots`: drawn",
+        description="which organelles retire first where the population is full: `poorest`: by the account; `least`: "
+        "who was paid least for the answers of the generation, so that a newborn is judged by what it adds; "
+        "`lots`: drawn",
     )
 
     @property

@@ -31,11 +31,12 @@ def test_who_sleeps_neither_pays_nor_learns_nor_dies(passing: Any) -> None:
         if row["origin"] == "founder"
     }
     tickets = [row for row in rows(passing.folder, "ledger") if row["entry"] in ("ticket", "answer", "sale")]
-    for row in tickets:
-        if row["account"] in sleeping:  # a founder of `math` sleeps in the second half, the others in the first
-            assert sleeping[row["account"]] == (row["generation"] < 2)
+    own = [row for row in tickets if row["account"] in sleeping]
+    assert {row["account"] for row in own} == {*sleeping}
+    for row in own:  # a founder of `math` sleeps in the second half, the others in the first
+        assert sleeping[row["account"]] == (row["generation"] < 2)
     deaths = [row for row in rows(passing.folder, "organelles") if row["died"] is not None]
-    assert all((row["niche"] == "math") == (row["died"] < 2) for row in deaths)
+    assert deaths and all((row["niche"] == "math") == (row["died"] < 2) for row in deaths)
 
 
 def test_what_was_learned_stays(small: Any, passing: Any) -> None:

@@ -1,11 +1,10 @@
 """What contenders are asked in a contest, who of them loses, and what whoever takes a loser's slot begins with."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from small_ecologies import change, contending, founded
+from small_ecologies import change, contending, founded, seeded
 
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.phases.contest import compete, contest, losers_of, succeed
@@ -102,8 +101,7 @@ def test_who_learned_in_a_poor_winners_place_contends_no_more(small: Any) -> Non
 def test_chance_names_as_many_losers_as_the_test_and_by_another_order(small: Any) -> None:
     orders = set()
     for seed in range(6):
-        small.task = replace(small.task, seed=seed)
-        run = founded(small, contending(small, judge="chance"), mode="single")
+        run = founded(seeded(small, seed), contending(small, judge="chance"), mode="single")
         contenders = run.state.living
         right = {own.id: dict.fromkeys(range(60), own.id == 1) for own in contenders}
         standings = compete(run, "", contenders, right)
@@ -111,7 +109,6 @@ def test_chance_names_as_many_losers_as_the_test_and_by_another_order(small: Any
         losers = losers_of(run, standings)
         assert len(losers) == 2 and losers == standings[1:]
     assert len(orders) > 2
-    small.task = replace(small.task, seed=0)
 
 
 def test_what_was_practised_in_common_counts(small: Any) -> None:
@@ -152,15 +149,13 @@ def test_where_all_remember_everything_they_are_asked_for_that(small: Any) -> No
 def test_a_contest_without_any_item_is_decided_by_lot(small: Any) -> None:
     best = set()
     for seed in range(8):
-        small.task = replace(small.task, seed=seed)
-        run = founded(small, contending(small), mode="single")
+        run = founded(seeded(small, seed), contending(small), mode="single")
         contenders = run.state.living
         for item in range(len(run.task.items)):  # each is known to one, and none to all
             run.state.remember(contenders[item % 3], Memory(item, (1,), 1.0), 10_000)
         standings = compete(run, "", contenders, {})
         assert all(len(own.right) == 0 for own in standings)
         best.add(standings[0].organelle.id)
-    small.task = replace(small.task, seed=0)
     assert len(best) > 1
 
 

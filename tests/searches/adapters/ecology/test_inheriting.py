@@ -9,6 +9,7 @@ import torch
 from small_ecologies import evolve, rows, start, without_clock
 
 from evolora_core.engine.probes import probe
+from evolora_core.lora.population.merge import resize
 from evolora_core.searches.adapters.ecology import evolve as loop
 from evolora_core.searches.adapters.ecology.evolve import advance, cool
 from evolora_core.searches.adapters.ecology.ledger import SUN
@@ -64,8 +65,12 @@ def test_founders_get_the_donors_weights_in_their_own_rank(arrived: Arrived) -> 
         assert run.state.population.ranks[heir.slot] == heir.rank and own.any()
         if heir.rank >= source.rank:
             torch.testing.assert_close(own, whole, atol=1e-5, rtol=1e-3)
-        else:  # the nearest of a lower rank
-            assert float((own - whole).norm()) < float(whole.norm())
+        else:
+            nearest = resize(run.state.population.get(source.slot), heir.rank)
+            wanted = torch.cat([(nearest.B[name] @ nearest.A[name]).flatten() for name in nearest.A])
+            torch.testing.assert_close(own, wanted, atol=1e-5, rtol=1e-3)
+            assert 0 < float((own - whole).norm()) < float(whole.norm())
+    assert {heir.rank >= source.rank for heir in heirs} == {True, False}
     assert run.state.meter.total() == spent  # to draw a donor asks nobody
 
 
@@ -104,8 +109,12 @@ def test_the_sum_of_several_learners_is_a_donor(arrived: Arrived) -> None:
     for number, own in enumerate(run.state.living):  # as if two families had come and gone
         run.state.organelles[own.id] = type(own).from_row(own.row() | {"niche": f"earlier {number % 2}", "lessons": 1})
         run.state.population.put(own.slot, run.state.population.get(learner.slot))
-    names = [donor.name for donor in inheriting._donors(run)]
-    assert len(names) == 3 and names[-1] == "sum"
+    *learners, together = inheriting._donors(run)
+    assert len(learners) == 2 and together.name == "sum"
+    weight = run.config.assimilation.sum_weight
+    for name in together.adapter.A:  # two equal learners: their sum has the rank of one
+        wanted = weight * sum(one.adapter.B[name] @ one.adapter.A[name] for one in learners)
+        torch.testing.assert_close(together.adapter.B[name] @ together.adapter.A[name], wanted, atol=1e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("donor", ["best", "random"])

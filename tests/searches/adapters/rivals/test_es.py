@@ -1,5 +1,6 @@
 """Evolution strategies on a real host."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,9 @@ def test_it_moves_the_adapter_and_stays_within_its_budget(nano: Any, sorting: An
 
 
 def test_a_killed_run_ends_as_if_it_had_not_been(
-    nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nano: Any, sorting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     whole = train(nano, sorting, tmp_path / "whole")
     monkeypatch.setenv("EVOLORA_COMMIT_SECONDS", "0")
     seen = []
@@ -60,7 +62,9 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     with pytest.raises(KeyboardInterrupt):
         train(nano, sorting, tmp_path / "killed", progress=killed)
     assert list((tmp_path / "killed" / ".work").iterdir())
+    assert "resumed" not in caplog.text
     resumed = train(nano, sorting, tmp_path / "killed")
+    assert "resumed at step 2" in caplog.text  # the third was not committed
     assert facts(resumed) == facts(whole)
     spent, wanted = ([{**row, "seconds": 0} for row in run.meter.rows()] for run in (resumed, whole))
     assert spent == wanted

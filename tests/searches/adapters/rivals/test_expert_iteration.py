@@ -147,7 +147,10 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     found = json.loads((tmp_path / "killed" / ".work" / "round-2" / "found.json").read_text())
     assert found["asked"] == whole.rounds[1].items and len(found["found"]) == whole.rounds[1].solved
     monkeypatch.setattr(expert_iteration, "_learn", learn)
+    rounds = [tmp_path / "killed" / ".work" / f"round-{number}" / "found.json" for number in (1, 2)]
+    written = [path.stat().st_mtime_ns for path in rounds]
     again = train(nano, sorting, tmp_path / "killed")
+    assert [path.stat().st_mtime_ns for path in rounds] == written  # nobody was asked again
     assert again.rounds == whole.rounds and again.steps == whole.steps and counts(again) == counts(whole)
     one, other = weights(whole), weights(again)
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -217,13 +217,16 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
         with suppress(KeyboardInterrupt):
             train(host, items, tmp_path / "killed", steps=9, progress=killed)
         assert list((tmp_path / "killed" / ".work").glob("checkpoint-*"))
+    assert seen[3] >= seen[2] > seen[0]  # FLOPs after a step: the second run went on from the first one's
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):  # after its last step
         patch.setattr(resume, "keep_adapter", killed_or_faulty)
         with pytest.raises(ZeroDivisionError):
             train(host, items, tmp_path / "killed", steps=9)
-    resumed = train(host, items, tmp_path / "killed", steps=9)
+    done: list[int] = []
+    resumed = train(host, items, tmp_path / "killed", steps=9, progress=lambda step, total: done.append(step))
     assert equal(weights(whole), weights(resumed))
     assert facts(whole) == facts(resumed) and counts(whole) == counts(resumed)
+    assert len(done) <= 1  # it had made all its steps
 
 
 def test_seeds_differ_and_repeat(host: Any, items: list[Item], tmp_path: Path, easy: None) -> None:

@@ -160,5 +160,7 @@ def test_choosing_examples_is_charged_once_and_takes_no_step(
 
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "killed", kill)
-    again = train(tmp_path / "killed")
+    done: list[int] = []
+    again = train(tmp_path / "killed", lambda step, _: done.append(step))
     assert again.steps == whole.steps and numbers(again) == numbers(whole)
+    assert min(done) >= 3  # steps that were saved are not made again
