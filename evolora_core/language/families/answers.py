@@ -38,32 +38,39 @@ _LARGER = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "
 _WORD = rf"(?:{'|'.join((*_NUMERALS, *_LARGER))})"
 _NUMERAL = re.compile(rf"\b{_WORD}(?:(?:[ -]|\s+and\s+){_WORD})*\b", re.IGNORECASE)
 
+# A minus that stands apart from its number, as a result (`= - 5`, `Answer: - 5`); elsewhere it may be a bullet.
+_APART = re.compile(r"((?:[=:]|\bis\b)\**[ \t]*)([-\u2212])[ \t](?=[$\u20ac\u00a3]?\.?[0-9])", re.IGNORECASE)
+
 # A sign before a number in other forms: in words, or as a dash that does not join two numbers (3–5).
 _MINUS = re.compile(r"(?:(?<![0-9)\]]\s)\b(?:minus|negative)\s+|(?<![\w)\]])(?<![\w)\]] )\u2013)$", re.IGNORECASE)
 
-_VERDICT = re.compile(r"\b(?:true|false|yes|no)\b", re.IGNORECASE)
+_VERDICT = re.compile(r"(\bnot\s+|n['\u2019]t\s+)?\b(true|false|yes|no)\b", re.IGNORECASE)
 _OPENING_VERDICT = re.compile(r"(true|false|yes|no)\s*(?:[.,:;!\n]|$)", re.IGNORECASE)
 
 _ARRAY = re.compile(r"\[[^\[\]]*\]")
+_OPENING_ARRAY = re.compile(r"[`*]*(\[[^\[\]]*\])[`*.,;:!]*(?:\n|\Z)")
 _INLINE_FENCE = re.compile(r"```([^`\n]+)```")
 _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 _WRAPPING = "`*\"'\u2018\u2019\u201c\u201d"
 PUNCTUATION = _WRAPPING + ".,:;!?()[]{}$ "
 
 
-def final_lines(answer: str, mark: re.Pattern[str] = _MARK) -> list[str]:
-    """Steps 1 and 2: the stripped, non-empty lines in which the final answer is looked for."""
+def final_lines(answer: str, mark: re.Pattern[str] = _MARK, *, several: bool = False) -> list[str]:
+    """Steps 1 and 2: the stripped, non-empty lines in which the final answer is looked for. With `several` an answer
+    may have more than the line of its mark.
+    """
     fences = _FENCE.findall(answer)
     if fences:
         return _lines(fences[-1])
     marks = list(mark.finditer(answer))
-    return _lines(answer[marks[-1].end() :])[:1] if marks else _lines(answer)
+    lines = _lines(answer[marks[-1].end() :] if marks else answer)
+    return lines[:1] if marks and not several else lines
 
 
 def extract_number(answer: str) -> Decimal | None:
     """The number of an answer: `12`, `The answer is 12.`, `500,000`, `2 * 3 = 6` (6). Where there is no figure, the
     last English numeral up to twenty, which is no part of a larger one. None if there is no number."""
-    lines = final_lines(answer)
+    lines = final_lines(_APART.sub(r"\1\2", answer))
     if not lines:
         return None
     alone = _NUMBER.fullmatch(lines[0].rstrip(PUNCTUATION).lstrip(PUNCTUATION.replace(".", "")))
@@ -73,7 +80,7 @@ def extract_number(answer: str) -> Decimal | None:
         sign, digits = found[-1].groups()
         value = Decimal(digits.replace(",", ""))
         below = sign in ("-", "\u2212") or (not alone and _MINUS.search(text[: found[-1].start()]))
-        return -value if below else value
+        return value.copy_negate() if below else value  # unary minus would round to the context's digits
     spelled = list(_NUMERAL.finditer(text))
     *before, word = re.split(r"[ -]|\s+and\s+", spelled[-1][0].lower()) if spelled else [""]
     if word not in _NUMERALS or any(other in ("twenty", *_LARGER) for other in before):
@@ -84,12 +91,15 @@ def extract_number(answer: str) -> Decimal | None:
 
 def extract_boolean(answer: str) -> bool | None:
     """The verdict of an answer, true/yes or false/no as whole words: the one that the text opens with, if punctuation
-    or the end of the line follows it (`No, because …`), else the last one (`TRUE AND FALSE is False`). None if there is
-    none."""
+    or the end of the line follows it (`No, because …`), else the last one (`TRUE AND FALSE is False`), which `not`
+    right before it turns round (`it is not true`). None if there is none."""
     text = "\n".join(final_lines(answer)).lstrip(_WRAPPING)
     opening = _OPENING_VERDICT.match(text)
-    verdicts = [opening.group(1)] if opening else _VERDICT.findall(text)
-    return verdicts[-1].lower() in ("true", "yes") if verdicts else None
+    verdicts = [("", opening.group(1))] if opening else _VERDICT.findall(text)
+    if not verdicts:
+        return None
+    negated, verdict = verdicts[-1]
+    return (verdict.lower() in ("true", "yes")) != bool(negated)
 
 
 def _alone(line: str) -> bool:
@@ -143,18 +153,19 @@ def extract_letters(answer: str) -> str | None:
     return "".join(last[apart:]) if len(last) - apart > 1 else last[-1] or None
 
 
-def extract_array(answer: str) -> list[Any] | None:
-    """A JSON array: the whole text, else the last span from `[` to the next `]` that is one."""
-    fences = _FENCE.findall(answer)
-    text = fences[-1] if fences else answer
-    spans = _ARRAY.findall(text)
-    for candidate in (text, spans[-1] if spans else ""):
-        try:
-            value = json.loads(candidate, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, list):
-            return value
+def extract_array(answer: str, *, anywhere: bool = True) -> list[Any] | None:
+    """A JSON array: the whole text, else the one with which the text begins and that ends its line; else, with
+    `anywhere`, the last span from `[` to the next `]` that is one, behind the mark of step 2 or where none is there.
+    """
+    for text in ("\n".join(final_lines(answer, several=True)), answer):
+        opening, spans = _OPENING_ARRAY.match(text), _ARRAY.findall(text) if anywhere else []
+        for candidate in (text, opening[1] if opening else "", spans[-1] if spans else ""):
+            try:
+                value = json.loads(candidate, parse_constant=_no_constant)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, list):
+                return value
     return None
 
 

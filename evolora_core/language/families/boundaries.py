@@ -41,12 +41,20 @@ def _pieces(segment: Segment) -> list[str]:
         return _runs(segment)
     if isinstance(segment, Literal):
         other = next(mark for mark in SEPARATORS if mark != segment.text)
-        return ["", segment.text[:-1], segment.text.swapcase(), segment.text * 2, other]
+        return ["", segment.text[:-1], segment.text.swapcase(), segment.text * 2, other, *_other_words(segment.text)]
     if isinstance(segment, Choice):
-        return [segment.first, segment.second, "", "xyz"]
+        changed = [*_other_words(segment.first), *_other_words(segment.second)]
+        return [segment.first, segment.second, "", "xyz", *changed]
     low, high = map(int, segment.bounds.split("-"))
     numbers = {low, high, low - 1, high + 1, 0, 9, 10, 19, 20, 29, 99}
     return [f"{number:02d}" for number in sorted(numbers) if 0 <= number <= 99] + [f"{high % 10}"]
+
+
+def _other_words(word: str) -> list[str]:
+    """A word with each letter changed by turns, and with all of them: a class in place of letters takes these."""
+    changed = ["k" if letter == "q" else "q" for letter in word]
+    places = [at for at, letter in enumerate(word) if letter.isalpha()]
+    return [word[:at] + changed[at] + word[at + 1 :] for at in places] + (["".join(changed)] if places else [])
 
 
 def _runs(run: Run) -> list[str]:

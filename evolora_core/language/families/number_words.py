@@ -171,7 +171,7 @@ _VALUES = {
 }
 _MULTIPLIED = ("hundred", "hundert", "cent", "cents")
 _PART = re.compile("|".join(sorted(_VALUES, key=len, reverse=True)))
-_NUMBER_WORD = re.compile(f"(?:{_PART.pattern})+")
+_NUMBER_WORD = re.compile(f"(?>{_PART.pattern})+")  # atomic: `dreizehn` has one reading, or time would grow with 2ⁿ
 
 
 def _is_number_word(word: str) -> bool:

@@ -75,7 +75,7 @@ def read_terms(text: str) -> list[str]:
 
 def verify(item: Item, answer: str) -> Grade:
     """Grade by the terms in order, or by the keywords of a published row."""
-    text = _bare("\n".join(final_lines(answer)))
+    text = _bare("\n".join(final_lines(answer, several=True)))
     if not text:
         return NO_ANSWER
     if "terms" in item.target:

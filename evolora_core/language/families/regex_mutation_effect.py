@@ -55,7 +55,7 @@ def solution(target: dict[str, Any]) -> str:
 
 def verify(item: Item, answer: str) -> Grade:
     """Grade by which of the offered strings the answer names."""
-    text = "\n".join(final_lines(answer))
+    text = "\n".join(final_lines(answer, several=True))
     if not text:
         return NO_ANSWER
     wanted = set(item.target["required_keywords"])

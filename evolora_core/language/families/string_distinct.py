@@ -23,7 +23,7 @@ def solution(target: Any) -> str:
 
 def verify(item: Item, answer: str) -> Grade:
     """Letters written together or apart, or a JSON array of letters."""
-    array = extract_array(answer)
+    array = extract_array(answer, anywhere=False)
     found = "".join(map(str, array)) if array else extract_letters(answer)
     return verify_sequence(found, solution(item.target), eq) if found else NO_ANSWER
 

@@ -151,7 +151,7 @@ def _validators() -> Any:
 def extract_json(answer: str) -> tuple[Any] | None:
     """The JSON value of an answer, in a tuple: its last fenced block or all of it, else the last object or array."""
     text = "\n".join(extract_snippet(answer))
-    decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+    decoder = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_once)
     try:
         return (decoder.decode(text),)
     except (ValueError, RecursionError):
@@ -165,6 +165,14 @@ def extract_json(answer: str) -> tuple[Any] | None:
             at, failed = start + 1, failed + 1
             if failed == MOST_FAILED:
                 break
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys stand there once: of two values neither is the answer."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
     return found
 
 

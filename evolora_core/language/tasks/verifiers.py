@@ -21,6 +21,7 @@ from evolora_core.language.tasks.json_verifier import Json
 _WRAPPING = "`*\"' \u2018\u2019\u201c\u201d"
 _ENDS = tuple(".,:;!)")  # what ends an option that an answer opens with
 _PAIRS = dict(zip("`*\"'\u2018\u201c", "`*\"'\u2019\u201d", strict=True))
+_NOT = re.compile(r"(?:\bnot|n['\u2019]t)\s+$", re.IGNORECASE)
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
 
@@ -177,8 +178,8 @@ def _folded(option: str) -> str:
 
 
 def _last_of(options: Sequence[str], text: str) -> str | None:
-    """The option that ends last in a text, as a whole word; of two that end together the longer. One of a single letter
-    has to be written as it is, all others are looked for without regard to case.
+    """The option that ends last in a text, as a whole word and not right behind `not`; of two that end together the
+    longer. One of a single letter has to be written as it is, all others are looked for without regard to case.
     """
     folded = text.casefold()
     found: list[tuple[int, int, str]] = []
@@ -188,7 +189,7 @@ def _last_of(options: Sequence[str], text: str) -> str | None:
         while at >= 0:
             end = at + len(option)
             within = read[at - 1 : at].isalnum() or read[end : end + 1].isalnum() or _within_number(option, read, end)
-            if not within:
+            if not within and not _NOT.search(read[max(0, at - 8) : at]):
                 found.append((end, len(option), option))
                 break
             at = read.rfind(option, 0, end - 1)

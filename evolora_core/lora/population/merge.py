@@ -73,7 +73,8 @@ def merge(
             left, right = _fisher_merge(adapters, present, weights, fishers, names, rank)
         else:
             own = [weights[number] for number in present]
-            pairs = [_dense_merge(parents, own, name, scale, rank, method, density, draw) for name in names]
+            whole = sum(weights)
+            pairs = [_dense_merge(parents, own, whole, name, scale, rank, method, density, draw) for name in names]
             left, right = (torch.stack(factors) for factors in zip(*pairs, strict=True))
         like = parents[0].A[names[0]]
         rows, columns = (factor.to(like) for factor in truncate(left, right, rank, draw))
@@ -139,6 +140,7 @@ def _fisher_merge(
 def _dense_merge(
     parents: Sequence[Adapter],
     weights: Sequence[float],
+    whole: float,
     name: str,
     scale: float,
     rank: int,
@@ -146,23 +148,27 @@ def _dense_merge(
     density: float,
     draw: np.random.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Factors of one module's merge by entries."""
+    """Factors of one module's merge by entries; `whole` is the weight of all parents, those without the module too."""
     deltas = torch.stack(
         [parent.B[name].double() @ parent.A[name].double() * (parent.scale / scale) for parent in parents]
     )
     shares = torch.tensor(weights, dtype=torch.float64, device=deltas.device)
-    return leading(_ties(deltas, shares, density) if method == "ties" else _dare(deltas, shares, density, draw), rank)
+    if method == "ties":
+        return leading(_ties(deltas, shares, whole, density), rank)
+    return leading(_dare(deltas, shares, density, draw), rank)
 
 
-def _ties(deltas: Tensor, weights: Tensor, density: float) -> Tensor:
-    """Trim, elect, disjoint mean over `[n, out, in]`; times Σw, so that parents who agree give their weighted sum."""
+def _ties(deltas: Tensor, weights: Tensor, whole: float, density: float) -> Tensor:
+    """Trim, elect, disjoint mean over `[n, out, in]`; times the weight of all parents, `whole`, so that parents who
+    agree give their weighted sum.
+    """
     kept = max(1, round(density * deltas[0].numel()))
     threshold = deltas.abs().flatten(1).kthvalue(deltas[0].numel() - kept + 1, dim=1).values
     trimmed = torch.where(deltas.abs() >= threshold[:, None, None], deltas, 0.0)
     weighted = trimmed * weights[:, None, None]
     agree = (torch.sign(weighted) == torch.sign(weighted.sum(dim=0))) & (weighted != 0)
     share = torch.where(agree, weights[:, None, None], 0.0).sum(dim=0)
-    merged = torch.where(agree, weighted, 0.0).sum(dim=0) * weights.sum()
+    merged = torch.where(agree, weighted, 0.0).sum(dim=0) * whole
     return torch.where(share != 0, merged / share, 0.0)
 
 

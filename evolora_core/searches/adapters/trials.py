@@ -31,8 +31,8 @@ class Spent:
 
 
 def trial_budget(lead: Sequence[Spent], budget: float, generations: int, tried: int) -> tuple[int, float]:
-    """FLOPs of a trial of an arm with a relative `budget`, and their share of its whole run. A whole run of the lead
-    has so many `generations`, its trials had `tried`.
+    """FLOPs of a trial of an arm with a relative `budget`, and what share of its whole run's learning they pay for. A
+    whole run of the lead has so many `generations`, its trials had `tried`.
 
     The mean of what the lead's trials cost: more where an arm may spend more than the lead; where it may spend less, as
     much (a fraction of a fraction hardly pays for the choice of a route), but never more than the arm's whole run, as
@@ -40,6 +40,6 @@ def trial_budget(lead: Sequence[Spent], budget: float, generations: int, tried: 
     """
     lived = [spent for spent in lead if not spent.extinct] or lead
     mean, fixed = fmean(spent.flops for spent in lived), fmean(spent.fixed for spent in lived)
-    whole = fixed + (mean - fixed) * generations / tried
-    flops = min(max(1.0, budget) * mean, budget * whole)
-    return round(flops), flops / (budget * whole)
+    whole = budget * (fixed + (mean - fixed) * generations / tried)
+    flops = min(max(1.0, budget) * mean, whole)
+    return round(flops), (flops - fixed) / (whole - fixed) if fixed < flops else flops / whole

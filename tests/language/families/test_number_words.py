@@ -1,6 +1,7 @@
 """Numbers in words: known spellings, every number by two independent ways, answers read strictly."""
 
 import pytest
+from random_host import draw_items
 
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.number_words import LANGUAGES, complaint, solve
@@ -29,6 +30,11 @@ def test_every_number_is_solved_both_ways(language: str) -> None:
         assert words.isascii() and words.replace(" ", "").isalpha() and words.islower()
         assert solve(f"Write in {language}: {n}") == words
         assert solve(f"Write as digits: {words}") == str(n)
+
+
+def test_an_answer_without_end_is_read_in_time() -> None:
+    item = draw_items("number.words", 1, 0)[0]
+    assert not grade(item, "dreizehn" * 200 + "dr").correct
 
 
 def test_no_words_mean_two_numbers() -> None:

@@ -12,7 +12,7 @@ from evolora_core.engine.rng import stream
 from evolora_core.foreign.patterns import LONGEST
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.matching import TIME_LIMIT, grade_pattern
-from evolora_core.language.families.patterns import draw_segments, matches, pattern_of, sample
+from evolora_core.language.families.patterns import Choice, Literal, draw_segments, matches, pattern_of, sample
 from evolora_core.language.families.regex_explanation import read_terms
 from evolora_core.language.families.registry import get, grade
 from evolora_core.language.families.variants import broken, draw_cases, draw_miss, loosened, near_miss, told_apart
@@ -74,9 +74,11 @@ def test_cases_have_both_kinds() -> None:
 
 @pytest.mark.parametrize("depth", ["short", "medium", "long"])
 def test_cases_refuse_what_allows_a_little_more(depth: str) -> None:
-    """Of patterns that differ in one segment, and of those with `\\w` for every letter, hardly one is taken."""
+    """Of patterns that differ in one segment, of those with `\\w` for every letter, and of those with a class or a dot
+    in the place of a word's letters, hardly one is taken.
+    """
     rng = stream(1, 0, 0, "test")
-    taken: dict[str, list[bool]] = {"broken": [], "loosened": [], "letters": []}
+    taken: dict[str, list[bool]] = {"broken": [], "loosened": [], "letters": [], "words": []}
     for _ in range(200):
         segments = draw_segments(rng, depth)
         cases = [(str(case["string"]), bool(case["should_match"])) for case in draw_cases(segments, rng)]
@@ -85,6 +87,13 @@ def test_cases_refuse_what_allows_a_little_more(depth: str) -> None:
         for name, other in (("broken", broken(segments, rng)), ("loosened", loosened(segments, rng))):
             if other is not None and told_apart(segments, other, rng):
                 taken[name].append(grade_pattern(pattern_of(other), cases).correct)
+        words = [segment.text for segment in segments if isinstance(segment, Literal) and segment.text.isalpha()]
+        words += [
+            word for segment in segments if isinstance(segment, Choice) for word in (segment.first, segment.second)
+        ]
+        for word in words:
+            for wider in (f"[a-z]{{{len(word)}}}", f"{word[:1]}.{word[2:]}", f"{word[:-1]}."):
+                taken["words"].append(grade_pattern(own.replace(word, wider, 1), cases).correct)
         letters = re.sub(r"\[(?:0-9a-f|a-z|A-Z)\]", r"\\w", own)
         if letters != own:
             taken["letters"].append(grade_pattern(letters, cases).correct)

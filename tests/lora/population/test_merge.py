@@ -132,6 +132,17 @@ def test_parents_of_unlike_rank_scale_and_modules_merge(method: str) -> None:
     assert np.isfinite(child.norm()) and child.norm() > 0
 
 
+@pytest.mark.parametrize("method", ["weighted", "ties"])
+def test_a_parent_without_a_module_counts_as_no_change_there(method: str) -> None:
+    part = random_adapter(2, 5)
+    absent = Adapter(2, part.scale, {"wide": part.A["wide"]}, {"wide": part.B["wide"]})
+    zeros = {name: torch.zeros_like(factor) for name, factor in part.B.items() if name != "wide"}
+    still = Adapter(2, part.scale, part.A, part.B | zeros)
+    one, other = (merge([random_adapter(4), own], [0.5, 0.5], 12, method) for own in (absent, still))
+    for name in SHAPES:
+        torch.testing.assert_close(one.delta(name), other.delta(name), atol=1e-4, rtol=1e-4)
+
+
 def random_fisher(seed: int | tuple[int, int], shapes: Any = SHAPES) -> Fisher:
     """Entries over six orders of magnitude."""
     rng = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from evolora_core.searches.adapters.pack.sections import SECTIONS
 from evolora_core.searches.adapters.routing.routes import Routes
 from evolora_core.searches.adapters.stages.datasets import split_rows
 from evolora_core.searches.adapters.stages.tune import choose, request_trial
+from evolora_core.searches.adapters.trials import Spent, trial_budget
 from flows._publish import publish
 
 JUDGED = {"arm": "ecology", "trial": 0, "changes": "{}", "holdout_acc": 0.5}
@@ -125,6 +126,16 @@ def test_a_trial_cools_as_far_as_the_whole_run(fraction: float, generations: int
         tried = trial.generations or trial.budget_flops / (100 / generations)
         share = trial.ecology.plasticity.half_life / asked(config, arm, 0).ecology.plasticity.half_life
         assert share == pytest.approx(tried / (10 * budgets), abs=1e-6), arm
+
+
+def test_what_no_length_changes_does_not_count_in_how_far_a_trial_cools() -> None:
+    """Prices and the choice of routes cost as much in a trial as in a run."""
+    lead = [Spent(flops=100, fixed=40, extinct=False)]
+    for budget in (1.0, 2.0):
+        flops, share = trial_budget(lead, budget, generations=10, tried=5)
+        whole = budget * (40 + 60 * 2)
+        assert share == pytest.approx((flops - 40) / (whole - 40))
+    assert trial_budget(lead, 1.0, generations=10, tried=5) == (100, 0.5)  # the lead's own
 
 
 def test_a_run_with_twice_the_budget_cools_half_as_fast() -> None:

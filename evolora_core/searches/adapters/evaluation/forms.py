@@ -1,7 +1,8 @@
 """The forms in which a prompt may be asked.
 
 Every form has the prompt in it, letter for letter, and asks for nothing else; so the right answer is that of the item,
-and the item is what is graded. Where words behind a prompt would belong to its question, the item is left out.
+and the item is what is graded. Where words behind a prompt would belong to its question, or may belong to it, as in a
+user's rows, the item is left out.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,4 +32,5 @@ WORDS_AFTER = ("headings", "dialogue")  # these put words behind the prompt
 
 def fits(form: str, item: Item) -> bool:
     """Whether the item asks the same in this form."""
-    return form not in WORDS_AFTER or not get(item.family).to_the_end
+    family = get(item.family)
+    return form not in WORDS_AFTER or not (family.to_the_end or family.rows)

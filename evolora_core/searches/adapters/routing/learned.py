@@ -81,8 +81,7 @@ def _gaussians(features: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, np
 
 def _distances(whitened: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Squared distances `[n, classes]`."""
-    result: np.ndarray = ((whitened[:, None] - means[None]) ** 2).sum(axis=2)
-    return result
+    return np.stack([((whitened - mean) ** 2).sum(axis=1) for mean in means], axis=1)  # [n, hidden] at a time
 
 
 def write_classifier(path: Path, classifier: Classifier) -> None:
