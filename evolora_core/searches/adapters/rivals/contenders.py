@@ -107,8 +107,8 @@ def _round(
     progress: Progress,
 ) -> tuple[list[Checkpoint], dict[int, list[dict[str, float]]]]:
     """Each contender trains on an equal part of the budget, and all answer the same selection items, as many as
-    SELECTION_SHARE of it pays for. Returns how they answered, a contender's number in the place of a step, and the
-    rows of `sft_steps` of each.
+    SELECTION_SHARE of it pays for; one that diverged answers only where all did. Returns how they answered, a
+    contender's number in the place of a step, and the rows of `sft_steps` of each.
     """
     each = int((1 - SELECTION_SHARE) * budget_flops / len(tried))
     spent, results = meter.total(), dict[int, SftResult]()
@@ -123,13 +123,14 @@ def _round(
             progress=part_of(progress, place, 1, len(tried)),
         )
         meter.merge(results[number].meter)
+    sound = {number: result for number, result in results.items() if not result.diverged} or results
     asked = choose_checkpoint(
         terms.host,
-        {number: result.adapter_folder for number, result in results.items()},
+        {number: result.adapter_folder for number, result in sound.items()},
         questions.items,
         decoding=terms.decoding,
         allowance=budget_flops - (meter.total() - spent),
-        spent=dict.fromkeys(results, each),
+        spent=dict.fromkeys(sound, each),
         meter=meter,
         examples=questions.shown.examples,
     )

@@ -32,6 +32,7 @@ from evolora_core.lora.population.mirrored import slope
 from evolora_core.lora.population.peft_io import export_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.train import StackedAdamW
+from evolora_core.searches.adapters.rivals.fitting import fitting_items
 from evolora_core.searches.adapters.settings.es import EsSettings
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ def train_es(
     """Steps until another could overspend `budget_flops`. A killed run goes on from its last commit in `folder/.work`;
     remove it if you want a fresh run. Raises Unaffordable if the budget pays for no step.
     """
+    items, _ = fitting_items(host, items, decoding, "es")
     first = _dearest(host, _asked(items, config, seed, 0), config, decoding)
     if first > budget_flops:
         raise Unaffordable(

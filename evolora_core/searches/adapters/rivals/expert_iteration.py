@@ -21,7 +21,7 @@ from evolora_core.engine import rng
 from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress, part_of, silent
-from evolora_core.errors import Unaffordable
+from evolora_core.errors import DataError, Unaffordable
 from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import Host
@@ -30,8 +30,8 @@ from evolora_core.lora.answering.outcome import Decoding, Manner
 from evolora_core.lora.population.peft_io import export_peft, import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.labels import Given, labelled, solved
+from evolora_core.searches.adapters.rivals.fitting import fitting_items
 from evolora_core.searches.adapters.rivals.sft import SftResult, train_sft
-from evolora_core.searches.adapters.rivals.training import fitting_items
 from evolora_core.searches.adapters.routing.shots import Solved
 from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationSettings
 from evolora_core.searches.adapters.settings.sft import SftSettings
@@ -112,8 +112,8 @@ def train_expert_iteration(
         left = allowance - (meter.total() - spent)
         try:
             result = _learn(task, rows, adapter, number, left, own, report) if rows else None
-        except Unaffordable:
-            result = None  # answers that are in more tokens as text than they were sampled in
+        except (Unaffordable, DataError):
+            result = None  # answers are in more tokens as text than they were sampled in; gold answers may be longer
         if result is not None:
             adapter, diverged = result.adapter_folder, result.diverged
             meter.merge(result.meter)

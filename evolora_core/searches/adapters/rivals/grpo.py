@@ -2,13 +2,15 @@
 
 Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300), with TRL's defaults: advantages in units of the group's own spread,
 the loss a mean over the tokens of the batch (DAPO, arXiv 2503.14476), one update for each batch of answers. Reusing a
-batch saves nothing here: scoring it anew costs what sampling it did. The prompts, the end of an answer and its grading
+batch saves nothing here: scoring it anew costs what sampling it did. Without a KL term, groups whose answers have equal
+rewards are not scored: their gradient is 0. The prompts, the end of an answer and its grading
 are those of evaluation. What a step will cost is not known beforehand, so the learning rate falls to zero with what is
 left of the budget, as in rivals.es, and no step begins that could overspend it.
 """
 
 import copy
 import functools
+import inspect
 import logging
 import math
 import shutil
@@ -43,12 +45,12 @@ from evolora_core.lora.answering.stopping import endings, stop_at, until
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.adapters.rivals import resume
 from evolora_core.searches.adapters.rivals.checkpoints import is_finite
+from evolora_core.searches.adapters.rivals.fitting import fitting_items
 from evolora_core.searches.adapters.rivals.groups import Groups, group_flops
 from evolora_core.searches.adapters.rivals.isolation import isolated
 from evolora_core.searches.adapters.rivals.training import (
     AdapterOnly,
     RunWatch,
-    fitting_items,
     in_parts,
     keep_to_device,
     lora,
@@ -152,7 +154,7 @@ def _fit(
     model = FlopModel.from_model(host.model)
     price = functools.partial(group_flops, model, samples=config.samples, rank=config.rank, reference=config.beta > 0)
     dearest = price(task.lengths, cap)
-    cheapest = config.groups * int(price(task.lengths.min(), 1))
+    cheapest = config.groups * config.samples * int(model.generate_flops(task.lengths.min(), 1, config.rank))
     groups = Groups(
         len(task.items),
         groups=config.groups,
@@ -169,6 +171,7 @@ def _fit(
             "ecology.episodes, or lower grpo.groups or grpo.samples"
         )
     with isolated(host) as copied:
+        count_positions(copied.base_model)
         trainer = _BudgetedTrainer(task, config, groups, budget, meter, copied, _arguments(task, config, groups, work))
         trainer.remove_callback(PrinterCallback)
         run = f"{config_hash(config)} {budget} {seed} {_fingerprint(task)}"
@@ -312,6 +315,11 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
         ends = torch.where(over.any(dim=1), over.int().argmax(dim=1) + 1, width).tolist()
         return [row[:end] for row, end in zip(answers, ends, strict=True)]
 
+    def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+        """TRL's batch without the answers that teach nothing. The loss stays as it is: its normaliser counts all."""
+        batch: dict[str, Any] = super()._generate_and_score_completions(inputs)  # type: ignore[no-untyped-call]
+        return batch if self.beta else informative(batch, self.args.steps_per_generation or 1)
+
     def _get_per_token_logps_and_entropies(
         self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, *arguments: Any, **options: Any
     ) -> Any:
@@ -353,6 +361,35 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
             logs.update(self.facts)
             self.facts = {}
         super().log(logs, start_time)
+
+
+def informative(batch: dict[str, Any], parts: int) -> dict[str, Any]:
+    """The rows of a batch whose advantage is not 0, filled up with others to one row at least for each of `parts`, and
+    equally many in each. An answer as good as the mean of its group has no gradient where there is no KL term.
+    """
+    advantages: torch.Tensor = batch["advantages"]
+    teaching = int((advantages != 0).sum())
+    count = max(1, -(-teaching // parts)) * parts
+    rows = torch.argsort((advantages == 0).int(), stable=True)[:count].sort().values
+    return {
+        name: value[rows] if isinstance(value, torch.Tensor) and value.ndim and len(value) == len(advantages) else value
+        for name, value in batch.items()
+    }
+
+
+def count_positions(decoder: torch.nn.Module) -> None:
+    """Let a decoder that is given no positions count them by the mask: hosts with learned positions count columns, and
+    rows that are padded on the left would be read as if they began later.
+    """
+
+    def positioned(module: torch.nn.Module, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        mask = named.get("attention_mask")
+        if mask is None or mask.ndim != 2 or named.get("position_ids") is not None or named.get("past_key_values"):
+            return given, named
+        return given, named | {"position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0)}
+
+    if "position_ids" in inspect.signature(decoder.forward).parameters:
+        decoder.register_forward_pre_hook(positioned, with_kwargs=True)
 
 
 class _Watch(RunWatch):

@@ -8,8 +8,7 @@ is charged to the same budget.
 import logging
 import math
 import shutil
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,6 @@ from numpy.typing import ArrayLike
 from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 from torch.utils.data import Sampler
-from tqdm import tqdm
 from transformers import PreTrainedModel
 from transformers.trainer_callback import PrinterCallback
 from trl import SFTConfig as TrlConfig
@@ -225,14 +223,7 @@ def _fit(
     the training alone cost: checkpoints keep it, and its limit is the plan's.
     """
     meter = Meter()
-    quiet = progress is not silent or not sys.stderr.isatty()
-    with isolated(host) as model, tqdm(total=plan.steps, desc="sft", unit="step", disable=quiet) as bar:
-
-        def report(step: int, loss: float) -> None:
-            bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-            bar.update(step - bar.n)
-            progress(step, plan.steps)
-
+    with isolated(host) as model:
         trainer = _PlannedTrainer(
             plan=plan,
             model=model,
@@ -249,7 +240,7 @@ def _fit(
         _check_rows(trainer.train_dataset, rows)
         trainer.remove_callback(PrinterCallback)
         run = f"{plan.fingerprint} {config_hash(config)} {seed}"
-        watch = _Watch(trainer, plan, run, meter, work, report)
+        watch = _Watch(trainer, plan, run, meter, work, progress)
         trainer.add_callback(watch)
         resume.train(trainer, work, run, meter)
     steps = [
@@ -352,10 +343,10 @@ class _Watch(RunWatch):
         run: str,
         meter: Meter,
         work: Path,
-        report: Callable[[int, float], None],
+        progress: Progress,
     ) -> None:
         super().__init__(run, meter, work)
-        self.trainer, self.plan, self.report = trainer, plan, report
+        self.trainer, self.plan, self.progress = trainer, plan, progress
         self.diverged_at: int | None = None
         self.limit = int(plan.flops.sum())
 
@@ -379,8 +370,8 @@ class _Watch(RunWatch):
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if logs is None or "loss" not in logs:
             return
-        if not math.isfinite(logs["loss"]):
+        if not all(math.isfinite(logs.get(name, 0.0)) for name in ("loss", "grad_norm")):
             self.diverged_at = state.global_step
             control.should_training_stop = True
             control.should_save = False
-        self.report(state.global_step, logs["loss"])
+        self.progress(state.global_step, self.plan.steps)

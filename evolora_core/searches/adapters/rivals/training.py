@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -14,10 +14,7 @@ from transformers import TrainerCallback
 
 from evolora_core.engine import artifacts
 from evolora_core.engine.meter import Meter
-from evolora_core.errors import DataError
-from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
-from evolora_core.lora.answering.outcome import Decoding
 from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.adapters.rivals import resume
 
@@ -80,20 +77,6 @@ def keep_to_device(host: Host, arguments: Any) -> None:
         device = torch.device("cuda", device.index or 0)
         arguments._n_gpu, vars(arguments)["_setup_devices"] = 1, device
         torch.cuda.set_device(device)  # accelerate's `cuda` is the current one
-
-
-def fitting_items(host: Host, items: Sequence[Item], decoding: Decoding, section: str) -> tuple[list[Item], np.ndarray]:
-    """The items whose prompt and token cap fit the host's context together, and the tokens of their prompts `[items]`.
-    DataError, which names the `section` of the suite, where none does.
-    """
-    lengths = np.array([len(ids) for ids in host.encode_prompts([item.prompt for item in items])], dtype=np.int64)
-    fits = lengths + decoding.max_new_tokens <= host.max_context
-    if not fits.any():
-        raise DataError(
-            f"{section}: none of {len(items)} training items fits the context of {host.name} with its answer; use "
-            "shorter depths, or lower decoding.max_new_tokens"
-        )
-    return [item for item, fit in zip(items, fits, strict=True) if fit], lengths[fits]
 
 
 def in_parts(fit: Callable[[int], Fitted], parts: int, rows: int) -> Fitted:

@@ -15,7 +15,8 @@ class GrpoSettings(Strict):
         8,
         ge=2,
         le=4096,
-        description="answers to each item of a step; an answer's advantage is its reward less their mean",
+        description="answers to each item of a step; an answer's advantage is its reward less their mean, "
+        "divided by their standard deviation",
     )
     temperature: float = Field(1.0, gt=0, le=100, description="sampling temperature")
     beta: float = Field(

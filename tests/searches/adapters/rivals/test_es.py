@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_runs import short_words
 
-from evolora_core.errors import StageError
+from evolora_core.errors import DataError, StageError
 from evolora_core.language.decoding import DecodingConfig
 from evolora_core.language.families.base import Grade
 from evolora_core.lora.answering.grading import answer_items
@@ -70,6 +70,13 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     assert spent == wanted
     for name, A in import_peft(whole.adapter_folder, nano).A.items():
         assert torch.equal(A, import_peft(resumed.adapter_folder, nano).A[name])
+
+
+def test_items_that_do_not_fit_the_host_are_not_asked(nano: Any, sorting: Any, tmp_path: Path) -> None:
+    long = [replace(item, prompt="long " * 500) for item in sorting[:8]]
+    assert facts(train(nano, [*sorting, *long], tmp_path / "beside")) == facts(train(nano, sorting, tmp_path / "alone"))
+    with pytest.raises(DataError, match="es: none of 8 training items fits"):
+        train(nano, long, tmp_path / "long")
 
 
 def test_random_search_goes_to_what_is_better_and_else_stays(nano: Any, sorting: Any, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from random_host import draw_items
 from safetensors.torch import load_file
+from tiny_models import odd_model, tiny_model
 from torch.utils.flop_counter import FlopCounterMode
 from trl import GRPOTrainer
 
@@ -95,6 +96,44 @@ def easy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grpo._Task, "rewards", rewards)
 
 
+def test_answers_that_teach_nothing_cost_no_learning_and_change_no_step(
+    host: Any, items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, easy: None
+) -> None:
+    config = CONFIG.model_copy(update={"groups": 8, "samples": 2})
+    few = train(host, items, tmp_path / "few", steps=1.1, config=config)
+    with monkeypatch.context() as patch:
+        patch.setattr(grpo, "informative", lambda batch, parts: batch)
+        all_rows = train(host, items, tmp_path / "all", steps=1.1, config=config)
+    assert len(few.steps) == len(all_rows.steps) == 1 and 0 < few.steps[0]["informative"] < 1
+    assert few.steps[0]["informative"] == all_rows.steps[0]["informative"]
+    assert few.meter.flops("rollout") == all_rows.meter.flops("rollout")
+    assert few.meter.flops("update") < all_rows.meter.flops("update")
+    one, other = weights(few), weights(all_rows)
+    assert all(torch.allclose(one[name], other[name], atol=1e-4) for name in one)
+    assert any(float(tensor.abs().max()) > 1e-3 for name, tensor in one.items() if "lora_B" in name)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_rows_without_advantage_fill_up_the_parts(parts: int) -> None:
+    batch = {"advantages": torch.tensor([0.0, 1, -1, 0, 0, 2, 0, 0]), "ids": torch.arange(8), "n": torch.tensor(30)}
+    found = grpo.informative(batch, parts)
+    ids = found["ids"].tolist()
+    assert ids == sorted(ids) and {1, 2, 5} <= {*ids} and len(ids) == {1: 3, 2: 4, 4: 4}[parts] and found["n"] == 30
+    assert len(grpo.informative({"advantages": torch.zeros(8)}, parts)["advantages"]) == parts
+
+
+@pytest.mark.parametrize("architecture", ["gpt_neo", "qwen3"])
+def test_rows_that_are_padded_on_the_left_are_read_at_their_own_positions(architecture: str) -> None:
+    model = odd_model(architecture) if architecture == "gpt_neo" else tiny_model(architecture)
+    ids = torch.tensor([[5, 9, 3, 7]])
+    padded, mask = torch.cat([torch.zeros(1, 6, dtype=torch.long), ids], dim=1), torch.tensor([[0] * 6 + [1] * 4])
+    with torch.no_grad():
+        alone = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+        grpo.count_positions(model.base_model)
+        together = model(input_ids=padded, attention_mask=mask).logits[:, 6:]
+    torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-4)
+
+
 def test_it_learns_from_rewards_within_its_budget(
     items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,8 +174,9 @@ def test_every_pass_is_counted(
     original = grpo._Task.rewards
 
     def spy(task: Any, numbers: Any, answers: Any) -> Any:
-        seen.append((list(numbers), [list(ids) for ids in answers]))
-        return original(task, numbers, answers)
+        rewards, right = original(task, numbers, answers)
+        seen.append((list(numbers), [list(ids) for ids in answers], rewards))
+        return rewards, right
 
     monkeypatch.setattr(grpo._Task, "rewards", spy)
     host.model.set_attn_implementation("eager")  # whose matmuls are counted
@@ -146,19 +186,23 @@ def test_every_pass_is_counted(
     finally:
         host.model.set_attn_implementation("sdpa")
     model, prompts = FlopModel.from_model(host.model), host.encode_prompts([item.prompt for item in items])
-    rollout, update, tokens = 0, 0, 0
-    for numbers, answers in seen:
+    rollout, update, tokens, read = 0, 0, 0, 0
+    for numbers, answers, rewards in seen:
+        spread = np.ptp(np.array(rewards).reshape(config.groups, -1), axis=1).repeat(config.samples)
+        learned = spread > 0 if spread.any() and not beta else np.full(len(spread), beta > 0)
+        learned[0] |= not learned.any()  # a batch has one row at least
         assert len(numbers) == config.groups * config.samples
         assert (np.array(numbers).reshape(config.groups, -1) == np.array(numbers)[:: config.samples, None]).all()
-        for number, ids in zip(numbers, answers, strict=True):
+        for number, ids, teaches in zip(numbers, answers, learned, strict=True):
             asked, new = len(prompts[number]), len(ids)
             rollout += int(model.generate_flops(asked, new, config.rank))
-            update += int(model.train_flops(asked + new, new, config.rank))
+            update += int(model.train_flops(asked + new, new, config.rank)) if teaches else 0
             update += int(model.score_flops(asked + new, new)) if beta else 0
-            tokens += asked + new
+            tokens += asked + new if teaches else 0
+            read += asked + new
     rows = {row["purpose"]: row for row in result.meter.rows()}
     assert (rows["rollout"]["flops"], rows["update"]["flops"]) == (rollout, update)
-    assert rows["rollout"]["tokens"] == rows["update"]["tokens"] == tokens
+    assert (rows["rollout"]["tokens"], rows["update"]["tokens"]) == (read, tokens)
     executed = sum(row["executed_flops"] for row in result.meter.rows())
     assert executed == pytest.approx(counter.get_total_flops(), rel=0.03)
 
