@@ -23,7 +23,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException as Refused  # a path that there is not is one too
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from evolora_core.errors import EvoloraError
+from evolora_core.errors import ConfigError, EvoloraError
 from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
 
 MOST_PROMPTS = 256
@@ -319,8 +319,6 @@ def _url(address: str, port: int) -> str:
 
 def listen(evolved: Evolved, word: str, address: str, port: int, token: str, most: int) -> None:
     """Answer until interrupted. ConfigError where the address cannot be had."""
-    from evolora_core.errors import ConfigError
-
     try:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
         held = socket.socket(found[0], found[1])

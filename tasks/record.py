@@ -1,5 +1,7 @@
 """`record`: load what a stage left into the store. Never cached, so that a new store fills up from stages that are."""
 
+from pathlib import Path
+
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -20,8 +22,6 @@ from tasks.stage import is_fault
 )
 def record(suite: str, result: StageResult) -> dict[str, int]:
     """Replace the slice of one stage of a suite id; returns rows per table."""
-    from pathlib import Path
-
     from evolora_core.store import Slice
     from evolora_core.store import record as load
 

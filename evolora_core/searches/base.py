@@ -7,7 +7,8 @@ A search is a package: one in `evolora_core/searches`, or one that a distributio
     sql/            `0001_*.sql`, … with the tables that its stages fill, and `views.sql` with what people query
     pack.py         (or whichever module `Search.sections` names) `SECTIONS`: the tables, plots and text of its packs
 
-and nothing of the house knows its name. A plan is a list of steps (`engine/stage.py`), each a stage with what it is
+and the house finds it by its name alone. Only `store/shards.py` and `statistics/two_suites.py` know which stages of the
+shipped searches make a suite's items. A plan is a list of steps (`engine/stage.py`), each a stage with what it is
 given and the steps that it needs. The house makes Prefect tasks of them, caches each by its identity, retries faults,
 resumes what was killed, writes the Parquet tables at the root of a stage's folder to the tables of the same name in the
 store, and follows these conventions:

@@ -2,11 +2,11 @@
 adapter merged into the host.
 """
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evolora_core.engine.artifacts import write_json
 from evolora_core.errors import ConfigError
 from evolora_core.lora.population.peft_io import export_peft
 from evolora_core.searches.adapters.evolved import BARE, LEARNED, Evolved
@@ -47,7 +47,7 @@ def ship_all(evolved: Evolved, out: Path) -> int:
         router = {"routing": evolved.routes.routing, "table": table, "other": BARE}
         if evolved.routes.routing == LEARNED and evolved.run.classifier is not None:
             write_classifier(out / CLASSIFIER, evolved.run.classifier)
-    (out / ROUTER).write_text(json.dumps(router, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write_json(out / ROUTER, router)
     (out / CARD).write_text(_card(evolved, written, router), encoding="utf-8")
     return len(written)
 

@@ -14,7 +14,7 @@ from evolora_core.searches.base import Arm
 
 
 def nothing_more(training: Any) -> list[str]:
-    """It loads no module by name."""
+    """The modules that a training loads by name: none."""
     return []
 
 

@@ -12,13 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from evolora_core.engine import artifacts, commits
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.probes import reached, span
 from evolora_core.engine.progress import Progress, silent
+from evolora_core.engine.tables import write_table
 from evolora_core.errors import Unaffordable
 from evolora_core.lora.population.saved import save_population
 from evolora_core.searches.adapters.ecology.checkpoint import load_state, save_state
@@ -59,7 +58,7 @@ class FinishedRun:
 
 def begin(task: Task, config: EcologySettings, horizon: Horizon, regime: Regime, folder: Path) -> Run:
     """Found a population, or resume it from the commits in `folder`. What the choice of routes will cost is set aside,
-    and what the sum will learn.
+    and the budget for training the sum of the learners after the last generation (`phases/rehearsing.py`).
 
     Raises Unaffordable if that, and the pricing, leave nothing of the budget for a generation, of each family where
     they come one after another.
@@ -225,7 +224,7 @@ def publish(run: Run, meter: Meter) -> None:
     ]
     save_population(run.folder, state.population, [row for row in rows if row["died"] is None])
     write_tables(state.events.rows | {"organelles": rows}, run.folder)
-    pq.write_table(pa.Table.from_pylist(meter.rows()), run.folder / "compute.parquet")
+    write_table(run.folder, "compute", meter.rows())
     assert np.isfinite(norms).all()
 
 

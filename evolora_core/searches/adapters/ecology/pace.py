@@ -5,8 +5,8 @@ import numpy as np
 from evolora_core.searches.adapters.ecology.regime import whole_steps
 from evolora_core.searches.adapters.ecology.run import Run
 
-LONGER = 1.1  # rows of a cooldown may be longer than those before it
-LEFT = 0.8  # of a cooldown that a further generation has to leave
+LONGER = 1.1  # what a step of the cooldown, or a contest, may cost at most, relative to those before it
+LEFT = 0.8  # the share of its planned cooldown that a run has to be able to pay after one more generation
 
 
 def limit(run: Run) -> float | None:

@@ -56,7 +56,9 @@ class Regime(Protocol):
         """Pairs that a round of merging tries."""
 
     def rehearsal(self, config: EcologySettings) -> float:
-        """FLOPs for further learning of the sum of the learners, relative to the FLOPs before."""
+        """FLOPs for training the sum of the learners after the last generation (`phases/rehearsing.py`), as a share of
+        all FLOPs spent before it.
+        """
 
     def rows(self, plasticity: PlasticityConfig) -> int:
         """Answers in one learning step, over all learners."""

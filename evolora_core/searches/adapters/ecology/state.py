@@ -1,8 +1,9 @@
 """The state of an ecology between two generations, and every way in which it changes.
 
 All of it is committed, so that a resumed run is the same run. Random streams need no state (rng.py derives them), and
-wall-clock time is not part of it. The engine's learning steps write the weights of `population` in place; everything
-else is changed by the methods here alone.
+wall-clock time is not part of it. Who lives, learns and remembers changes by the methods here alone. The engine's
+learning steps write the weights of `population` in place; charges and rows of tables are entered where they arise, in
+`ledger`, `meter` and `events`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from evolora_core.lora.population.merge import resize
 from evolora_core.lora.population.stack import Population
 from evolora_core.lora.population.train import StackedAdamW
 from evolora_core.searches.adapters.ecology.events import Events, Row
-from evolora_core.searches.adapters.ecology.ledger import Ledger
+from evolora_core.searches.adapters.ecology.ledger import SINK, Ledger
 from evolora_core.searches.adapters.ecology.memories import Buffer, Memory
 from evolora_core.searches.adapters.ecology.organelle import Birth, Organelle
 
@@ -145,9 +146,9 @@ class State:
         name = str(organelle.id)
         left = self.ledger.balance(name)
         if left > 0:
-            self.ledger.post(self.generation, "estate", name, "sink", left)
+            self.ledger.post(self.generation, "estate", name, SINK, left)
         elif left < 0:
-            self.ledger.post(self.generation, "default", "sink", name, -left)
+            self.ledger.post(self.generation, "default", SINK, name, -left)
         dead = self._change(organelle, died=self.generation, cause=cause)
         self.events.add("dead", [dead.row()])
         self.buffers.pop(organelle.id, None)
@@ -165,7 +166,7 @@ class State:
 
     def admit(self, organelle: Organelle, ticket: int) -> Organelle:
         """Let an organelle take part in the generation: it pays, and its strikes are forgotten."""
-        self.ledger.post(self.generation, "ticket", str(organelle.id), "sink", ticket)
+        self.ledger.post(self.generation, "ticket", str(organelle.id), SINK, ticket)
         return self._change(organelle, strikes=0)
 
     def strike(self, organelle: Organelle, most: int) -> None:
@@ -260,7 +261,7 @@ class State:
         self.steps += crowd
 
     def close(self) -> None:
-        """End a run: the steps of its cooldown may have left nobody's weights finite."""
+        """Mark the run as extinct if its cooldown left no organelle with finite weights."""
         self.extinct = not self.living
 
     def pass_generation(self, flops: int) -> None:

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from evolora_core.engine import rng
+from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.meter import Meter
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import gold
@@ -39,7 +40,7 @@ def tidy_adapter(folder: Path) -> None:
     path = folder / "adapter_config.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     document["target_modules"] = sorted(document["target_modules"])  # PEFT keeps a set, in no order
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write_json(path, document)
     (folder / "README.md").unlink(missing_ok=True)
 
 

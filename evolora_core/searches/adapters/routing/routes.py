@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evolora_core.engine.artifacts import write_json
 from evolora_core.errors import DataError
 from evolora_core.language.families.base import Item
 from evolora_core.lora.population.slots import HOST
@@ -136,7 +137,7 @@ def families_told(items: Sequence[Item], routes: Routes, guessed: Sequence[str] 
 
 def write_routes(path: Path, routes: Routes) -> None:
     """Write routes as JSON."""
-    Path(path).write_text(json.dumps(asdict(routes), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write_json(Path(path), asdict(routes))
 
 
 def read_routes(path: Path) -> Routes:
