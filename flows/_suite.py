@@ -15,6 +15,7 @@ from pydantic import Field
 
 from evolora_core.engine.artifacts import read_manifest
 from evolora_core.engine.home import home_path
+from evolora_core.engine.identity import code_as_it_is
 from evolora_core.engine.run_index import (
     Entry,
     SuiteId,
@@ -43,7 +44,6 @@ from flows._preflight import OVERRIDE, SUITES, asked_suite, check_machine, check
 from flows._publish import publish
 from flows._runner import StageFuture, StageRunner, stage_runner
 from flows._steps import Outcome, follow, later, submit
-from flows._unchanged import unchanged_code
 from flows._workers import workers_of
 from tasks.record import record
 
@@ -104,7 +104,7 @@ def make_suite(
 
     Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
     """
-    with unchanged_code():
+    with code_as_it_is():
         return _make_suite(suite, overrides, host, seeds, only, packs)
 
 

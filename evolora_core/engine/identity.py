@@ -81,16 +81,17 @@ def stage_identity(
 @contextmanager
 def code_as_it_is() -> Iterator[None]:
     """Note the time in the environment, for child processes too. Inside, a stage is refused if a file of its code was
-    written later (`refuse_changed_code`).
+    written later (`refuse_changed_code`). Of several in one another the outermost counts: `evolora run` imports what it
+    computes with before Prefect's server is there, which can take minutes.
     """
-    before = os.environ.get(STARTED)
+    if STARTED in os.environ:
+        yield
+        return
     os.environ[STARTED] = str(time.time())
     try:
         yield
     finally:
         del os.environ[STARTED]
-        if before is not None:
-            os.environ[STARTED] = before
 
 
 def refuse_changed_code(document: Mapping[str, Any]) -> None:

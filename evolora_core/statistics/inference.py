@@ -331,17 +331,17 @@ def compare(
     )
     n = sum(d.size for d in differences)
     return Comparison(
-        split,
-        a,
-        b,
-        n,
-        len(by_seed),
-        float(np.mean(by_seed)),
-        lo,
-        hi,
-        p,
-        p,
-        tests,
+        split=split,
+        a=a,
+        b=b,
+        n=n,
+        seeds=len(by_seed),
+        diff=float(np.mean(by_seed)),
+        lo=lo,
+        hi=hi,
+        p=p,
+        p_holm=p,  # until `decide` adjusts it
+        seed_tests=tests,
         floor=floor,
         shared=named is not None,
     )

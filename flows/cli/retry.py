@@ -34,9 +34,9 @@ def retry(
     """Run again only what failed or is missing, of suites that were begun. Needs no suite file; packs go where they
     went before.
     """
+    from evolora_core.engine.identity import code_as_it_is
     from evolora_core.engine.run_index import SuiteId, suites
     from evolora_core.searches.registry import find_suite
-    from flows._unchanged import unchanged_code
 
     home = home_path()
     if not suites(home):
@@ -47,7 +47,7 @@ def retry(
         wanted.setdefault(find_suite(home, word), []).append(rest)
     rows: list[dict[str, Any]] = []
     failures: list[EvoloraError] = []
-    with unchanged_code():
+    with code_as_it_is():
         for suite, only in wanted.items():
             try:
                 done = _again(home, suite, only if all(only) else [])

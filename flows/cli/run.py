@@ -151,9 +151,9 @@ class Made:
 
 def make(config: "Experiment", packs: Path, only: Sequence[str] = ()) -> Made:
     """Run a suite, or some of its runs and stages."""
-    from flows._unchanged import unchanged_code
+    from evolora_core.engine.identity import code_as_it_is
 
-    with unchanged_code():
+    with code_as_it_is():
         return _make(config, packs, only)
 
 

@@ -235,6 +235,9 @@ def test_code_that_changes_while_it_runs_is_refused(
     document = {"entry": "walked.stage", "also": []}
     monkeypatch.delenv(identity.STARTED, raising=False)
     with identity.code_as_it_is():
+        since = os.environ[identity.STARTED]
+        with identity.code_as_it_is():
+            assert os.environ[identity.STARTED] == since  # the outermost counts
         identity.refuse_changed_code(document)
         file, later = (
             Path(str(plugins.source("walked.inner"))).with_name(changed),
