@@ -45,12 +45,13 @@ def accepted_or_refused(work: Callable[[], Any]) -> Any:
 
 @pytest.fixture(autouse=True)
 def little_memory() -> Iterator[None]:
-    """No example takes two gigabytes beside what the process has."""
+    """No example takes two gigabytes beside what the process has; nor does a process that it makes."""
     if LINUX:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak counts from here
-    before = peak()
+    before, others = peak(), peak_of_others()
     yield
     assert peak() - before < 2 * GIB
+    assert peak_of_others() <= max(others, before + 2 * GIB)
 
 
 def peak() -> int:
@@ -59,3 +60,8 @@ def peak() -> int:
         status = Path("/proc/self/status").read_text(encoding="utf-8")
         return 1024 * int(re.findall(r"VmHWM:\s+(\d+)", status)[0])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
+
+
+def peak_of_others() -> int:
+    """The most memory that a process had which this one made, in bytes."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1024 if LINUX else 1)

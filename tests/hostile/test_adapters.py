@@ -42,6 +42,11 @@ CHANGES = st.one_of(
 )
 
 
+def test_an_adapter_that_is_not_spoilt_is_taken(made: Any) -> None:
+    host, folder, *_ = made
+    assert accepted_or_refused(lambda: import_peft(folder, host)).rank == 4
+
+
 @tried
 @given(data=st.data())
 def test_an_adapter_folder(made: Any, data: st.DataObject) -> None:

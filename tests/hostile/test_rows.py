@@ -44,6 +44,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return tmp_path_factory.mktemp("rows") / "rows.jsonl"
 
 
+def test_rows_that_are_not_spoilt_are_taken(file: Any) -> None:
+    file.write_text("\n".join(map(as_json, GOOD)), encoding="utf-8")
+    assert len(accepted_or_refused(lambda: read_holdout(file))) == len(GOOD) > 10
+
+
 @tried
 @given(
     rows=st.lists(ROWS, min_size=1, max_size=3),

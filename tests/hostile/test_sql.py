@@ -129,6 +129,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return home
 
 
+def test_a_query_that_is_not_spoilt_is_answered(home: Path) -> None:
+    def tell(answer: Any) -> str:
+        return shown(answer.records(), True)
+
+    said = bounded(home, "SELECT 1 AS one", tell, table=False, seconds=20 * SECONDS, memory=MEMORY)
+    assert '"one": 1' in said
+
+
 @tried
 @given(sql=QUERIES, table=st.booleans(), as_json=st.booleans())
 @example(sql="SELECT list_aggregate(range(100000000), 'sum')", table=False, as_json=True)

@@ -38,6 +38,10 @@ def load(path: Path, overrides: tuple[str, ...] = ()) -> None:
                 config.settings(condition)
 
 
+def test_what_is_not_spoilt_is_taken() -> None:
+    assert accepted_or_refused(lambda: load_suite(FILE, ("sft.rank=4",))) is not None
+
+
 MARKS = "[]{}:,&*!|>%@`'\"#-? \t\n\\.~0a"
 FILES = st.one_of(
     spoilt(DOCUMENT).map(lambda document: yaml.dump(document, allow_unicode=True)),
