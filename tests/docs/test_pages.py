@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,9 @@ from example_suite import write_suite
 from evolora_core.report import verify
 from evolora_core.report.pack_folder import read_stamp
 from evolora_core.searches.attention.experiment import AttentionExperiment
-from evolora_core.searches.registry import sections_of
+from evolora_core.searches.registry import load_experiment, sections_of
 from evolora_core.store import frame, query, rebuild
+from flows.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]
@@ -74,6 +77,46 @@ def test_the_queries_of_the_pages_are_answered(tmp_path: Path) -> None:
     assert len(listed) > 20
     for name in listed:
         frame(tmp_path, f"SELECT * FROM {name} LIMIT 1", [])
+
+
+def commands() -> list[list[str]]:
+    """The words of every line of the pages' shell blocks that calls `evolora` or `make`."""
+    found = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL):
+            line = ""
+            for part in block.replace("\\\n", " ").splitlines():
+                line += f" {part}"
+                try:
+                    words = shlex.split(re.split(r" [|>] ", line)[0], comments=True)
+                except ValueError:  # a quotation that the next line goes on with
+                    continue
+                if words and words[0] in ("evolora", "make"):
+                    found.append(words)
+                line = ""
+    return found
+
+
+def test_the_commands_of_the_pages_are_those_that_there_are() -> None:
+    """Read and not run: their options and files exist, and suites take what `--set` says."""
+    rules = re.findall(r"^([\w -]+):(?!=)", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    targets = {target for rule in rules for target in rule.split()}
+    made = read = tried = 0
+    for program, *words in commands():
+        for word in words:
+            if file := re.search(r"configs/[\w/.-]+\.yaml", word):
+                assert (ROOT / file[0]).is_file(), word
+        if program == "make":
+            assert {word for word in words if "=" not in word} <= targets, words
+            made += 1
+            continue
+        app.parse_args(words, exit_on_error=False, print_error=False)
+        read += 1
+        changes = [after for word, after in pairwise(words) if word == "--set"]
+        if words[0] == "run" and words[1].startswith("configs/") and changes:
+            load_experiment(ROOT / words[1], changes)
+            tried += 1
+    assert made > 4 and read > 80 and tried > 1
 
 
 def test_the_settings_of_the_attention_page_are_valid() -> None:
