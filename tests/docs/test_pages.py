@@ -116,7 +116,7 @@ def test_the_commands_of_the_pages_are_those_that_there_are() -> None:
         if words[0] == "run" and words[1].startswith("configs/") and changes:
             load_experiment(ROOT / words[1], changes)
             tried += 1
-    assert made > 4 and read > 80 and tried > 1
+    assert made > 4 and read > 80 and tried > 0
 
 
 def test_the_settings_of_the_attention_page_are_valid() -> None:
