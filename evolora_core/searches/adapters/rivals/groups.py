@@ -1,9 +1,11 @@
-"""Which items a step of group-relative learning asks, and what it can cost at most: known before it is made."""
+"""Which items a step of group-relative learning asks, what it can cost at most, and which answers it learns from."""
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from torch import Tensor, argsort
 from torch.utils.data import Sampler
 
 from evolora_core.engine import rng
@@ -49,3 +51,17 @@ def group_flops(
     each = model.generate_flops(prompts, answers, rank) + model.train_flops(whole, answers, rank)
     result: np.ndarray = samples * (each + (model.score_flops(whole, answers) if reference else 0))
     return result
+
+
+def informative(batch: dict[str, Any], parts: int) -> dict[str, Any]:
+    """The rows of a batch whose advantage is not 0, filled up with others to one row at least for each of `parts`, and
+    equally many in each. An answer as good as the mean of its group has no gradient where there is no KL term.
+    """
+    advantages: Tensor = batch["advantages"]
+    teaching = int((advantages != 0).sum())
+    count = max(1, -(-teaching // parts)) * parts
+    rows = argsort((advantages == 0).int(), stable=True)[:count].sort().values
+    return {
+        name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == len(advantages) else value
+        for name, value in batch.items()
+    }

@@ -10,7 +10,6 @@ left of the budget, as in rivals.es, and no step begins that could overspend it.
 
 import copy
 import functools
-import inspect
 import logging
 import math
 import shutil
@@ -46,8 +45,9 @@ from evolora_core.lora.population.passes import out_of_memory
 from evolora_core.searches.adapters.rivals import resume
 from evolora_core.searches.adapters.rivals.checkpoints import is_finite
 from evolora_core.searches.adapters.rivals.fitting import fitting_items
-from evolora_core.searches.adapters.rivals.groups import Groups, group_flops
+from evolora_core.searches.adapters.rivals.groups import Groups, group_flops, informative
 from evolora_core.searches.adapters.rivals.isolation import isolated
+from evolora_core.searches.adapters.rivals.positions import count_positions
 from evolora_core.searches.adapters.rivals.training import (
     AdapterOnly,
     RunWatch,
@@ -361,35 +361,6 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
             logs.update(self.facts)
             self.facts = {}
         super().log(logs, start_time)
-
-
-def informative(batch: dict[str, Any], parts: int) -> dict[str, Any]:
-    """The rows of a batch whose advantage is not 0, filled up with others to one row at least for each of `parts`, and
-    equally many in each. An answer as good as the mean of its group has no gradient where there is no KL term.
-    """
-    advantages: torch.Tensor = batch["advantages"]
-    teaching = int((advantages != 0).sum())
-    count = max(1, -(-teaching // parts)) * parts
-    rows = torch.argsort((advantages == 0).int(), stable=True)[:count].sort().values
-    return {
-        name: value[rows] if isinstance(value, torch.Tensor) and value.ndim and len(value) == len(advantages) else value
-        for name, value in batch.items()
-    }
-
-
-def count_positions(decoder: torch.nn.Module) -> None:
-    """Let a decoder that is given no positions count them by the mask: hosts with learned positions count columns, and
-    rows that are padded on the left would be read as if they began later.
-    """
-
-    def positioned(module: torch.nn.Module, given: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        mask = named.get("attention_mask")
-        if mask is None or mask.ndim != 2 or named.get("position_ids") is not None or named.get("past_key_values"):
-            return given, named
-        return given, named | {"position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0)}
-
-    if "position_ids" in inspect.signature(decoder.forward).parameters:
-        decoder.register_forward_pre_hook(positioned, with_kwargs=True)
 
 
 class _Watch(RunWatch):

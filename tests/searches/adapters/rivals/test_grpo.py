@@ -25,7 +25,8 @@ from evolora_core.language.flops import FlopModel
 from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.searches.adapters.rivals import grpo, resume
-from evolora_core.searches.adapters.rivals.groups import Groups, group_flops
+from evolora_core.searches.adapters.rivals.groups import Groups, group_flops, informative
+from evolora_core.searches.adapters.rivals.positions import count_positions
 from evolora_core.searches.adapters.settings.grpo import GrpoConfig
 
 torch.set_num_threads(1)
@@ -116,10 +117,10 @@ def test_answers_that_teach_nothing_cost_no_learning_and_change_no_step(
 @pytest.mark.parametrize("parts", [1, 2, 4])
 def test_rows_without_advantage_fill_up_the_parts(parts: int) -> None:
     batch = {"advantages": torch.tensor([0.0, 1, -1, 0, 0, 2, 0, 0]), "ids": torch.arange(8), "n": torch.tensor(30)}
-    found = grpo.informative(batch, parts)
+    found = informative(batch, parts)
     ids = found["ids"].tolist()
     assert ids == sorted(ids) and {1, 2, 5} <= {*ids} and len(ids) == {1: 3, 2: 4, 4: 4}[parts] and found["n"] == 30
-    assert len(grpo.informative({"advantages": torch.zeros(8)}, parts)["advantages"]) == parts
+    assert len(informative({"advantages": torch.zeros(8)}, parts)["advantages"]) == parts
 
 
 @pytest.mark.parametrize("architecture", ["gpt_neo", "qwen3"])
@@ -129,7 +130,7 @@ def test_rows_that_are_padded_on_the_left_are_read_at_their_own_positions(archit
     padded, mask = torch.cat([torch.zeros(1, 6, dtype=torch.long), ids], dim=1), torch.tensor([[0] * 6 + [1] * 4])
     with torch.no_grad():
         alone = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
-        grpo.count_positions(model.base_model)
+        count_positions(model.base_model)
         together = model(input_ids=padded, attention_mask=mask).logits[:, 6:]
     torch.testing.assert_close(together, alone, atol=1e-4, rtol=1e-4)
 
