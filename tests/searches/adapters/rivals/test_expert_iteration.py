@@ -197,7 +197,7 @@ def test_who_finds_nothing_stays_the_host(
 
 def test_gold_answers_that_do_not_fit_the_host_end_no_run(nano: Any, sorting: Any, tmp_path: Path) -> None:
     long = [Item(item.prompt, "a" * 4000, item.family, item.depth, item.task_id) for item in sorting[:4]]
-    result = train(nano, long, tmp_path, CONFIG.model_copy(update={"rounds": 2, "labels": 1}), budget=10**12)
+    result = train(nano, long, tmp_path, CONFIG.model_copy(update={"rounds": 2, "labels": 1}), budget=4 * 10**12)
     assert not result.steps and [own.items for own in result.rounds] == [4, 4]
 
 
