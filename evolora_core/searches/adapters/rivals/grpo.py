@@ -3,9 +3,9 @@
 Shao et al. 2024 (DeepSeekMath, arXiv 2402.03300), with TRL's defaults: advantages in units of the group's own spread,
 the loss a mean over the tokens of the batch (DAPO, arXiv 2503.14476), one update for each batch of answers. Reusing a
 batch saves nothing here: scoring it anew costs what sampling it did. Without a KL term, groups whose answers have equal
-rewards are not scored: their gradient is 0. The prompts, the end of an answer and its grading
-are those of evaluation. What a step will cost is not known beforehand, so the learning rate falls to zero with what is
-left of the budget, as in rivals.es, and no step begins that could overspend it.
+rewards are not scored: their gradient is 0. The prompts, the end of an answer and its grading are those of evaluation.
+What a step will cost is not known beforehand, so the learning rate falls to zero with what is left of the budget, as in
+rivals.es, and no step begins that could overspend it.
 """
 
 import copy
