@@ -22,8 +22,8 @@ from evolora_core.lora.population.generate import generate
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.finished import TrainedRun, check_host, datasets_of, find, load_own_host, load_run
 from evolora_core.searches.adapters.routing.candidates import learn_router
-from evolora_core.searches.adapters.routing.learned import guess_families
-from evolora_core.searches.adapters.routing.routes import Routes, route
+from evolora_core.searches.adapters.routing.routes import Routes
+from evolora_core.searches.adapters.routing.sending import Sent, all_to, send
 from evolora_core.searches.adapters.routing.shots import fitting
 
 if TYPE_CHECKING:
@@ -119,11 +119,12 @@ class Evolved:
         most = max_new_tokens or decoding.max_new_tokens
         if unfit := self.first_too_long(prompts, most):
             raise ConfigError(f"prompt {first + unfit[0]}: {unfit[1]}")
-        slots, guessed, routing = self._routed(prompts, families)
+        sent = self._sent(prompts, families)
+        slots, routing = sent.candidates, sent.flops
         examples = [list[Example]() for _ in prompts]
         if self.run.shots:
             items = [Item(prompt, None, "", "", "") for prompt in prompts]
-            own, examples, choosing = self.run.shots.before(host, items, slots.tolist(), guessed)
+            own, examples, choosing = self.run.shots.before(host, items, slots.tolist(), sent.told)
             examples = fitting(host, prompts, examples, most)
             slots, routing = np.array(own), routing + np.array(choosing)
         asked = host.encode_prompts(list(prompts), examples)
@@ -159,33 +160,25 @@ class Evolved:
                 flops=int(cost + extra),
             )
             for prompt, own, slot, family, cost, extra in zip(
-                prompts, answers, slots, guessed, flops, routing, strict=True
+                prompts, answers, slots, sent.told, flops, routing, strict=True
             )
         ]
 
-    def _routed(
-        self, prompts: Sequence[str], families: Sequence[str] | None
-    ) -> tuple[np.ndarray, list[str], np.ndarray]:
-        """Slots, the families that the router went by, and what asking it took in FLOPs, each `[prompts]`."""
-        nothing, free = [""] * len(prompts), np.zeros(len(prompts), dtype=np.int64)
+    def _sent(self, prompts: Sequence[str], families: Sequence[str] | None) -> Sent:
+        """Where the router sends the prompts, or all of them to the one organelle that answers."""
+        items = [Item(prompt, None, "", "", str(number)) for number, prompt in enumerate(prompts)]
         if self.organelle is not None:
-            return np.full(len(prompts), self.run.organelles[self.organelle]), nothing, free
+            return all_to(self.run.organelles[self.organelle], items)
         if self.routes is None:
             raise ConfigError(f"{self.name}: its routes go by more than the prompt; name an organelle (--organelle)")
-        items = [Item(prompt, None, "", "", str(number)) for number, prompt in enumerate(prompts)]
-        if self.routes.routing == LEARNED:
-            assert self.run.classifier is not None
-            guessed, cost = guess_families(self.host, self.run.classifier, items)
-            return route(items, self.routes, guessed), list(guessed), cost
         if self.routes.routing == FAMILY:
             if families is None:
                 raise ConfigError("the router `family` goes by the family of each prompt; state it, or take `learned`")
             if isinstance(families, str) or len(families) != len(prompts):
                 raise ConfigError(f"families: give a list with one for each of the {len(prompts)} prompts")
             named = [ALIASES.get(family, family) for family in families]
-            stated = [replace(item, family=family) for item, family in zip(items, named, strict=True)]
-            return route(stated, self.routes), named, free
-        return route(items, self.routes), nothing, free
+            items = [replace(item, family=family) for item, family in zip(items, named, strict=True)]
+        return send(self.host, items, self.routes, self.run.classifier)
 
 
 class _Telling:

@@ -5,9 +5,8 @@ What `evolora evaluate` prints. Knows nothing of run folders or stores.
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-
-import numpy as np
 
 from evolora_core.engine.progress import Progress, part_of, silent
 from evolora_core.errors import ConfigError
@@ -21,13 +20,23 @@ from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.finished import TrainedRun
 from evolora_core.searches.adapters.routing.candidates import answer_as_each, learn_router, no_ops
-from evolora_core.searches.adapters.routing.learned import guess_families
-from evolora_core.searches.adapters.routing.routes import choose_routes, families_told, route
-from evolora_core.searches.adapters.routing.shots import answer_shown
+from evolora_core.searches.adapters.routing.routes import choose_routes
+from evolora_core.searches.adapters.routing.sending import Sent, all_to, send
+from evolora_core.searches.adapters.routing.shots import Shots, answer_shown
 from evolora_core.statistics.inference import wilson
 
 BASE = "base"
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """Who answers: the candidates of a population or of `shots`, as a router sends the items to them."""
+
+    name: str
+    population: Population | None
+    sent: Sent
+    shots: Shots | None = None
 
 
 def evaluate_holdout(
@@ -47,31 +56,28 @@ def evaluate_holdout(
     `routing`, else by routes chosen now on `evolved.selection_items`. Raises AdapterError for an adapter of another
     shape, ConfigError for an organelle that does not live or a routing without anything to choose on.
     """
-    arms: list[tuple[str, Population | None, np.ndarray]] = [(BASE, None, np.full(len(items), HOST))]
-    told: list[str] | None = None  # families, for ways of showing examples
+    arms = [_Arm(BASE, None, all_to(HOST, items))]
     for name, folder in zip(arm_names(adapters), adapters, strict=True):
         adapter = import_peft(Path(folder), host)
         _tell_other_base(Path(folder), host)
         alone = Population.empty(host, 1, adapter.rank, scale=adapter.scale)
         alone.put(0, adapter)
-        arms.append((name, alone, np.zeros(len(items), dtype=np.int64)))
+        arms.append(_Arm(name, alone, all_to(0, items)))
     if evolved is not None:
-        label, slots, told = _evolved_slots(host, items, evolved, routing, organelle, decoding)
-        arms.append((f"{evolved.name} ({label})", evolved.population, slots))
+        arms.append(_evolved(host, items, evolved, routing, organelle, decoding))
     rows = []
-    for number, (arm, population, slots) in enumerate(arms):
-        shots = evolved.shots if evolved is not None and number == len(arms) - 1 else None
+    for number, arm in enumerate(arms):
         outcomes = answer_shown(
             host,
-            population,
+            arm.population,
             items,
-            slots.tolist(),
-            shots,
-            told,
+            arm.sent.candidates.tolist(),
+            arm.shots,
+            arm.sent.told,
             decoding=decoding,
             progress=part_of(progress, number * len(items), len(items), len(arms) * len(items)),
         )
-        rows.append(accuracy_row(arm, outcomes))
+        rows.append(accuracy_row(arm.name, outcomes))
     return rows
 
 
@@ -104,15 +110,16 @@ def arm_names(folders: Sequence[Path]) -> list[str]:
     return names if paths else []
 
 
-def _evolved_slots(
+def _evolved(
     host: Host, items: Sequence[Item], evolved: TrainedRun, routing: str, organelle: int | None, decoding: Decoding
-) -> tuple[str, np.ndarray, list[str] | None]:
-    """(label, slots `[len(items)]`, families that those are told) with which an evolved run answers."""
+) -> _Arm:
+    """An evolved run that answers as one organelle or routed."""
     if organelle is not None:
         if organelle not in evolved.organelles:
             living = ", ".join(str(number) for number in sorted(evolved.organelles))
             raise ConfigError(f"--organelle {organelle}: not alive at the end of {evolved.name}; choose from {living}")
-        return f"organelle {organelle}", np.full(len(items), evolved.organelles[organelle]), None
+        sent = all_to(evolved.organelles[organelle], items)
+        return _Arm(f"{evolved.name} (organelle {organelle})", evolved.population, sent, evolved.shots)
     routes = evolved.routes
     if routes is None or routes.routing != routing:
         if not evolved.selection_items:
@@ -120,8 +127,8 @@ def _evolved_slots(
         slots = sorted(evolved.shortlist or evolved.organelles.values())
         answered = answer_as_each(host, evolved.adapters, evolved.selection_items, slots, decoding=decoding)
         routes = choose_routes(answered, routing, no_op=no_ops(evolved.adapters))
-    guessed = None
-    if routing == "learned":
-        classifier = evolved.classifier or learn_router(host, evolved.selection_items)
-        guessed, _ = guess_families(host, classifier, items)
-    return routing, route(items, routes, guessed), families_told(items, routes, guessed)
+    classifier = evolved.classifier
+    if routing == "learned" and classifier is None:
+        classifier = learn_router(host, evolved.selection_items)
+    sent = send(host, items, routes, classifier)
+    return _Arm(f"{evolved.name} ({routing})", evolved.population, sent, evolved.shots)

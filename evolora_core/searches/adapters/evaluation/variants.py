@@ -6,19 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress, silent
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.grading import TOO_LONG, charge
 from evolora_core.lora.answering.outcome import Decoding, Outcome
-from evolora_core.lora.population.slots import HOST
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, fits
-from evolora_core.searches.adapters.routing.learned import Classifier, guess_families
-from evolora_core.searches.adapters.routing.routes import Routes, families_told, route
+from evolora_core.searches.adapters.routing.learned import Classifier
+from evolora_core.searches.adapters.routing.routes import Routes
+from evolora_core.searches.adapters.routing.sending import send
 from evolora_core.searches.adapters.routing.shots import Shots, answer_shown
 
 UNFIT = "words after the prompt would be part of the question"
@@ -49,23 +47,16 @@ def ask_variants(
     asked = [(form, outcome) for form in FORMS if form != PLAIN for outcome in plain if fits(form, outcome.item)]
     items = [outcome.item for _, outcome in asked]
     prompts = [FORMS[form](outcome.item.prompt) for form, outcome in asked]
-    slots, told = np.full(len(items), HOST), None
-    if routes is not None and asked:
-        guessed = None
-        if routes.routing == "learned":
-            if classifier is None:
-                raise ValueError("the router `learned` needs its classifier")
-            said = [replace(item, prompt=prompt) for item, prompt in zip(items, prompts, strict=True)]
-            guessed = guess_families(host, classifier, said, meter)[0]
-        slots, told = route(items, routes, guessed), families_told(items, routes, guessed)
+    said = [replace(item, prompt=prompt) for item, prompt in zip(items, prompts, strict=True)]
+    sent = send(host, said, routes, classifier, meter)
     started = time.perf_counter()
     outcomes = answer_shown(
         host,
         population,
         items,
-        slots.tolist(),
+        sent.candidates.tolist(),
         shots,
-        told,
+        sent.told,
         decoding=decoding,
         prompts=prompts,
         progress=progress,
