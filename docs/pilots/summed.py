@@ -81,7 +81,7 @@ def read(run: str, seed: int) -> Founders:
     train, selection, holdout = (read_items(data / f"{name}.jsonl") for name in ("train", "selection", "holdout_id"))
     used = pd.read_parquet(folder / "compute.parquet")["flops"].sum()
     apart = {row["slot"] for row in organelles if row["niche"]}  # the run's own sum has all niches
-    routes = read_routes(folder / "routes-family.json").table
+    routes = read_routes(folder, "family").table
     order = sorted(apart & {*routes.values()})
     own = {family: order.index(slot) if slot in apart else HOST for family, slot in routes.items()}
     adapters = [population.get(slot) for slot in order]

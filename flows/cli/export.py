@@ -1,6 +1,5 @@
 """`evolora export`."""
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -91,15 +90,17 @@ def export(
 
 def best_slot(folder: Path, slots: list[int]) -> int:
     """The slot with the highest accuracy on the selection split, among those that routing asked."""
+    from evolora_core.searches.adapters.routing.routes import read_routes, routings_in
+
     if not slots:
         raise ConfigError(f"{folder}: no organelle was alive at the end of this run, so there is nothing to export")
     right = dict.fromkeys(slots, 0.0)
-    for path in sorted(folder.glob("routes-*.json"), reverse=True):
-        routes = json.loads(path.read_text(encoding="utf-8"))
-        for bucket, accuracies in routes["accuracy"].items():
+    for routing in reversed(routings_in(folder)):
+        routes = read_routes(folder, routing)
+        for bucket, accuracies in routes.accuracy.items():
             for slot, accuracy in accuracies.items():
                 if int(slot) in right:
-                    right[int(slot)] += accuracy * routes["n"][bucket]
+                    right[int(slot)] += accuracy * routes.n[bucket]
         if any(right.values()):  # `single` asks nobody where no adapter leads the host; `family` does
             break
     return max(slots, key=lambda slot: (right[slot], -slot))

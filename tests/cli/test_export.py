@@ -1,8 +1,8 @@
 """Which organelle `evolora export` takes where none is named."""
 
-import json
 from pathlib import Path
 
+from evolora_core.searches.adapters.routing.routes import Routes, write_routes
 from flows.cli.export import best_slot
 
 
@@ -10,6 +10,5 @@ def test_the_best_on_the_selection_split_is_exported_though_no_adapter_led_the_h
     """Then one adapter for everything is the host, and nobody was asked for that."""
     asked = {"math": {"-1": 0.5, "2": 0.25, "3": 0.4}, "word.count": {"-1": 0.1, "2": 0.5, "3": 0.1}}
     for routing, accuracy in (("family", asked), ("single", {"*": {"-1": 0.3}})):
-        routes = {"accuracy": accuracy, "n": dict.fromkeys(accuracy, 16)}
-        (tmp_path / f"routes-{routing}.json").write_text(json.dumps(routes), encoding="utf-8")
+        write_routes(tmp_path, Routes(routing, {}, accuracy, dict.fromkeys(accuracy, 16)))
     assert best_slot(tmp_path, [0, 2, 3]) == 2

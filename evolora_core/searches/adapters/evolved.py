@@ -22,7 +22,7 @@ from evolora_core.lora.population.generate import generate
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.adapters.finished import TrainedRun, check_host, datasets_of, find, load_own_host, load_run
 from evolora_core.searches.adapters.routing.candidates import learn_router
-from evolora_core.searches.adapters.routing.routes import Routes
+from evolora_core.searches.adapters.routing.routes import Routes, routings_in
 from evolora_core.searches.adapters.routing.sending import Sent, all_to, send
 from evolora_core.searches.adapters.routing.shots import fitting
 
@@ -234,7 +234,7 @@ def open_run(
     check_host(home, entry, word)
     loaded = load_own_host(home, entry, word, suite.get("device", "cpu"))
     folder = home / entry.folder
-    own = sorted(path.stem.removeprefix("routes-") for path in folder.glob("routes-*.json"))
+    own = routings_in(folder)
     # The others go by what a prompt does not say: its family, or its depth too.
     answering = {LEARNED, SINGLE, *([FAMILY] if families else [])}
     known = sorted(answering & {*own, *([LEARNED] if FAMILY in own else [])})

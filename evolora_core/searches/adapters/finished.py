@@ -64,21 +64,22 @@ def load_run(home: Path, entry: "Entry", host: "Host", routing: str) -> TrainedR
     from evolora_core.lora.population.slots import HOST
     from evolora_core.lora.population.trained import load_trained
     from evolora_core.searches.adapters.routing.learned import FILE, read_classifier
-    from evolora_core.searches.adapters.routing.routes import read_routes
+    from evolora_core.searches.adapters.routing.routes import read_routes, routings_in
     from evolora_core.searches.adapters.routing.shots import read_shots
 
     folder = home / entry.folder
     population, organelles = load_trained(host, folder)
     shots = read_shots(folder)
     slots = {organelle: slot for slot, organelle in organelles.items()}
-    own = folder / f"routes-{routing}.json"
-    if own.exists():
+    known = routings_in(folder)
+    if routing in known:
         classifier = read_classifier(folder / FILE) if routing == "learned" else None
-        return TrainedRun(entry.run_id, population, slots, read_routes(own), classifier=classifier, shots=shots)
+        return TrainedRun(
+            entry.run_id, population, slots, read_routes(folder, routing), classifier=classifier, shots=shots
+        )
     if population is None:
-        known = ", ".join(sorted(path.stem.removeprefix("routes-") for path in folder.glob("routes-*.json")))
-        raise ConfigError(f"routing {routing}: {entry.run_id} chose no examples for it; choose from {known}")
-    chosen = [read_routes(path).accuracy for path in sorted(folder.glob("routes-*.json"))]
+        raise ConfigError(f"routing {routing}: {entry.run_id} chose no examples for it; choose from {', '.join(known)}")
+    chosen = [read_routes(folder, one).accuracy for one in known]
     asked = {int(slot) for accuracy in chosen for given in accuracy.values() for slot in given} - {
         HOST,
         *(shots.ways if shots else ()),

@@ -131,7 +131,7 @@ def _routes(
 ) -> Routes:
     """The routes of a router: those that training chose; for `reselected`, chosen here."""
     chosen_by = "family" if router == RESELECTED else router
-    routes = read_routes(trained / f"routes-{chosen_by}.json")
+    routes = read_routes(trained, chosen_by)
     if router != RESELECTED:
         return routes
     ways = shots.ways if shots else ()

@@ -75,7 +75,7 @@ def choose_examples(config: ExamplesConfig, terms: Terms, folder: Path) -> Shown
         shots=shots,
         progress=terms.progress,
     )
-    rows = [row for routing in terms.routings for row in _rows(shots, read_routes(folder / f"routes-{routing}.json"))]
+    rows = [row for routing in terms.routings for row in _rows(shots, read_routes(folder, routing))]
     return Shown(meter, len(items), len(shots.ways), rows)
 
 

@@ -100,7 +100,7 @@ def choose_among(
         # `single` cannot tell the family: its ways were asked without it, and no specialist is among its candidates.
         given, own = (answers | untold, {}) if routing == "single" else (answers, listed)
         routes = _routes(selection, routing, own, everywhere, given, still)
-        write_routes(folder / f"routes-{routing}.json", routes)
+        write_routes(folder, routes)
     if "learned" in routings:
         write_classifier(folder / FILE, learn_router(host, selection, meter))
 

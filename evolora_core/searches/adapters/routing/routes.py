@@ -135,17 +135,25 @@ def families_told(items: Sequence[Item], routes: Routes, guessed: Sequence[str] 
     return ["" if routes.routing == "single" else item.family for item in items]
 
 
-def write_routes(path: Path, routes: Routes) -> None:
-    """Write routes as JSON."""
-    write_json(Path(path), asdict(routes))
+def write_routes(folder: Path, routes: Routes) -> None:
+    """Write the routes of one router into a run's folder, as JSON."""
+    write_json(_file(folder, routes.routing), asdict(routes))
 
 
-def read_routes(path: Path) -> Routes:
-    """Read what `write_routes` wrote. DataError names the file and what is wrong with it."""
+def routings_in(folder: Path) -> list[str]:
+    """The routers whose routes a run's folder holds, by name."""
+    return sorted(path.stem.removeprefix("routes-") for path in folder.glob("routes-*.json"))
+
+
+def read_routes(folder: Path, routing: str) -> Routes:
+    """The routes of a router that a run's folder holds. DataError names the file and what is wrong with it."""
+    path = _file(folder, routing)
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-        known = {**document, "no_op": tuple(document["no_op"])}
-        known.pop("fallback", None)  # of runs of earlier versions, and always the host
-        return Routes(**known)
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return Routes(**{**document, "no_op": tuple(document["no_op"])})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: not a route table ({error}); run the stage that chose it again") from error
+
+
+def _file(folder: Path, routing: str) -> Path:
+    return folder / f"routes-{routing}.json"

@@ -143,7 +143,7 @@ def attempt(work: Work[Trial]) -> Made[Tried]:
         population,
         read_shots(folder),
         read_items(work.inputs["datasets"] / "holdout_id.jsonl"),
-        read_routes(folder / f"routes-{training.config.routings[0]}.json"),
+        read_routes(folder, training.config.routings[0]),
         meter,
         decoding=training.config.decoding,
         progress=work.report,

@@ -116,7 +116,7 @@ def test_routes_may_lead_to_them_and_they_answer_as_chosen(
         assert done.meter.flops("routing") > 1.5 * straight.meter.flops("routing")
     assert done.meter.total() == sum(row["flops"] for row in rows(tmp_path / "shown", "compute"))
     shots = read_shots(tmp_path / "shown")
-    routes = {name: read_routes(tmp_path / "shown" / f"routes-{name}.json") for name in ("family", "single")}
+    routes = {name: read_routes(tmp_path / "shown", name) for name in ("family", "single")}
     assert shots is not None
     asked = {int(slot) for given in routes["family"].accuracy.values() for slot in given}
     assert asked & set(shots.ways) and HOST in asked

@@ -121,7 +121,7 @@ def test_who_was_trained_with_examples_answers_with_them(specialists: bool, tmp_
     assert families == (
         {frozenset(["math"]), frozenset(["logic.bool"])} if specialists else {frozenset(["math", "logic.bool"])}
     )
-    routes = read_routes(tmp_path / "routes-family.json")
+    routes = read_routes(tmp_path, "family")
     for family, given in routes.accuracy.items():
         own = [item for item in selection if item.family == family]
         assert {int(slot) for slot in given} & set(range(count))  # the adapter alone is asked too

@@ -1,6 +1,5 @@
 """Who answers everything, where nobody was made for it: on the shipped host with a fault that adapters undo."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def faulty() -> Any:
 
 
 def chosen(folder: Path, routing: Any) -> Any:
-    return read_routes(folder / f"routes-{routing}.json").table
+    return read_routes(folder, routing).table
 
 
 @pytest.mark.parametrize("summed", [True, False])
@@ -63,10 +62,10 @@ def test_those_that_lead_in_their_families_are_added_up(faulty: Any, tmp_path: P
     choose_among(*given, decoding=DECODING, add_up=sum_of_halves if summed else None)
     assert chosen(tmp_path, "family") == {"string.sort": 0, "word.count": 1 if summed else 0}  # which is as good
     assert asked == ([[0, 1]] if summed else [])
-    everything = json.loads((tmp_path / "routes-single.json").read_text())["accuracy"][""]
+    everything = read_routes(tmp_path, "single").accuracy[""]
     if summed:  # two halves are one whole
         assert chosen(tmp_path, "single") == {"": 3}
-        family = json.loads((tmp_path / "routes-family.json").read_text())["accuracy"]
+        family = read_routes(tmp_path, "family").accuracy
         assert everything["3"] == pytest.approx((family["string.sort"]["0"] + family["word.count"]["1"]) / 2)
         assert everything["3"] > everything["-1"]
     else:
@@ -99,7 +98,7 @@ def test_an_adapter_that_changes_nothing_is_flagged_and_leaves_the_choice_to_oth
     population.put(1, mend)
     given = (host, population, draw_items("string.sort", 24), {"string.sort": [0, 1]}, ["family"], tmp_path, Meter())
     choose_among(*given, decoding=DECODING)
-    assert read_routes(tmp_path / "routes-family.json").no_op == (0,)
+    assert read_routes(tmp_path, "family").no_op == (0,)
     assert chosen(tmp_path, "family") == {"string.sort": 1}
 
 

@@ -12,7 +12,7 @@ from evolora_core.errors import DataError
 from evolora_core.language.families.base import Grade, Item
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.population.slots import HOST
-from evolora_core.searches.adapters.routing.routes import choose_routes, read_routes, route, write_routes
+from evolora_core.searches.adapters.routing.routes import choose_routes, read_routes, route, routings_in, write_routes
 
 FAMILIES = ("math", "logic.bool")
 ITEMS = [Item(f"question {i}", 0, FAMILIES[i % 2], "short", f"t{i}") for i in range(32)]
@@ -130,19 +130,17 @@ def test_on_the_selection_split_routing_is_never_worse_than_the_host(organelles:
 
 def test_routes_survive_json(tmp_path: Path) -> None:
     found = choose_routes(answered(host="00000000", s0="10100000", s1="01010100"), "family", no_op=[1])
-    write_routes(tmp_path / "routes.json", found)
-    assert read_routes(tmp_path / "routes.json") == found
-    earlier = json.loads((tmp_path / "routes.json").read_text()) | {"fallback": -1}
-    (tmp_path / "routes.json").write_text(json.dumps(earlier))
-    assert read_routes(tmp_path / "routes.json") == found
+    assert routings_in(tmp_path) == []
+    write_routes(tmp_path, found)
+    assert routings_in(tmp_path) == ["family"] and read_routes(tmp_path, "family") == found
 
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "routes.json"
+    path = tmp_path / "routes-family.json"
     for text in ("{", json.dumps({"routing": "family"}), json.dumps({"what": 1, "no_op": []})):
         path.write_text(text)
-        with pytest.raises(DataError, match="routes.json: not a route table.*run the stage"):
-            read_routes(path)
+        with pytest.raises(DataError, match="routes-family.json: not a route table.*run the stage"):
+            read_routes(tmp_path, "family")
 
 
 def test_candidates_must_be_comparable() -> None:

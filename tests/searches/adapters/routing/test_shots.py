@@ -154,7 +154,7 @@ def test_ways_are_candidates_and_are_asked_anew_where_the_family_is_not_told(
     meter = Meter()
     listed = {"": [0, 1]}
     choose_among(nano, None, items, listed, ["family", "single"], tmp_path, meter, decoding=DECODING, shots=shots)
-    family, single = (read_routes(tmp_path / f"routes-{name}.json") for name in ("family", "single"))
+    family, single = (read_routes(tmp_path, name) for name in ("family", "single"))
     assert set(family.accuracy) == {"logic.bool", "math"} and set(single.accuracy) == {""}
     assert all(set(given) == {"-1", "0", "1"} for table in (family, single) for given in table.accuracy.values())
     for table, told in ((family, families(items)), (single, None)):
