@@ -27,7 +27,7 @@ COMMIT_SECONDS = 60.0
 
 
 def commit_seconds() -> float:
-    """Seconds of work that a kill may cost a long stage: EVOLORA_COMMIT_SECONDS, a minute by default."""
+    """Seconds after which a long stage commits at its next step or generation: EVOLORA_COMMIT_SECONDS, else 60."""
     given = os.environ.get("EVOLORA_COMMIT_SECONDS", COMMIT_SECONDS)
     try:
         seconds = float(given)

@@ -2,7 +2,7 @@
 
 from os.path import exists
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -33,6 +33,11 @@ def evaluate(
     max_new_tokens: Annotated[
         int | None, Parameter(help="Token cap of an answer; by default that of the run, else 32."), AtLeastOne
     ] = None,
+    device: Annotated[str | None, Parameter(help="cpu, cuda or cuda:1; by default that of the run, else cpu.")] = None,
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16", "float16"] | None,
+        Parameter(help="Number format of the host; float32 by default. A run has its own."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Grade the host, adapters and an evolved run on a holdout file: accuracy with its Wilson interval."""
@@ -47,6 +52,8 @@ def evaluate(
         raise ConfigError("--routing: name the run whose router answers with --run")
     if routing and organelle is not None:
         raise ConfigError("--organelle: answers everything, so that --routing decides nothing; take one of them")
+    if dtype and run is not None:
+        raise ConfigError("--dtype: a run answers in the number format that it was made in; leave --dtype out")
     routing = routing or "family"
     entry: Entry | None = None
     suite: dict[str, Any] = {}
@@ -66,13 +73,18 @@ def evaluate(
         raise ConfigError(f"--max-new-tokens {given['max_new_tokens']}: no host has that much room; ask for less")
     decoding = DecodingConfig.model_validate(given)
 
-    from evolora_core.language.hosts.host import load_host
+    from evolora_core.language.hosts.host import check_device, load_host
     from evolora_core.lora.population.peft_io import base_named
     from evolora_core.searches.adapters.evaluation.holdout import evaluate_holdout
 
     for folder in adapter or []:
         base_named(folder)  # AdapterError, before the host is loaded, for settings that are no adapter's
-    loaded = load_own_host(home, entry, word, suite.get("device", "cpu")) if entry else load_host(word)
+    if device:
+        check_device(word, device)  # one that is asked for is no wish: nothing takes its place
+    if entry:
+        loaded = load_own_host(home, entry, word, device or suite.get("device", "cpu"))
+    else:
+        loaded = load_host(word, device=device or "cpu", dtype=dtype or "float32")
     if decoding.max_new_tokens >= loaded.max_context:
         raise ConfigError(
             f"--max-new-tokens {decoding.max_new_tokens}: {word} has a context of {loaded.max_context} tokens, prompt "

@@ -45,7 +45,7 @@ def show_(name: Name, /, *, json: Json = False) -> None:
 
 
 def fetch(name: Name, /) -> None:
-    """Fetch a host's weights into EVOLORA_HOME."""
+    """Fetch a host's weights into EVOLORA_HOME. Does nothing if they are there; delete the folder to fetch anew."""
     prepare_home()
     from evolora_core.language.hosts.fetch import fetch_host
 

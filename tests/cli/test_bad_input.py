@@ -224,6 +224,10 @@ def test_questions_about_nothing(capsys: pytest.CaptureFixture[str], home: Path)
     assert "was never run in" in refusal(capsys, "status", suite({}))
     assert "no store yet" in refusal(capsys, "sql", "SELECT 1")
     assert "--routing" in refusal(capsys, "evaluate", "--holdout", holdout(row()), "--routing", "single")
+    assert "--dtype" in refusal(
+        capsys, "evaluate", "--holdout", holdout(row()), "--run", "a.b.s0", "--dtype", "float16"
+    )
+    assert "device 'mps'" in refusal(capsys, "evaluate", "--holdout", holdout(row()), "--device", "mps")
     assert "is not a pack" in refusal(capsys, "pack", "verify", ".")
     assert "is not a pack" in refusal(capsys, "map", "packs/absent", "--out", "x")
     assert "not a run" in refusal(capsys, "export", "quickstart", "--out", "x")

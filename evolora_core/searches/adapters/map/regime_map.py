@@ -40,7 +40,8 @@ READING = """\
 Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added
 after a first run). It shows the accuracy of an ecology, or of a population of plain founders, less that of its rival,
 mean over seeds with a 95 % interval. Both search from rewards: they ask a verifier hundreds or thousands of times and
-see no gold answer. A fine-tuned arm learns from gold answers and asks no verifier while it learns.
+see no gold answer, but for `gemma`, where they begin with eight of each family. A fine-tuned arm learns from gold
+answers and asks no verifier while it learns.
 
 *Search* and *fine-tune*, *population* and *one adapter* are verdicts: at least five seeds, a Holm p below 0.05 (which
 takes six) and an interval clear of zero. With fewer seeds each seed must agree by its own paired test, and the note
