@@ -17,15 +17,10 @@ def submit(steps: Sequence[Step], before: Mapping[str, StageFuture] | None = Non
     urgency.
     """
     futures: dict[str, StageFuture] = dict(before or {})
-
-    def future(need: "Step | Sequence[Step] | None") -> Any:
-        if isinstance(need, Sequence):
-            return [futures[step.name] for step in need]
-        return futures[need.name] if need else None
-
     for step in steps:
-        needs = {role: future(need) for role, need in step.needs.items()}
-        futures[step.name] = task_of(step.stage).submit(**step.given, **needs, wait_for=step.wait_for)
+        needs: dict[str, Any] = step.needs_from(futures)
+        future: Any = task_of(step.stage).submit(**step.given, **needs, wait_for=step.wait_for)
+        futures[step.name] = future
     return futures
 
 

@@ -96,6 +96,7 @@ def suite_flow(flow_name: str, module: str) -> Flow[..., dict[str, str]]:
     return flow(name=flow_name, flow_run_name=run_name, task_runner=runner)(run)
 
 
+@code_as_it_is()
 def make_suite(
     suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
 ) -> dict[str, str]:
@@ -104,13 +105,6 @@ def make_suite(
 
     Raises StageError at the end if anything failed; the pack is then made of the seeds that are complete.
     """
-    with code_as_it_is():
-        return _make_suite(suite, overrides, host, seeds, only, packs)
-
-
-def _make_suite(
-    suite: str, overrides: Sequence[str], host: str, seeds: Sequence[int], only: Sequence[str], packs: str
-) -> dict[str, str]:
     name_process()
     report_killed()
     config = asked_suite(suite, overrides, host, seeds)

@@ -14,11 +14,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Elite:
-    """The best organelle of a cell: its id, its objective there, and the generation of entry."""
+    """The best organelle of a cell: its id, and its objective there."""
 
     organelle: int
     objective: float
-    generation: int
 
 
 @dataclass
@@ -71,4 +70,4 @@ class Archive:
 
     def restore(self, rows: list[dict[str, Any]]) -> None:
         """Set the elites to what `state()` gave."""
-        self.elites = {r["index"]: Elite(r["organelle"], r["objective"], r["generation"]) for r in rows}
+        self.elites = {r["index"]: Elite(r["organelle"], r["objective"]) for r in rows}

@@ -21,6 +21,7 @@ from evolora_core.engine.strict import stated
 
 Config = TypeVar("Config", bound=BaseModel, covariant=True)
 Facts = TypeVar("Facts", bound=BaseModel)
+T = TypeVar("T")
 
 SHARED = "shared"  # what stages stand under that all conditions share,
 WHOLE = "suite"  # and those of a whole suite
@@ -198,6 +199,16 @@ class Step:
         """All the steps that it needs."""
         needs = [need if isinstance(need, Sequence) else [need] for need in self.needs.values()]
         return [step for group in needs for step in group if step is not None]
+
+    def needs_from(self, found: Mapping[str, T]) -> dict[str, T | list[T] | None]:
+        """What stands for its needs in `found`, by name of the step."""
+
+        def one(need: "Step | Sequence[Step] | None") -> T | list[T] | None:
+            if isinstance(need, Sequence):
+                return [found[step.name] for step in need]
+            return found[need.name] if need else None
+
+        return {role: one(need) for role, need in self.needs.items()}
 
 
 def unique(steps: Sequence[Step]) -> list[Step]:

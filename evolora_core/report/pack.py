@@ -73,16 +73,14 @@ def hashes(rows: Path) -> dict[str, str]:
     return {file.name: sha256(file) for file in sorted(rows.glob("*.parquet"))}
 
 
-def write_numbers(
-    contents: Contents, plotted: dict[str, pd.DataFrame], folder: Path, data: Mapping[str, str] | None
-) -> None:
+def write_numbers(contents: Contents, plotted: dict[str, pd.DataFrame], folder: Path, data: Mapping[str, str]) -> None:
     """Everything with numbers in it: README, tables, summary, provenance, the data of the plots, what files the search
-    has beside. `data` are the hashes of the files with rows; None for a pack of before there were any.
+    has beside. `data` are the hashes of the files with rows.
     """
     (folder / "plots").mkdir(parents=True)
     for name, shown in contents.tables.items():
         (folder / f"{name}.csv").write_text(shown[0].to_csv(), encoding="utf-8")
-    provenance = contents.provenance | ({} if data is None else {"data": dict(data)})
+    provenance = contents.provenance | {"data": dict(data)}
     # What was configured is no sum of floats, and makes the suite's id: it stays as it is.
     stamp = _rounded(provenance) | {"config": provenance["config"]}
     for name, document in (("summary.json", _rounded(contents.summary)), (STAMP, stamp)):

@@ -32,19 +32,14 @@ def verify(home: Path, folder: Path, sections: Sections) -> list[str]:
     """Compute every number of a pack anew; returns the differences, one line each (none: it verifies).
 
     From the rows that the pack carries; if the store has these runs, the rows are compared with the store's, and where
-    they differ the store with its own items. A pack without rows, of before packs had them, is computed from the store.
-    Comparisons and intervals are computed from the graded items. Raises PackError where there is neither.
+    they differ the store with its own items. Comparisons and intervals are computed from the graded items. Raises
+    PackError where it carries none.
     """
     folder = Path(folder)
     suite = str(read_stamp(folder)["suite"])
-    carried, stored = (folder / DATA).is_dir(), _has(home, suite)
-    if not carried and not stored:
-        raise PackError(
-            f"{folder}: cannot be verified: it is an older pack, which carries no rows ({DATA}/), and the store in "
-            f"{home} does not have {suite}; run its suite again"
-        )
-    if not carried:
-        return _check(Contents(Path(home), suite, sections=sections), folder, None)
+    if not (folder / DATA).is_dir():
+        raise PackError(f"{folder}: has no folder {DATA}/ with the rows of its numbers; copy the whole pack")
+    stored = _has(home, suite)
     try:
         rows = read(folder / DATA)
         with unpacked(rows) as own:
@@ -80,7 +75,7 @@ def _unfinished(home: Path, suite: str, rows: Mapping[str, pa.Table]) -> bool:
     return not judged.isdisjoint(StoredSuite(Path(home), suite).missing)
 
 
-def _check(contents: Contents, folder: Path, data: Mapping[str, str] | None) -> list[str]:
+def _check(contents: Contents, folder: Path, data: Mapping[str, str]) -> list[str]:
     """How a pack differs from what its source gives."""
     differences = contents.recount()
     plotted = figures.read(contents)
@@ -103,7 +98,7 @@ def _check(contents: Contents, folder: Path, data: Mapping[str, str] | None) -> 
             differences += [f"{name}: {line}" for line in _differences(name.suffix, text, now, source)]
     images = [f"plots/{plot}.png" for plot in plotted]
     differences += [f"{image}: is missing" for image in images if not (folder / image).is_file()]
-    expected = {*images, *given, *(f"plots/{plot}.svg" for plot in plotted), *(f"{DATA}/{name}" for name in data or ())}
+    expected = {*images, *given, *(f"plots/{plot}.svg" for plot in plotted), *(f"{DATA}/{name}" for name in data)}
     strange = {name for name in contents.sections.files if (folder / name).is_file()} - expected
     return differences + [f"{name}: does not follow from {source}" for name in sorted(strange)]
 

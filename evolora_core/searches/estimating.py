@@ -100,11 +100,7 @@ def standing(home: Path, steps: Sequence[Step]) -> dict[str, StageResult]:
     for step in steps:
         if any(need.name not in found for need in step.needed):
             continue
-        needs = {
-            role: [found[own.name] for own in need] if isinstance(need, Sequence) else need and found[need.name]
-            for role, need in step.needs.items()
-        }
-        request = step.stage.request(**step.given, **needs)
+        request = step.stage.request(**step.given, **step.needs_from(found))
         within = Path(*Path(request.folder).parts[2:])  # the folder of a suite
         for folder in sorted(home.glob(f"runs/*/{within.as_posix()}")):
             manifest = artifacts.read_manifest(folder)

@@ -146,10 +146,11 @@ def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def _refuse_unlike_suites(left: Side, right: Side, routing: str) -> None:
-    """Suites of other searches, tasks or routers are judged by other measures."""
-    for key, unsaid in (("search", None), ("tasks", [])):
+    """Suites of other searches, tasks or routers are judged by other measures. A file that names no search is the
+    adapters'."""
+    for key, unsaid in (("search", "adapters"), ("tasks", [])):
         ours, theirs = (side.settings.get(key, unsaid) for side in (left, right))
-        if ours != theirs and None not in (ours, theirs):  # suites of long ago name no search
+        if ours != theirs:
             raise ConfigError(
                 f"{left.id} and {right.id} cannot be compared: they differ in `{key}`, and so in what is right; "
                 "compare suites that share it"

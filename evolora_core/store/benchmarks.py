@@ -40,7 +40,7 @@ def insert_benchmark(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     names = ("bench", "measured", *MEASURED, *MACHINE)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        machine = document.get("machine", {})  # which older files do not have
+        machine = document["machine"]
         of_all = [document["bench"], document["measured"]]
         machines = [machine.get(name) for name in MACHINE]
         rows = [[*of_all, *(row.get(name) for name in MEASURED), *machines] for row in document["rows"]]

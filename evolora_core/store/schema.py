@@ -15,8 +15,6 @@ from evolora_core.errors import StoreError
 from evolora_core.store.owners import CORE, Owner, owners, run_script
 from evolora_core.store.transaction import transaction
 
-LAST_OF_ALL = 7  # until this version one number counted for all; the first migrations take such a store over
-
 
 @cache
 def tables() -> list[str]:
@@ -34,7 +32,7 @@ def tables() -> list[str]:
 
 def is_current(connection: duckdb.DuckDBPyConnection, path: Path) -> bool:
     """Whether the open file has this code's schema and views. Raises StoreError if it is newer, or too old."""
-    there = _versions(connection, path)
+    there = _versions(connection)
     for owner in owners():
         version, newest = there.get(owner.name, (0, ""))[0], len(owner.migrations())
         if version > newest:
@@ -46,7 +44,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Apply what is missing in one transaction: all of it or nothing. Raises StoreError that names a file at fault."""
     if is_current(connection, path):
         return
-    there = _versions(connection, path)
+    there = _versions(connection)
     now = {owner.name: (len(owner.migrations()), _hash(owner)) for owner in owners()}
     with transaction(connection):
         for owner in owners():
@@ -60,22 +58,13 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
             connection.execute("INSERT INTO schema_version VALUES (?, ?, ?)", [name, version, views])
 
 
-def _versions(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, tuple[int, str]]:
-    """Owner -> version and hash of the views of an open file; none for an empty one, and for one with the last version
-    that counted for all.
-    """
+def _versions(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, str]]:
+    """Owner -> version and hash of the views of an open file; none for an empty one."""
     try:
-        rows = connection.execute("FROM schema_version").fetchall()
+        rows = connection.execute("SELECT owner, version, views FROM schema_version").fetchall()
     except duckdb.CatalogException:
         return {}
-    if not rows or len(rows[0]) == 3:
-        return {name: (version, views) for name, version, views in rows}
-    ((version, _),) = rows
-    if version > LAST_OF_ALL:
-        raise _newer(path, version, LAST_OF_ALL, "")
-    if version < LAST_OF_ALL:
-        raise StoreError(f"{path}: its schema {version} is too old; `evolora store rebuild` makes it anew")
-    return {}
+    return {name: (version, views) for name, version, views in rows}
 
 
 def _newer(path: Path, version: int, newest: int, whose: str) -> StoreError:

@@ -12,10 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from evolora_core.engine.artifacts import write_json
 from evolora_core.engine.home import elsewhere
@@ -83,7 +81,7 @@ def _through_prefect(suite: Path, home: Path) -> dict[str, float]:
 
 def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     from evolora_core.engine.run_index import write_suite
-    from evolora_core.engine.stage import StageResult, Step, Suite
+    from evolora_core.engine.stage import StageResult, Suite
     from evolora_core.searches.packing import PACK
     from evolora_core.searches.registry import get_search, load_experiment, sections_of, suite_id
     from flows._preflight import use_host
@@ -101,17 +99,12 @@ def _in_a_loop(suite: Path, home: Path) -> dict[str, float]:
     write_suite(home, made.id, stated(config))
     results: dict[str, StageResult] = {}
 
-    def result(need: Step | Sequence[Step] | None) -> Any:
-        if isinstance(need, Sequence):
-            return [results[step.name] for step in need]
-        return results[need.name] if need else None
-
     steps = search.plan(made)
     for closes in (False, True):
         last = search.closing(made, complete_seeds(config, results), steps, dict(results)) if closes else steps
         for step in last:
-            needs = {role: result(need) for role, need in step.needs.items()}
-            results[step.name] = perform(step.stage.request(**step.given, **needs), step.stage)
+            asked = step.stage.request(**step.given, **step.needs_from(results))
+            results[step.name] = perform(asked, step.stage)
             record.fn(str(made.id), results[step.name])
     publish(results[PACK], suite.parent / "packs" / config.name, sections_of(config))
     return {"started": started, "ended": time.perf_counter(), "stages": len(results)}

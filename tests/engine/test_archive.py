@@ -19,7 +19,7 @@ def test_a_cell_holds_the_best_of_the_rivals(entries: Any) -> None:
     archive = grid()
     best: dict[int, float] = {}
     for number, (index, _, objective) in enumerate(entries):
-        stored = archive.add(index, Elite(number, objective, 0))
+        stored = archive.add(index, Elite(number, objective))
         assert stored == (objective > best.get(index, -1.0))
         best[index] = max(objective, best.get(index, -1.0))
     assert {i: e.objective for i, e in archive.elites.items()} == best
@@ -29,8 +29,8 @@ def test_a_cell_holds_the_best_of_the_rivals(entries: Any) -> None:
 
 def test_a_holder_that_got_worse_says_so() -> None:
     archive = grid()
-    archive.add(0, Elite(1, 0.9, 0))
-    assert archive.add(0, Elite(1, 0.4, 1))
+    archive.add(0, Elite(1, 0.9))
+    assert archive.add(0, Elite(1, 0.4))
     assert archive.elites[0].objective == 0.4
 
 
@@ -38,7 +38,7 @@ def test_a_holder_that_got_worse_says_so() -> None:
 def test_state_round_trip(entries: Any) -> None:
     archive, other = grid(), grid()
     for index, organelle, objective in entries:
-        archive.add(index, Elite(organelle, objective, 3))
+        archive.add(index, Elite(organelle, objective))
     other.restore(archive.state())
     assert other.elites == archive.elites
 
@@ -47,7 +47,7 @@ def test_the_score_does_not_depend_on_who_came_first() -> None:
     """As after a resume, which restores the elites in the order of their cells."""
     first, other = Archive([("math", "short")], list(range(1, 60))), Archive([("math", "short")], list(range(1, 60)))
     for index in reversed(range(60)):
-        first.add(index, Elite(index, 0.1 + index / 7, 0))
+        first.add(index, Elite(index, 0.1 + index / 7))
     other.restore(first.state())
     assert other.qd_score == first.qd_score
     assert sum(e.objective for e in other.elites.values()) != sum(e.objective for e in first.elites.values())
@@ -65,7 +65,7 @@ def test_it_keeps_what_pyribs_keeps(entries: Any) -> None:
     """pyribs' GridArchive as an oracle, over the same grid: two (family, depth) cells by three cost bins."""
     ours, theirs = grid(), GridArchive(solution_dim=1, dims=[2, 3], ranges=[(0, 2), (0, 3)], qd_score_offset=0.0)
     for number, (index, _, objective) in enumerate(entries):
-        stored = ours.add(index, Elite(number, objective, 0))
+        stored = ours.add(index, Elite(number, objective))
         cell, cost_bin = divmod(index, 3)
         told = theirs.add_single([float(number)], objective, [cell + 0.5, cost_bin + 0.5])
         assert stored == (told["status"] > 0)

@@ -42,18 +42,18 @@ def test_what_a_held_store_did_not_take_is_named(tmp_path: Path, monkeypatch: py
 
 
 def write(home: Path, measured: str, ratio: float | None, note: str = "one thread", **machine: object) -> None:
-    """A file of a benchmark as it lies in EVOLORA_HOME/bench; without `machine` one from before that was noted."""
+    """A file of a benchmark as it lies in EVOLORA_HOME/bench."""
     row = {"measure": "speed", "ours": 1.0, "other": ratio and 1 / ratio, "ratio": ratio, "unit": "1/s", "note": note}
-    document = {"bench": "toy", "measured": measured, "rows": [row]} | ({"machine": machine} if machine else {})
+    document = {"bench": "toy", "measured": measured, "rows": [row], "machine": machine}
     (home / "bench").mkdir(exist_ok=True)
     (home / "bench" / f"toy-{measured}.json").write_text(json.dumps(document))
 
 
 def test_a_damaged_file_is_named_and_stops_no_rebuild(tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
-    row = '{"measure": "speed", "ours": "fast"}'
+    fast = '{"bench": "x", "measured": "y", "machine": {}, "rows": [{"measure": "speed", "ours": "fast"}]}'
     texts = {"empty": "", "list": "[]", "rows": '{"bench": "x", "measured": "y", "rows": [1]}'}
-    for name, text in (texts | {"text": f'{{"bench": "x", "measured": "y", "rows": [{row}]}}'}).items():
+    for name, text in (texts | {"text": fast}).items():
         (tmp_path / "bench" / f"{name}.json").write_text(text)
     left_out = rebuild(tmp_path).left_out
     assert [part.stage for part, _ in left_out] == ["empty.json", "list.json", "rows.json", "text.json"]

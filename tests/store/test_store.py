@@ -249,32 +249,6 @@ def test_a_search_that_is_not_installed_keeps_its_tables(
     assert query(home, "SELECT version FROM schema_version WHERE owner = 'another'").rows == [(1,)]
 
 
-def _as_before(home: Path, version: int) -> None:
-    """The store as it was when one number counted for all, and only the adapters had tables."""
-    with duckdb.connect(str(store_path(home))) as raw:
-        known = raw.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'data'").fetchall()
-        raw.execute("; ".join(f"DROP TABLE data.{name}" for (name,) in known if re.match(OTHERS, name)))
-        raw.execute("ALTER TABLE data.evaluations DROP COLUMN answered_with")
-        raw.execute("ALTER TABLE data.evaluations DROP COLUMN domain")
-        raw.execute("DROP TABLE schema_version; CREATE TABLE schema_version (version BIGINT, views VARCHAR)")
-        raw.execute("INSERT INTO schema_version VALUES (?, 'abc')", [version])
-
-
-def test_a_store_of_one_version_for_all_is_taken_over_and_an_older_one_is_not(recorded: Path, home: Path) -> None:
-    shutil.copytree(recorded, home)
-    _as_before(home, 7)
-    assert _dump(home) == _dump(recorded)
-    assert dict(query(home, "SELECT owner, version FROM schema_version").rows).items() >= {("core", 3), ("adapters", 6)}
-    _as_before(home, 6)
-    with pytest.raises(StoreError, match="its schema 6 is too old; `evolora store rebuild` makes it anew"):
-        query(home, "SELECT 1")
-    rebuild(home)
-    assert _dump(home) == _dump(recorded)
-    _as_before(home, 8)
-    with pytest.raises(StoreError, match="its schema 8 is newer"):
-        query(home, "SELECT 1")
-
-
 def test_a_locked_store_is_waited_for_and_its_holder_named(home: Path) -> None:
     record(home, _steps(home, 3))
     script = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"

@@ -61,9 +61,7 @@ def load_curve(path: Path) -> Curve:
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     # Tensors come in an order of their own, while tables are written in the order of measuring, which `seconds` has.
     texts = load_file(path.with_suffix(".safetensors"))
-    seconds, refused = (
-        {_cell(name): own for name, own in facts.get(key, {}).items()} for key in ("seconds", "refused")
-    )
+    seconds, refused = ({_cell(name): own for name, own in facts[key].items()} for key in ("seconds", "refused"))
     return Curve(facts["n"], facts["flops"], {_cell(name): texts[name] for name in facts["seconds"]}, seconds, refused)
 
 

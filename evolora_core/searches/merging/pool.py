@@ -60,7 +60,6 @@ def source_of(folder: Path, host: str = "") -> str:
         return str(folder / MODEL)
     if (folder / SOURCE).is_file():
         told = json.loads((folder / SOURCE).read_text(encoding="utf-8"))
-        if "files" in told:  # not in older runs
-            check_unchanged(str(told["model"]), told["files"])
+        check_unchanged(str(told["model"]), told["files"])
         return str(told["model"])
     return host

@@ -71,7 +71,7 @@ def test_who_sees_the_future_gains_nothing(corpus: Corpus) -> None:
     trained, sealed = {}, {}
     for name, source in (("honest", program(without)), ("leak", leak)):
         model = build(load_program(source), SIZES["xs"], corpus.vocab, seed=0)
-        trained[name] = sum(train(model, corpus.train, spec, seed=0).losses[-20:]) / 20
+        trained[name] = sum(train(model, corpus.train, spec, seed=0)[-20:]) / 20
         logits = answers(model.eval(), prefixes(corpus), corpus.lengths)
         sealed[name] = float(losses(logits, corpus).mean())
     assert trained["leak"] < 0.5 * trained["honest"]

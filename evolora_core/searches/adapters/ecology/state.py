@@ -200,7 +200,7 @@ class State:
         those whose answers cost about as much, relative to the bare host's.
         """
         index = self.archive.index(cell, cost)
-        if self.archive.add(index, Elite(organelle.id, objective, self.generation)):
+        if self.archive.add(index, Elite(organelle.id, objective)):
             self.elites.put(index, self.population.get(organelle.slot))
 
     # What they remember

@@ -30,15 +30,13 @@ def judge_trial(
 ) -> float:
     """Accuracy on a tuning seed's holdout; the answers are charged to `meter` as tuning, and kept in `folder`."""
     started = time.perf_counter()
-    # The bucket is the item's own, so that families are told as if they were guessed rightly.
-    told = families_told(items, routes, [item.family for item in items] if routes.routing == "learned" else None)
     outcomes = answer_shown(
         host,
         population,
         items,
         leaders(items, routes),
         shots,
-        told,
+        families_told(items, routes),  # as the buckets are: of `learned` as if it guessed rightly
         decoding=decoding,
         progress=progress,
         folder=folder,

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evolora_core.report import plots
@@ -23,3 +26,30 @@ def legend_below(
     """A legend of these conditions below the panels."""
     looks = looks_of(conditions)
     plots.legend_below(figure, {name: looks[name] for name in conditions}, line=line, marker=marker, more=more)
+
+
+def draw_intervals(
+    panel: Axes,
+    points: pd.DataFrame,
+    conditions: Sequence[str],
+    rows: Sequence[str],
+    by: str,
+    columns: tuple[str, str, str],
+) -> None:
+    """Draw intervals in percent, on a row for each of `rows` from the top, the conditions one below the other in it.
+
+    `points`: condition, the column `by` that names the row, and `columns` with value, lower and upper bound (shares).
+    """
+    looks = looks_of(conditions)
+    offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
+    for condition, offset in zip(conditions, offsets, strict=True):
+        own = points[points["condition"] == condition]
+        colour, marker = looks[condition]
+        value, lo, hi = (100 * own[column].to_numpy() for column in columns)
+        panel.errorbar(
+            value, [rows.index(name) + offset for name in own[by]], xerr=np.maximum(0, [value - lo, hi - value]),
+            fmt=marker, color=colour, markersize=5, elinewidth=1.2, capsize=0,
+        )  # fmt: skip
+    panel.set(yticks=range(len(rows)), ylim=(len(rows) - 0.5, -0.5))
+    panel.set_yticklabels(rows)
+    panel.grid(axis="y", visible=False)

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from evolora_core.language.splits import in_order, title
 from evolora_core.report.plots import STYLE
-from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
+from evolora_core.searches.adapters.pack.looks import draw_intervals, legend_below, looks_of
 
 BORN = {
     "mutation": "child by mutation",
@@ -102,23 +102,10 @@ def accuracy_by_family(accuracies: pd.DataFrame) -> Figure:
         rows = [len(families[split]) for split in splits]
         figure = Figure(figsize=(7.0, 1.2 + (0.12 * len(conditions) + 0.1) * sum(rows) + 0.4 * len(splits)))
         panels = np.atleast_1d(figure.subplots(len(splits), 1, sharex=True, height_ratios=rows))
-        looks = looks_of(conditions)
-        offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
         for panel, split in zip(panels, splits, strict=True):
-            place = {family: i for i, family in enumerate(families[split])}
-            for condition, offset in zip(conditions, offsets, strict=True):
-                mine = accuracies[(accuracies["split"] == split) & (accuracies["condition"] == condition)]
-                colour, marker = looks[condition]
-                acc, lo, hi = (100 * mine[column].to_numpy() for column in ("acc", "lo", "hi"))
-                y = np.array([place[family] for family in mine["family"]]) + offset
-                panel.errorbar(
-                    acc, y, xerr=np.maximum(0, [acc - lo, hi - acc]), fmt=marker, color=colour, markersize=5,
-                    elinewidth=1.2, capsize=0,
-                )  # fmt: skip
-            panel.set(title=title(split).capitalize(), yticks=range(len(place)))
-            panel.set_yticklabels(list(place))
-            panel.set_ylim(len(place) - 0.5, -0.5)
-            panel.grid(axis="y", visible=False)
+            own = accuracies[accuracies["split"] == split]
+            draw_intervals(panel, own, conditions, families[split], "family", ("acc", "lo", "hi"))
+            panel.set(title=title(split).capitalize())
         panels[-1].set(xlabel="accuracy, % (95 % intervals)", xlim=(0, 101))
         legend_below(figure, conditions, marker=True)
         return figure

@@ -13,7 +13,7 @@ from evolora_core.report.plots import STYLE
 from evolora_core.report.stored import StoredSuite
 from evolora_core.report.tables import NONE, Column, Table, difference, number, percent, words
 from evolora_core.searches.adapters.evaluation.forms import FORMS, PLAIN, SPLIT
-from evolora_core.searches.adapters.pack.looks import legend_below, looks_of
+from evolora_core.searches.adapters.pack.looks import draw_intervals, legend_below
 from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, hierarchical_bootstrap
 
 WORST = "worst"
@@ -132,21 +132,8 @@ def changes_by_form(points: pd.DataFrame) -> Figure:
         forms, conditions = (list(dict.fromkeys(points[column])) for column in ("form", "condition"))
         figure = Figure(figsize=(7.0, 1.6 + (0.12 * len(conditions) + 0.14) * len(forms)))
         panel = figure.subplots()
-        looks = looks_of(conditions)
-        offsets = np.linspace(-0.3, 0.3, len(conditions)) if len(conditions) > 1 else [0.0]
         panel.axvline(0, color="#444444", linewidth=0.8, linestyle="--")
-        for condition, offset in zip(conditions, offsets, strict=True):
-            mine = points[points["condition"] == condition]
-            colour, marker = looks[condition]
-            change, lo, hi = (100 * mine[column].to_numpy() for column in ("change", "change_lo", "change_hi"))
-            panel.errorbar(
-                change, np.array([forms.index(form) for form in mine["form"]]) + offset,
-                xerr=np.maximum(0, [change - lo, hi - change]), fmt=marker, color=colour, markersize=5,
-                elinewidth=1.2, capsize=0,
-            )  # fmt: skip
-        panel.set(yticks=range(len(forms)), xlabel="change to the plain form, points (95 % intervals)")
-        panel.set_yticklabels(forms)
-        panel.set_ylim(len(forms) - 0.5, -0.5)
-        panel.grid(axis="y", visible=False)
+        draw_intervals(panel, points, conditions, forms, "form", ("change", "change_lo", "change_hi"))
+        panel.set(xlabel="change to the plain form, points (95 % intervals)")
         legend_below(figure, conditions, marker=True)
         return figure

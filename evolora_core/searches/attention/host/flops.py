@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from evolora_core.searches.attention.host.model import Decoder, Mechanism, build, sinusoids
 from evolora_core.searches.attention.host.operations import FORMULAS
-from evolora_core.searches.attention.host.sizes import Size, non_embedding, total
+from evolora_core.searches.attention.host.sizes import Size, non_embedding
 from evolora_core.searches.attention.host.training import loss_of
 
 
@@ -29,7 +29,6 @@ class Cost:
     products: int  # operations of products of matrices, convolutions and whatever `operations.py` counts
     elements: int  # elements written by everything else, views excepted
     parameters: int  # without the embedding
-    total_parameters: int
 
     @property
     def flops(self) -> int:
@@ -48,7 +47,7 @@ def cost_of(model: Decoder, batch: Tensor) -> Cost:
     model.train()
     model.zero_grad(set_to_none=True)  # a gradient that is there is added to, which a first step does not
     products, elements = _counted(lambda: loss_of(model, batch).backward(), model, batch[:, :-1])
-    return Cost(products, elements, non_embedding(model), total(model))
+    return Cost(products, elements, non_embedding(model))
 
 
 def operations_of_forward(model: Decoder, tokens: Tensor, training: bool) -> int:

@@ -5,7 +5,6 @@ It knows nothing of sandboxes, programs or scores.
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,27 +42,13 @@ class TrainSpec:
         return self.rate * 0.5 * (1 + math.cos(math.pi * (step - self.warmup) / max(1, self.steps - self.warmup)))
 
 
-@dataclass(frozen=True)
-class Trained:
-    """What training left besides the model: the loss of each step in nats a token, before the step was taken."""
-
-    losses: list[float]
-    steps_done: int
-
-
-def train(
-    model: nn.Module,
-    rows: Tensor,
-    spec: TrainSpec,
-    seed: int,
-    report: Callable[[int, float], None] | None = None,
-    state: Path | None = None,
-) -> Trained:
+def train(model: nn.Module, rows: Tensor, spec: TrainSpec, seed: int, state: Path | None = None) -> list[float]:
     """Train `model` in place on `rows` [N, context + 1] (integers), which it gets by batches drawn with replacement.
+    Returns the loss of each step in nats a token, before the step was taken.
 
-    The batch of a step comes from the stream (seed, step) and from nothing else. `report(step, loss)` is called after
-    each step. `state` is a file that is written every SAVED steps, and from which a training goes on that was killed.
-    Rejected at stage `train` when the loss is not finite.
+    The batch of a step comes from the stream (seed, step) and from nothing else. `state` is a file that is written
+    every SAVED steps, and from which a training goes on that was killed. Rejected at stage `train` when the loss is not
+    finite.
     """
     if rows.shape[1] != spec.context + 1:
         raise ValueError(f"an example has {rows.shape[1]} tokens; context {spec.context} needs {spec.context + 1}")
@@ -86,9 +71,7 @@ def train(
         losses.append(value)
         if state and len(losses) % SAVED == 0 and len(losses) < spec.steps:
             save_state(state, model, optimizer, losses, time.process_time() - began)
-        if report is not None:
-            report(step, value)
-    return Trained(losses, len(losses))
+    return losses
 
 
 def batch_of(rows: Tensor, spec: TrainSpec, seed: int, step: int) -> Tensor:

@@ -16,11 +16,10 @@ from safetensors.torch import load_file, save_file
 from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.host.flops import cost_of, cost_of_step, operations_of_forward
 from evolora_core.searches.attention.host.model import Decoder, build
-from evolora_core.searches.attention.host.training import Trained, batch_of, train
+from evolora_core.searches.attention.host.training import batch_of, train
 from evolora_core.searches.attention.judging.causality import check_trained
 from evolora_core.searches.attention.judging.forms import check_alone, check_modes
 from evolora_core.searches.attention.judging.job import (
-    CURVE,
     LOGITS,
     PREFIXES,
     RESULT,
@@ -80,7 +79,7 @@ def _measured(folder: Path) -> dict[str, Any]:
     try:
         attention = torch.nn.ModuleList(model.get_submodule(f"blocks.{n}.attention") for n in range(job.size.layers))
         remembered = snapshot(attention, learned=True)
-        trained = train(model, rows, job.spec, job.seed, state=folder / STATE)
+        steps = len(train(model, rows, job.spec, job.seed, state=folder / STATE))
         check_untouched(before, "train")
         check_unchanged(remembered, attention, "train", f"at size {job.size.name}", learned=True)
         batch = batch_of(rows, job.spec, job.seed, 0)
@@ -96,10 +95,8 @@ def _measured(folder: Path) -> dict[str, Any]:
     return {
         "status": "ok",
         "parameters": cost.parameters,
-        "total_parameters": cost.total_parameters,
         "flops_step": flops,
-        "steps": trained.steps_done,
-        "curve": _curve(trained),
+        "steps": steps,
     }
 
 
@@ -142,12 +139,6 @@ def answers(model: Decoder, prefixes: torch.Tensor, lengths: torch.Tensor) -> to
     result = torch.empty_like(together := torch.cat(found))
     result[order] = together
     return result
-
-
-def _curve(trained: Trained) -> list[float]:
-    """The means of at most CURVE stretches of the training losses."""
-    losses = torch.tensor(trained.losses, dtype=torch.float64)
-    return [float(part.mean()) for part in torch.tensor_split(losses, min(CURVE, len(losses)))]
 
 
 def _write(folder: Path, result: dict[str, Any]) -> None:

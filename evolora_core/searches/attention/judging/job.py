@@ -24,7 +24,6 @@ from evolora_core.searches.attention.host.training import TrainSpec
 PROGRAM_FILE, JOB, RESULT = "program.py", "job.json", "result.json"
 TRAIN, PREFIXES, LOGITS = "train.safetensors", "prefixes.safetensors", "logits.safetensors"
 STATE = "state.safetensors"
-CURVE = 100  # points of the curve of training losses that a result has at most
 
 
 @dataclass(frozen=True)

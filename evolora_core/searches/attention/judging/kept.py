@@ -44,8 +44,7 @@ def kept_measured(place: Path) -> Measured | None:
     if facts is None:
         return None
     losses: np.ndarray | None = load_file(place.with_suffix(".losses"))["losses"] if facts["losses"] else None
-    given = facts | {"losses": losses, "curve": tuple(facts["curve"]), "rejection": _rejection(facts["rejection"])}
-    return Measured(**given)
+    return Measured(**facts | {"losses": losses, "rejection": _rejection(facts["rejection"])})
 
 
 @dataclass(frozen=True)

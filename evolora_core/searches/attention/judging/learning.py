@@ -85,7 +85,7 @@ def check_smoke(program: Program, size: Size, context: int) -> str:
     rows = MarkovSource.drawn(0).draw(context, SMOKE_ROWS, stream_of("smoke", 0, held_out=False)).rows
     spec = TrainSpec(steps=SMOKE_STEPS, batch=8, context=context, rate=SMOKE_RATE, warmup=5)
     try:
-        losses = train(build(program, size, VOCAB, seed=0), rows, spec, seed=0).losses
+        losses = train(build(program, size, VOCAB, seed=0), rows, spec, seed=0)
     except Rejected as error:
         raise Rejected("smoke", error.reason, error.place) from error
     except Exception as error:

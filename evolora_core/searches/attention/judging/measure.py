@@ -40,26 +40,19 @@ _MOST_FLOPS = 1 << 56  # of a whole measurement: the store adds up many of them 
 class Measured:
     """One program at one size with one seed.
 
-    losses            float64 `[M]` nats of each held-out text; None: it was refused, and has no score
-    parameters        without the embedding, as the child says; 0 where it was refused
-    total_parameters  with it
-    flops             operations of one training step
-    steps             training steps that were taken
-    curve             means of equal stretches of the training losses
-    cpu_seconds       of the whole child process, by the kernel; NaN where the sandbox itself was lost. With
-                      what a training that goes on had taken before, as that child said
-    lost              somebody else ended the child or its sandbox, each time that it was asked
+    losses       float64 `[M]` nats of each held-out text; None: it was refused, and has no score
+    parameters   without the embedding, as the child says; 0 where it was refused
+    flops        operations of one training step
+    cpu_seconds  of the whole child process, by the kernel; NaN where the sandbox itself was lost. With what a
+                 training that goes on had taken before, as that child said
+    lost         somebody else ended the child or its sandbox, each time that it was asked
     """
 
     losses: np.ndarray | None
     parameters: int
-    total_parameters: int
     flops: int
-    steps: int
-    curve: tuple[float, ...]
     cpu_seconds: float
     wall_seconds: float
-    peak_bytes: int
     rejection: Rejection | None = None
     lost: bool = False
 
@@ -158,7 +151,7 @@ def _spent(state: Path, most: float) -> float:
 
 
 def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -> Measured:
-    used = (outcome.cpu_seconds, outcome.wall_seconds, outcome.peak_bytes)
+    used = (outcome.cpu_seconds, outcome.wall_seconds)
     try:
         if (rejection := _ended_badly(outcome, "train")) is not None:
             raise Rejected(rejection.stage, rejection.reason, rejection.place)
@@ -170,19 +163,18 @@ def _measured(outcome: Outcome, corpus: Corpus, spec: TrainSpec, folder: Path) -
             )
         logits = read_array(folder / job.LOGITS, "logits", (len(corpus.texts), corpus.vocab))
         found = losses(torch.from_numpy(logits), corpus).numpy()
-        curve = tuple(_number(value) for value in _list(result.get("curve"))[: job.CURVE])
-        counts = [_count(result.get(name)) for name in ("parameters", "total_parameters", "flops_step", "steps")]
-        if counts[3] != spec.steps:
-            raise Rejected("train", f"it was trained for {counts[3]} steps instead of {spec.steps}")
-        if min(counts) < 1:
+        parameters, flops, steps = (_count(result.get(name)) for name in ("parameters", "flops_step", "steps"))
+        if steps != spec.steps:
+            raise Rejected("train", f"it was trained for {steps} steps instead of {spec.steps}")
+        if min(parameters, flops) < 1:
             raise Rejected("cost", "the child says that it has no parameters, or takes no operations")
-        if counts[2] * (spec.steps + len(corpus.texts)) > _MOST_FLOPS:
-            raise Rejected("cost", f"{counts[2]:.2g} operations a training step are more than can be counted")
+        if flops * (spec.steps + len(corpus.texts)) > _MOST_FLOPS:
+            raise Rejected("cost", f"{flops:.2g} operations a training step are more than can be counted")
     except Unreadable as error:
-        return Measured(None, 0, 0, 0, 0, (), *used, Rejection("train", "the child process left no result", str(error)))
+        return Measured(None, 0, 0, *used, Rejection("train", "the child process left no result", str(error)))
     except Rejected as error:
-        return Measured(None, 0, 0, 0, 0, (), *used, error.rejection)
-    return Measured(found, counts[0], counts[1], counts[2], counts[3], curve, *used)
+        return Measured(None, 0, 0, *used, error.rejection)
+    return Measured(found, parameters, flops, *used)
 
 
 def _ended_badly(outcome: Outcome, stage: str) -> Rejection | None:

@@ -5,6 +5,7 @@ The selection items choose among its best; the test items are in neither stage.
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -68,15 +69,17 @@ def asked(config: "MergeExperiment", condition: str) -> Choosing:
     )
 
 
-def _request(
-    suite: "Suite[MergeExperiment]",
+def request(
     stage: str,
+    suite: "Suite[MergeExperiment]",
     condition: str,
     seed: int,
+    *,
     base: StageResult,
     datasets: StageResult,
     parents: Sequence[StageResult],
 ) -> StageRequest:
+    """The stage that makes a condition's model: `search` of a strategy, or `control`."""
     config = asked(suite.config, condition)
     also = [config.module, *([f"{_SPACES}.{config.space}"] if config.space else [])]
     named = {role(name): result for name, result in zip(config.parents, parents, strict=True)}
@@ -90,32 +93,6 @@ def _request(
         config=config,
         inputs={"base": base, "datasets": datasets, **named},
     )
-
-
-def request_search(
-    suite: "Suite[MergeExperiment]",
-    condition: str,
-    seed: int,
-    *,
-    base: StageResult,
-    datasets: StageResult,
-    parents: Sequence[StageResult],
-) -> StageRequest:
-    """A strategy searches."""
-    return _request(suite, "search", condition, seed, base, datasets, parents)
-
-
-def request_control(
-    suite: "Suite[MergeExperiment]",
-    condition: str,
-    seed: int,
-    *,
-    base: StageResult,
-    datasets: StageResult,
-    parents: Sequence[StageResult],
-) -> StageRequest:
-    """A control makes its model."""
-    return _request(suite, "control", condition, seed, base, datasets, parents)
 
 
 def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
@@ -212,5 +189,5 @@ def _leave(work: Work[Choosing], judge: "Judge", choice: Any) -> Made[Chosen]:
     return Made(judge.meter.total(), facts)
 
 
-SEARCH = Stage("search", request_search, search)
-CONTROL = Stage("control", request_control, control)
+SEARCH = Stage("search", partial(request, "search"), search)
+CONTROL = Stage("control", partial(request, "control"), control)

@@ -82,7 +82,7 @@ def test_the_poorest_go_first_but_for_elites_learners_and_the_newborn(ecology: R
     for organelle, balance in enumerate((1.0, 2.0, 4.0, 3.0)):
         leave(state, organelle, balance)
     state.generation = 5
-    state.archive.add(0, Elite(0, 0.9, 5))  # the very poorest
+    state.archive.add(0, Elite(0, 0.9))  # the very poorest
     state.teach(state.organelles[1])  # the next
     cull(run)
     assert [organelle.id for organelle in state.living] == [0, 1]

@@ -163,17 +163,10 @@ def test_damaged_missing_and_strange_rows_are_named_in_a_line(home: Path, pack: 
     assert found.startswith("data/mine.parquet: no file of a pack or shard")
 
 
-def test_a_pack_of_before_says_that_it_carries_no_rows(home: Path, pack: Path, nowhere: Path) -> None:
+def test_a_pack_without_its_rows_is_refused(home: Path, pack: Path) -> None:
     shutil.rmtree(pack / "data")
-    stamp = json.loads((pack / "provenance.json").read_text())
-    del stamp["data"]
-    (pack / "provenance.json").write_text(json.dumps(stamp))
-    with pytest.raises(
-        PackError,
-        match=rf"cannot be verified: it is an older pack, which carries no rows .* does not have {SUITE}; run its",
-    ):
-        verify(nowhere, pack, SECTIONS)
-    assert verify(home, pack, SECTIONS) == []  # the store says so
+    with pytest.raises(PackError, match="has no folder data/ .* copy the whole pack"):
+        verify(home, pack, SECTIONS)
 
 
 def test_a_damaged_plot_is_named(pack: Path) -> None:
