@@ -118,12 +118,12 @@ def _answers(pool: "Pool", genome: Any, items: Sequence[Any]) -> np.ndarray:
 
     from evolora_core.language.decoding import DecodingConfig
     from evolora_core.lora.answering.grading import answer_items
-    from evolora_core.searches.merging.build import build, merged_config
+    from evolora_core.searches.merging.build import merged_config, merged_tensor
     from evolora_core.searches.merging.models import fill, shell
     from evolora_core.searches.merging.roles import BASE
 
     model = shell(merged_config(genome, pool.models, BASE), "cpu")
-    fill(model, build(genome, pool.models, BASE))
+    fill(model, lambda name: merged_tensor(genome, name, pool.models, BASE))
     host, decoding = replace(pool.host, model=model), DecodingConfig(max_new_tokens=ANSWER)
     outcomes = answer_items(host, None, items, [-1] * len(items), decoding=decoding)
     return np.array([outcome.grade.correct for outcome in outcomes], dtype=float)
@@ -157,7 +157,7 @@ def _pool(steps: int) -> "Pool":
     host = load_host(HOST)
     base = Loaded.of(host.model)
     model = shell(base.config, "cpu")
-    fill(model, {name: base.get(name) for name in base.names})
+    fill(model, base.get)
     if steps:
         items = draw_splits(_domains(), DataSettings(train=1024, search=1, selection=1, test=1), 0)["train"]
         fine_tune(host, model, items["structured"], steps=steps, rows=32, learning_rate=3e-4, seed=0, role="placebo")

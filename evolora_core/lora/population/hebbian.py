@@ -16,7 +16,6 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from evolora_core.errors import ConfigError
 from evolora_core.language.flops import FlopModel
@@ -123,7 +122,8 @@ def writers(host: Host) -> list[str]:
 
 def _errors(host: Host, logits: Tensor, tokens: Tensor) -> Tensor:
     """The sampled tokens less what the policy expects, carried back to the hidden state, `[tokens, hidden]`."""
-    error = functional.one_hot(tokens, logits.shape[1]) - torch.softmax(logits, dim=1)
+    error = torch.softmax(logits, dim=1).neg_()
+    error[torch.arange(len(tokens), device=tokens.device), tokens] += 1
     result: Tensor = error @ host.model.get_output_embeddings().weight.float()
     return result
 

@@ -3,7 +3,9 @@
 Results come back in the order in which they were asked for, so that how many sandboxes there are changes nothing.
 """
 
+import errno
 import math
+import os
 import queue
 import shutil
 import tempfile
@@ -47,6 +49,8 @@ from evolora_core.searches.attention.settings import Bounds, Training
 LADDER_STEPS = 60  # baseline steps at the smallest size that the ladder is charged as; its own training has 50
 FILE_BYTES = 1 << 28
 KERNEL_KILL = "it died of SIGKILL"  # in the words of evolora_core.sandbox.nursery
+NO_ROOM = os.strerror(errno.ENOSPC)  # in the words of the library that could not write
+ROOM = 64 << 20  # bytes that a disk which is not full has left
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -75,8 +79,8 @@ class Panel:
     parallel  evaluations at a time
     trusted   all that will be measured are programs of this project: where the machine cannot confine programs, these
               alone are run, unconfined
-    keep      folder of a stage: its measurements stand there until the panel is closed without an exception, so that a
-              stage that was killed goes on; none: nothing is kept
+    keep      folder of a stage: its measurements stand in its scratch until the stage is done, so that one that was
+              killed goes on; none: nothing is kept
     """
 
     def __init__(
@@ -96,7 +100,7 @@ class Panel:
         self._sandboxes = [Sandbox((CHILD,), confined=confined) for _ in range(parallel)]
         self._free: queue.SimpleQueue[Sandbox] = queue.SimpleQueue()
         self._temporary = keep is None
-        self._folder = keep / "measured" if keep else Path(tempfile.mkdtemp(prefix="evolora-panel-"))
+        self._folder = keep / ".work" / "measured" if keep else Path(tempfile.mkdtemp(prefix="evolora-panel-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._contracts: dict[tuple[str, ...], Contract] = {}
         self._asked: dict[Path, threading.Lock] = {}  # equal questions at the same time have one answer
@@ -120,7 +124,7 @@ class Panel:
         self._interrupt(error)
         for sandbox in self._sandboxes:
             sandbox.close()
-        if self._temporary or error is None:
+        if self._temporary:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def spec(self, task: Task) -> TrainSpec:
@@ -161,8 +165,11 @@ class Panel:
 
     def _blame(self, found: Checked | Measured, where: str) -> None:
         """StageError where a program of this project was lost twice: it is the machine that is short of something, and
-        a retry asks anew. Programs of others count as refused, for they could end the stage.
+        a retry asks anew. Programs of others count as refused, for they could end the stage; OSError where the disk is
+        indeed full.
         """
+        if found.lost and shutil.disk_usage(self._folder).free < ROOM:
+            raise OSError(errno.ENOSPC, NO_ROOM, str(self._folder))
         if found.lost and self.trusted:
             why = found.rejection.reason if found.rejection else "its sandbox was lost"
             raise StageError(
@@ -224,8 +231,8 @@ Ended = TypeVar("Ended", Checked, Measured)
 
 def _asked_twice(ask: Callable[[], Ended]) -> Ended:
     """What came of a child process. Where somebody else ended it or its sandbox, as a machine that is out of memory
-    does, the program may be all right, so it is asked again. One that is lost twice is charged the time that passed,
-    and is not kept: if the stage is retried, it is asked anew.
+    does, or the disk had no room for its answers, the program may be all right, so it is asked again. One that is lost
+    twice is charged the time that passed, and is not kept: if the stage is retried, it is asked anew.
     """
     found = ask()
     if _lost(found):
@@ -235,8 +242,8 @@ def _asked_twice(ask: Callable[[], Ended]) -> Ended:
 
 
 def _lost(found: Checked | Measured) -> bool:
-    killed = found.rejection is not None and found.rejection.reason == KERNEL_KILL
-    return killed or not math.isfinite(found.cpu_seconds)
+    reason = found.rejection.reason if found.rejection else ""
+    return reason == KERNEL_KILL or NO_ROOM in reason or not math.isfinite(found.cpu_seconds)
 
 
 def add(curve: Curve, size: str, seed: int, measured: Measured) -> None:

@@ -1,6 +1,6 @@
 """A model of a configuration, and weights into it: what merges are measured, answered and trained with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ def shell(config: Mapping[str, Any], device: str) -> Any:
 
 
 @torch.no_grad()
-def fill(model: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write weights into a model. KeyError where one is missing."""
+def fill(model: Any, tensor: Callable[[str], torch.Tensor]) -> None:
+    """Write weights into a model, one `tensor` by its name after the other. KeyError where one is missing."""
     for name, parameter in model.named_parameters():
-        parameter.copy_(tensors[name])
+        parameter.copy_(tensor(name))

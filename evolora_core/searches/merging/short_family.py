@@ -95,7 +95,7 @@ def _tuned(
     """The base after a few steps on some items, and what all steps of a specialist take."""
     settings = suite.config.specialists
     model = shell(own.config, host.device)
-    fill(model, {name: own.get(name) for name in own.names})
+    fill(model, own.get)
     steps, done = min(STEPS, settings.steps), [time.perf_counter()]
     spent = fine_tune(
         host,

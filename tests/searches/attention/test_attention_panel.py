@@ -1,7 +1,9 @@
 """What a panel keeps, so that a stage that was killed does not train again what it had."""
 
+import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +27,7 @@ from evolora_core.searches.attention.curves import Curve, joined, load_curve, sa
 from evolora_core.searches.attention.host.training import SAVED
 from evolora_core.searches.attention.known.registry import KNOWN
 from evolora_core.searches.attention.measuring import measure_all
-from evolora_core.searches.attention.panel import KERNEL_KILL, Panel, Task
+from evolora_core.searches.attention.panel import KERNEL_KILL, NO_ROOM, Panel, Task
 from evolora_core.searches.attention.settings import Bounds, Training
 
 SETTINGS = CorpusSettings(shares={"markov": 1.0}, train=64, held_out=40, context=16)
@@ -50,7 +52,7 @@ def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
         assert after.check(TASK.source, "", ["xs"]) == verdict and verdict.rejection is None
         other = after.measure(Task(TASK.source, "xs", 4))
         assert other.losses is not None and not np.array_equal(other.losses, first.losses)
-    assert not list(tmp_path.iterdir())  # a panel that was closed keeps nothing
+    assert [path.name for path in tmp_path.iterdir()] == [".work"]  # which is no part of a finished stage
 
 
 def test_a_refusal_is_kept_too(tmp_path: Path) -> None:
@@ -197,6 +199,29 @@ with panel(Path(sys.argv[1]), steps=LONG) as made:
 """
 
 
+def test_a_disk_without_room_is_no_fault_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logits are what does not fit: whether the disk is full says the parent, since a program may say anything."""
+    run = Sandbox.run
+
+    def full(self: Sandbox, folder: Path, entry: str, limits: Limits) -> Outcome:
+        outcome = run(self, folder, entry, limits)
+        words = {"status": "rejected", "stage": "train", "reason": f"OSError: [Errno 28] {NO_ROOM}", "place": ""}
+        (folder / "result.json").write_text(json.dumps(words))
+        return outcome
+
+    usage = shutil.disk_usage(tmp_path)
+    with panel(tmp_path) as made, monkeypatch.context() as short:
+        short.setattr(Sandbox, "run", full)
+        made.trusted = False
+        said = made.measure(TASK)
+        assert said.lost and said.rejection and said.rejection.stage == "train"
+        short.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
+        with pytest.raises(OSError, match=NO_ROOM):
+            made.measure(TASK)
+        short.undo()
+        assert made.measure(TASK).losses is not None
+
+
 @pytest.mark.slow
 def test_a_long_training_goes_on_from_its_last_state(tmp_path: Path) -> None:
     """kill -9 once its first state is there."""
@@ -205,7 +230,7 @@ def test_a_long_training_goes_on_from_its_last_state(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env=environment, start_new_session=True)
     deadline = time.monotonic() + 300
-    while not (states := list(tmp_path.glob("measured/*/state.safetensors"))):
+    while not (states := list(tmp_path.glob(".work/measured/*/state.safetensors"))):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)

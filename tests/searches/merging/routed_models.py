@@ -28,7 +28,7 @@ def routed_model(genome: Genome, models: Mapping[str, Weights], base: str) -> "P
     def whole(node: Node) -> Any:
         own = Genome(recipe=node, seed=genome.seed)
         model = shell(merged_config(own, models, base), "cpu")
-        fill(model, build(own, models, base))
+        fill(model, build(own, models, base).__getitem__)
         return model
 
     inputs = [whole(node) for node in route.inputs]

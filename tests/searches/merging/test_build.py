@@ -50,7 +50,7 @@ def test_any_route_is_an_ordinary_model(taken: list[tuple[int, int]], rest: int)
     assert layer_count(own.recipe, FAMILY) == len(taken) == config["num_hidden_layers"] == len(config["layer_types"])
     model = shell(config, "cpu")
     assert {name: tuple(one.shape) for name, one in model.named_parameters()} == merged_shapes(own, FAMILY, "base")
-    fill(model, found)
+    fill(model, found.__getitem__)
     for place, (source, layer) in enumerate(taken):
         given_name = f"model.layers.{layer}.mlp.up_proj.weight"
         assert torch.equal(found[f"model.layers.{place}.mlp.up_proj.weight"], FAMILY["ab"[source]].get(given_name))
@@ -99,7 +99,7 @@ def test_layers_that_compute_with_their_number_keep_it() -> None:
     models = family("diffllama", num_key_value_heads=2)
     fitting = genome(route((0, 0), (1, 1)))  # of two models, and without the last layer
     model = shell(merged_config(fitting, models, "base"), "cpu")
-    fill(model, build(fitting, models, "base"))
+    fill(model, build(fitting, models, "base").__getitem__)
     numbers = [layer.self_attn.lambda_init for layer in model.model.layers]
     assert len(set(numbers)) == len(numbers) == 2
     for taken in (((0, 1), (0, 0)), ((0, 0), (0, 0)), ((0, 0), (1, 2))):

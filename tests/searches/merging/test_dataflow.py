@@ -28,7 +28,7 @@ def test_folded_scales_are_the_scales(architecture: str, recipe: object, epsilon
     biased |= {"mlp_bias": True} if architecture in ("llama", "smollm3") else {}
     models, own = family(architecture, rms_norm_eps=epsilon, **biased), genome(recipe)
     model = shell(merged_config(own, models, "base"), "cpu")
-    fill(model, build(own, models, "base"))
+    fill(model, build(own, models, "base").__getitem__)
     torch.testing.assert_close(logits(model), logits(routed_model(own, models, "base")), atol=near, rtol=near)
 
 
@@ -37,7 +37,7 @@ def test_a_route_of_recipes_stacks_what_they_give() -> None:
     mean = {"op": "linear", "inputs": ["a", "b"]}
     own = genome(route((0, 0, 0.5), (1, 1, 2.0), inputs=[mean, route((0, 1, 1.5), (1, 2, 0.7))]))
     model = shell(merged_config(own, models, "base"), "cpu")
-    fill(model, build(own, models, "base"))
+    fill(model, build(own, models, "base").__getitem__)
     torch.testing.assert_close(logits(model), logits(routed_model(own, models, "base")), atol=1e-4, rtol=1e-4)
 
 

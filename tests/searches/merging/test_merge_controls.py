@@ -186,7 +186,7 @@ def base_of(judge: Judge) -> Any:
     """A copy of the model that all parents came from."""
     base = judge.pool.models["base"]
     model = shell(base.config, judge.pool.host.device)
-    fill(model, {name: base.get(name) for name in base.names})
+    fill(model, base.get)
     return model
 
 

@@ -125,7 +125,7 @@ def test_a_head_of_its_own_is_not_dropped_where_the_configuration_has_it_tied(
     model: Any = load_folder(folder, torch.float32)[0]
     loaded = Loaded.of(model)
     again = shell(loaded.config, "cpu")
-    fill(again, {name: loaded.get(name) for name in loaded.names})
+    fill(again, loaded.get)
     assert model.config.tie_word_embeddings and not loaded.config["tie_word_embeddings"]
     ids = torch.tensor([[5, 6]])
     assert torch.equal(again(ids).logits, model(ids).logits)

@@ -45,7 +45,8 @@ def found(task: Task, config: EcologySettings, regime: Regime) -> State:
         organelles=organelles,
         population=population,
         optimizer=StackedAdamW(population, config.plasticity.betas, config.plasticity.weight_decay),
-        elites=Population.empty(task.host, archive.size, top, scale=config.scale),
+        # Children are made of elites' weights; without births nobody asks for them.
+        elites=Population.empty(task.host, archive.size if regime.births(config) else 0, top, scale=config.scale),
         archive=archive,
         ledger=ledger,
         buffers={organelle.id: Buffer() for organelle in organelles},

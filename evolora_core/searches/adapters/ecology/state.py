@@ -196,11 +196,11 @@ class State:
         return organelle
 
     def elect(self, cell: int, cost: float, organelle: Organelle, objective: float) -> None:
-        """Enter an organelle in the archive, with its weights, if it is the best of its (family, depth) cell among
-        those whose answers cost about as much, relative to the bare host's.
+        """Enter an organelle in the archive if it is the best of its (family, depth) cell among those whose answers
+        cost about as much, relative to the bare host's; with its weights, if children may be made of them.
         """
         index = self.archive.index(cell, cost)
-        if self.archive.add(index, Elite(organelle.id, objective)):
+        if self.archive.add(index, Elite(organelle.id, objective)) and self.elites.capacity:
             self.elites.put(index, self.population.get(organelle.slot))
 
     # What they remember

@@ -53,14 +53,21 @@ def group_flops(
     return result
 
 
+ROUNDED = (
+    1e-3  # what rounding of a mean leaves of equal rewards is below, divided by TRL's floor of 1e-4 under a deviation
+)
+
+
 def informative(batch: dict[str, Any], parts: int) -> dict[str, Any]:
-    """The rows of a batch whose advantage is not 0, filled up with others to one row at least for each of `parts`, and
-    equally many in each. An answer as good as the mean of its group has no gradient where there is no KL term.
+    """The rows of a batch whose advantage is not 0 but for rounding, filled up with others to one row at least for each
+    of `parts`, and equally many in each. An answer as good as the mean of its group has no gradient where there is no
+    KL term.
     """
     advantages: Tensor = batch["advantages"]
-    teaching = int((advantages != 0).sum())
+    teaches = advantages.abs() > ROUNDED
+    teaching = int(teaches.sum())
     count = max(1, -(-teaching // parts)) * parts
-    rows = argsort((advantages == 0).int(), stable=True)[:count].sort().values
+    rows = argsort((~teaches).int(), stable=True)[:count].sort().values
     return {
         name: value[rows] if isinstance(value, Tensor) and value.ndim and len(value) == len(advantages) else value
         for name, value in batch.items()

@@ -21,7 +21,7 @@ def adapter_folder(work: Path, step: int) -> Path:
 def keep_adapter(trainer: Any, work: Path, step: int) -> None:
     """Save the adapter as it is now; its folder appears only when complete."""
     folder = adapter_folder(work, step)
-    draft = folder.with_name(folder.name + ".part")
+    draft = work / f".{folder.name}"  # no name that _hashes looks at
     shutil.rmtree(draft, ignore_errors=True)
     trainer.save_model(str(draft))
     tidy_adapter(draft)

@@ -71,7 +71,7 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
 
     own, meter = work.config, Meter()
     try:
-        identity = program_id(own.source)  # first: a panel that is closed has thrown its measurements away
+        identity = program_id(own.source)
     except Rejected as error:
         raise ConfigError(_refused(own.condition, error.rejection)) from error
     corpus = select(load(work.inputs["corpus"]), "selection")

@@ -96,7 +96,6 @@ def make(work: Work[Searching]) -> Made[Searched]:
     `compute`; where a model is asked calls.jsonl and the table `proposer_calls`. StageError if nothing that was tried
     has a score.
     """
-    import shutil
     from functools import partial
     from importlib import import_module
 
@@ -129,7 +128,7 @@ def make(work: Work[Searching]) -> Made[Searched]:
         meter=meter,
     )
     corpus = select(load(work.inputs["corpus"]), "selection")
-    checkpoints = work.folder / "checkpoints"
+    checkpoints = work.folder / ".work" / "checkpoints"
     rates = read_rates(work.inputs["rates"])
     proposer: Proposer = GrammarProposer(get_grammar(own.framework))
     if own.proposer:
@@ -166,7 +165,6 @@ def make(work: Work[Searching]) -> Made[Searched]:
     if losses:
         write_table(work.folder, "attention_losses", losses)
     write_table(work.folder, "compute", meter.rows())
-    shutil.rmtree(checkpoints, ignore_errors=True)
     alive = ranked(run.past)
     return Made(meter.total(), Searched(programs=len(run.past), alive=len(alive), score=best.score or 0.0))
 

@@ -15,7 +15,7 @@ def members(pool: Pool) -> list[torch.nn.Module]:
     for name in pool.parents:
         weights = pool.models[name]
         model = shell(weights.config, pool.host.device)
-        fill(model, {own: weights.get(own) for own in weights.names})
+        fill(model, weights.get)
         found.append(model)
     return found
 

@@ -98,7 +98,7 @@ def _role(number: int) -> str:
 
 def _model(pool: Any, weights: dict[str, torch.Tensor]) -> Any:
     model = shell(pool.models[BASE].config, pool.host.device)
-    fill(model, weights)
+    fill(model, weights.__getitem__)
     return model
 
 

@@ -16,7 +16,7 @@ def choose(task: Task) -> Choice:
     judge, pool, settings = task.judge, task.judge.pool, task.specialists
     base = pool.models[BASE]
     model = shell(base.config, pool.host.device)
-    fill(model, {name: base.get(name) for name in base.names})
+    fill(model, base.get)
     steps, started = settings.steps * len(task.parents), time.monotonic()
     spent = fine_tune(
         pool.host,

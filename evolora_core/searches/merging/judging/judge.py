@@ -16,7 +16,7 @@ from evolora_core.errors import StageError
 from evolora_core.foreign.text import error_line
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.passes import out_of_memory
-from evolora_core.searches.merging.build import build, layer_count, merge_flops, merged_config, merged_names
+from evolora_core.searches.merging.build import layer_count, merge_flops, merged_config, merged_names, merged_tensor
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
 from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
@@ -62,7 +62,7 @@ class Judge:
             with span("merge"):
                 merged_names(genome, self.pool.models, BASE)  # Misfit, before a model is made
                 model = self._shell(genome)
-                fill(model, build(genome, self.pool.models, BASE))
+                fill(model, lambda name: merged_tensor(genome, name, self.pool.models, BASE))
         except (ValueError, KeyError, RuntimeError) as error:
             if out_of_memory(error):  # no fault of the recipe
                 raise

@@ -14,7 +14,7 @@ import torch
 from evolora_core.engine.probes import span
 from evolora_core.errors import ConfigError
 from evolora_core.language.flops import FlopModel
-from evolora_core.searches.merging.build import build, merged_config
+from evolora_core.searches.merging.build import merged_config, merged_tensor
 from evolora_core.searches.merging.judging.judge import PURPOSES, Judge
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge_by
 from evolora_core.searches.merging.models import fill, shell
@@ -114,7 +114,7 @@ class Prefixes:
         route = Route(inputs=whole.inputs, route=[whole.route[position]], rest=whole.rest)
         genome = Genome(recipe=route)
         model = shell(merged_config(genome, pool.models, BASE), pool.host.device)
-        fill(model, build(genome, pool.models, BASE))
+        fill(model, lambda name: merged_tensor(genome, name, pool.models, BASE))
         return model
 
     def _cost(self, asked: Questions) -> tuple[int, int]:

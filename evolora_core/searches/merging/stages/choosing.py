@@ -100,8 +100,6 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     `merge_choices` and `compute`. A killed search goes on from its last generation. NotRun, and nothing is left: the
     budget does not pay for one candidate.
     """
-    import shutil
-
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.merging import finalists
     from evolora_core.searches.merging.evolution import evolve
@@ -115,7 +113,7 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups, work.seed)
     problem = Problem.of(space, work.seed, judge.questions["search"].domain_of, judge.questions["search"].weights)
     budget = own.budget.evaluations * judge.plain_cost()
-    checkpoints = work.folder / "checkpoints"
+    checkpoints = work.folder / ".work" / "checkpoints"
     run = evolve(
         make_strategy(own.kind, problem),
         judge,
@@ -135,7 +133,6 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     for name, rows in run.rows.items():
         if rows:
             write_table(work.folder, name, rows)
-    shutil.rmtree(checkpoints)
     return _leave(work, judge, choice)
 
 

@@ -122,7 +122,7 @@ def _answers(work: Work[Evaluation], pool: "Pool", choice: "Choice", items: "lis
 
 def chosen_model(work: Work[Evaluation], pool: "Pool", choice: "Choice") -> Any:
     """The model, made of its recipe or read from where its condition left it."""
-    from evolora_core.searches.merging.build import build, merged_config
+    from evolora_core.searches.merging.build import merged_config, merged_tensor
     from evolora_core.searches.merging.models import fill, shell
     from evolora_core.searches.merging.roles import BASE, MODEL
     from evolora_core.searches.merging.weights import open_loaded
@@ -130,10 +130,11 @@ def chosen_model(work: Work[Evaluation], pool: "Pool", choice: "Choice") -> Any:
     if choice.genome is None:
         weights = open_loaded(str(work.inputs["chosen"] / MODEL))
         model = shell(weights.config, pool.host.device)
-        fill(model, weights.tensors)
+        fill(model, weights.get)
         return model
     model = shell(merged_config(choice.genome, pool.models, BASE), pool.host.device)
-    fill(model, build(choice.genome, pool.models, BASE))
+    genome = choice.genome
+    fill(model, lambda name: merged_tensor(genome, name, pool.models, BASE))
     return model
 
 

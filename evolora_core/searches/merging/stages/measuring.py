@@ -1,7 +1,6 @@
 """How stages measure: a judge of what a stage is given, and tables of rows that a killed stage goes on with."""
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ def measure_rows(
     what   is measured, for the progress
     begin  is told how many rows there are already, before any is measured
     """
-    checkpoints = work.folder / "checkpoints"
+    checkpoints = work.folder / ".work" / "checkpoints"
     rows: list[dict[str, Any]] = []
     done = 0
     if last := latest(checkpoints):
@@ -60,7 +59,6 @@ def measure_rows(
         work.report(len(rows), count, what)
     write_table(work.folder, table, rows)
     write_table(work.folder, "compute", judge.meter.rows())
-    shutil.rmtree(checkpoints)
 
 
 def _commit(checkpoints: Path, number: int, meter: Meter, table: str, added: list[dict[str, Any]]) -> None:

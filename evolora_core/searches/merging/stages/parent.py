@@ -89,7 +89,7 @@ def make(work: Work[Parent]) -> Made[Drifted]:
     else:
         assert own.domain is not None and own.training is not None
         model = shell(base.config, host.device)
-        fill(model, {name: base.get(name) for name in base.names})
+        fill(model, base.get)
         items = read_split(work.inputs["datasets"], "train", {own.name: own.domain})[own.name]
         steps = own.training.steps
         spent = fine_tune(

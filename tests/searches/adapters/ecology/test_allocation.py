@@ -94,6 +94,20 @@ def test_learners_are_asked_more_often_whatever_the_allocation(small: Any, alloc
     assert counts[1] / sum(counts.values()) == pytest.approx(12 / 15, abs=0.05)
 
 
+@pytest.mark.parametrize("practice", ["own", "common"])
+def test_no_item_is_asked_again_before_all_of_its_cell_were(small: Any, practice: str) -> None:
+    contest = small.config.contest.model_copy(update={"contenders": 2, "practice": practice})
+    config = small.config.model_copy(update={"episodes": 2400, "contest": contest})
+    run = founded(small, config)
+    groups = allocate(run, run.state.living)
+    for organelle in run.state.living:
+        asked = Counter(group.item for group in groups if group.organelle is organelle)
+        for cell, members in enumerate(run.task.members):
+            times = [asked[item] for item in members]
+            assert max(times) - min(times) <= 1, (organelle.id, cell)
+        assert max(asked.values()) > 1  # there are more questions than items
+
+
 def test_every_family_gets_every_rank(small: Any) -> None:
     """As many ranks as families: dealt over all founders, each family would have one."""
     config = small.config.model_copy(update={"ranks": [1, 4]})

@@ -103,7 +103,7 @@ def test_the_hosts_reading_is_metered(small: Any) -> None:
     """With a KL divergence an update costs one pass of the bare host more for every row that is learned from."""
     spent = []
     for kl in (0.0, 0.1):
-        run, state, groups, answers = one_generation(small, "grpo", kl=kl, single_batch_rows=16)
+        run, state, groups, answers = one_generation(small, "grpo", kl=kl, single_batch_rows=64)
         before = state.meter.flops("update")
         run.rule.learn(run, groups, answers)
         spent.append(state.meter.flops("update") - before)

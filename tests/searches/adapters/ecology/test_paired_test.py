@@ -90,6 +90,12 @@ def test_p_is_the_exact_sign_test(pairs: Any) -> None:
     assert superiority_p(child, reference) == pytest.approx(expected)
 
 
+def test_p_of_many_items_is_exact_and_takes_no_time() -> None:
+    child = np.arange(60_000) % 2 == 0
+    p = superiority_p(np.append(child, [True] * 200), np.append(~child, [False] * 200))
+    assert p == pytest.approx(stats.binomtest(30_200, 60_200, alternative="greater").pvalue)
+
+
 def test_worst_drop_covers_the_true_loss() -> None:
     rng = np.random.default_rng(2)
     covered = 0

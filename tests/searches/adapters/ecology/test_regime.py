@@ -57,7 +57,9 @@ def test_single_is_one_of_the_largest_rank_that_never_multiplies(small: Any) -> 
     assert Single().slots(small.config) == Single().limit(small.config) == 1
     assert Single().births(small.config) == Single().attempts(small.config) == 0
     assert Single().candidate_ranks(small.config, families=2) == [4]
-    (organelle,) = founded(small, mode="single").state.living
+    state = founded(small, mode="single").state
+    (organelle,) = state.living
+    assert state.elites.capacity == 0 < founded(small).state.elites.capacity  # no child is made of them
     assert (organelle.learning_rate, organelle.temperature) == (1.0, small.config.temperature)
 
 

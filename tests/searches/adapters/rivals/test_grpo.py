@@ -123,6 +123,14 @@ def test_rows_without_advantage_fill_up_the_parts(parts: int) -> None:
     assert len(informative({"advantages": torch.zeros(8)}, parts)["advantages"]) == parts
 
 
+def test_equal_rewards_teach_nothing_though_their_mean_is_rounded() -> None:
+    rewards = torch.tensor([[0.22] * 3, [0.22, 0.24, 0.22]])
+    advantages = ((rewards - rewards.mean(dim=1, keepdim=True)) / (rewards.std(dim=1, keepdim=True) + 1e-4)).flatten()
+    assert float(advantages[:3].abs().max()) > 0
+    found = informative({"advantages": advantages, "ids": torch.arange(6)}, 1)
+    assert found["ids"].tolist() == [3, 4, 5]
+
+
 @pytest.mark.parametrize("architecture", ["gpt_neo", "qwen3"])
 def test_rows_that_are_padded_on_the_left_are_read_at_their_own_positions(architecture: str) -> None:
     model = odd_model(architecture) if architecture == "gpt_neo" else tiny_model(architecture)

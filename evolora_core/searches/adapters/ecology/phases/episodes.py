@@ -53,8 +53,14 @@ def allocate(run: Run, admitted: Sequence[Organelle]) -> list[Group]:
     chances = {niche: cell_chances(run, merit, niche) for niche in dict.fromkeys(own.niche for own in admitted)}
 
     def items(share: int, niche: str) -> list[int]:
+        """None comes twice before all of its cell have come: the same question again teaches nothing."""
         cells = draw.choice(len(run.task.cells), size=share, p=chances[niche])
-        return [int(draw.choice(run.task.members[cell])) for cell in cells]
+        drawn = np.empty(share, dtype=np.int64)
+        for cell in np.unique(cells):
+            places, members = np.flatnonzero(cells == cell), run.task.members[cell]
+            rounds = -(-len(places) // len(members))
+            drawn[places] = np.concatenate([draw.permutation(members) for _ in range(rounds)])[: len(places)]
+        return drawn.tolist()
 
     contest = run.config.contest
     common_items = contest.contenders > 1 and contest.practice == "common"

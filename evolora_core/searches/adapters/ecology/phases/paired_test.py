@@ -64,8 +64,12 @@ def superiority_p(child: np.ndarray, reference: np.ndarray) -> float:
     if wins + losses == 0:
         return 1.0
     n = wins + losses  # whole numbers: a p of one half is one half, which `contest.alpha` may ask for
-    tail: float = sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n
-    return tail
+    ways = tail = 1  # to win all n, then n - 1, and so on down to `wins`
+    for won in range(n - 1, wins - 1, -1):
+        ways = ways * (won + 1) // (n - won)
+        tail += ways
+    p: float = tail / 2**n
+    return p
 
 
 @dataclass
