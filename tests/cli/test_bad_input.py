@@ -204,8 +204,8 @@ def test_a_store_of_a_newer_schema(capsys: pytest.CaptureFixture[str], home: Pat
 
     home.mkdir()
     with duckdb.connect(str(home / "evolora.duckdb")) as connection:
-        connection.execute("CREATE TABLE schema_version (version BIGINT, views VARCHAR)")
-        connection.execute("INSERT INTO schema_version VALUES (999, '')")
+        connection.execute("CREATE TABLE schema_version (owner VARCHAR, version BIGINT, views VARCHAR)")
+        connection.execute("INSERT INTO schema_version VALUES ('core', 999, '')")
     for command in (["sql", "SELECT 1"], ["run", suite({})]):
         line = refusal(capsys, *command)
         assert "999 is newer" in line

@@ -51,7 +51,7 @@ def test_a_machine_without_memory_is_no_fault_of_a_recipe(judge: Judge, monkeypa
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     genome = Genome(recipe=Merge(op="linear", inputs=list(PARENTS)))
-    monkeypatch.setattr("evolora_core.searches.merging.judging.judge.build", full)
+    monkeypatch.setattr("evolora_core.searches.merging.judging.judge.merged_tensor", full)
     with pytest.raises(torch.OutOfMemoryError):
         judge.measure(genome)
 
