@@ -25,7 +25,7 @@ _PATTERN_MARK = re.compile(r"\b(?:answer|pattern|regex)\b\**\s*(?:is\b|[:=])\**[
 # A number stands alone: no letter, digit or decimal mark touches it, and it is no part of a fraction (1/2). Commas
 # count only as thousands separators. A sign may stand before a currency mark.
 _NUMBER = re.compile(
-    r"(?<![\w.,])(?<![0-9]/)([-\u2212+]?)[$\u20ac\u00a3]?"
+    r"(?<![\w.,^])(?<![0-9]/)(?<!\^\{)([-\u2212+]?)[$\u20ac\u00a3]?"
     r"((?:(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?)"
     r"(?!\w|[.,][0-9]|/[0-9])"
 )
@@ -39,13 +39,22 @@ _WORD = rf"(?:{'|'.join((*_NUMERALS, *_LARGER))})"
 _NUMERAL = re.compile(rf"\b{_WORD}(?:(?:[ -]|\s+and\s+){_WORD})*\b", re.IGNORECASE)
 
 # A minus that stands apart from its number, as a result (`= - 5`, `Answer: - 5`); elsewhere it may be a bullet.
-_APART = re.compile(r"((?:[=:]|\bis\b)\**[ \t]*)([-\u2212])[ \t](?=[$\u20ac\u00a3]?\.?[0-9])", re.IGNORECASE)
+_APART = re.compile(r"((?:[=:{]|\bis\b)\**[ \t]*)([-\u2212])[ \t](?=[$\u20ac\u00a3]?\.?[0-9])", re.IGNORECASE)
 
 # A sign before a number in other forms: in words, or as a dash that does not join two numbers (3–5).
 _MINUS = re.compile(r"(?:(?<![0-9)\]]\s)\b(?:minus|negative)\s+|(?<![\w)\]])(?<![\w)\]] )\u2013)$", re.IGNORECASE)
 
+# Other ways to write a digit, a minus and what stands between thousands; a fraction of LaTeX is no number.
+_AS_ASCII = {0xFF10 + digit: str(digit) for digit in range(10)} | dict.fromkeys((0x2011, 0xFE63, 0xFF0D), "-")
+_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|['\u2019_\u00a0\u2009\u202f])(?=[0-9]{3}(?![0-9]))")
+_APART_ALONE = re.compile(r"^([-\u2212]?[0-9]{1,3})((?: [0-9]{3})+)$")
+_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{[^{}]*\}\s*\{[^{}]*\}")
+
+# What a model thinks before it answers.
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+
 _VERDICT = re.compile(r"(\bnot\s+|n['\u2019]t\s+)?\b(true|false|yes|no)\b", re.IGNORECASE)
-_OPENING_VERDICT = re.compile(r"(true|false|yes|no)\s*(?:[.,:;!\n]|$)", re.IGNORECASE)
+_OPENING_VERDICT = re.compile(r"(true|false|yes|no)(?:\s*(?:[.,:;!\n\u2014]|$)|\s+[-\u2013]\s)", re.IGNORECASE)
 
 _ARRAY = re.compile(r"\[[^\[\]]*\]")
 _OPENING_ARRAY = re.compile(r"[`*]*(\[[^\[\]]*\])[`*.,;:!]*(?:\n|\Z)")
@@ -57,8 +66,9 @@ PUNCTUATION = _WRAPPING + ".,:;!?()[]{}$ "
 
 def final_lines(answer: str, mark: re.Pattern[str] = _MARK, *, several: bool = False) -> list[str]:
     """Steps 1 and 2: the stripped, non-empty lines in which the final answer is looked for. With `several` an answer
-    may have more than the line of its mark.
+    may have more than the line of its mark. What is thought before it (`<think>`) is left out.
     """
+    answer = _THOUGHTS.sub("", answer)
     fences = _FENCE.findall(answer)
     if fences:
         return _lines(fences[-1])
@@ -69,8 +79,9 @@ def final_lines(answer: str, mark: re.Pattern[str] = _MARK, *, several: bool = F
 
 def extract_number(answer: str) -> Decimal | None:
     """The number of an answer: `12`, `The answer is 12.`, `500,000`, `2 * 3 = 6` (6). Where there is no figure, the
-    last English numeral up to twenty, which is no part of a larger one. None if there is no number."""
-    lines = final_lines(_APART.sub(r"\1\2", answer))
+    last English numeral up to twenty, which is no part of a larger one. An exponent (`m^2`) does not count. None if
+    there is no number."""
+    lines = [_plain(line) for line in final_lines(_APART.sub(r"\1\2", answer.translate(_AS_ASCII)))]
     if not lines:
         return None
     alone = _NUMBER.fullmatch(lines[0].rstrip(PUNCTUATION).lstrip(PUNCTUATION.replace(".", "")))
@@ -87,6 +98,14 @@ def extract_number(answer: str) -> Decimal | None:
         return None
     value = Decimal(_NUMERALS.index(word))
     return -value if _MINUS.search(text[: spelled[-1].start()]) else value
+
+
+def _plain(line: str) -> str:
+    """A line with its thousands as `_NUMBER` reads them, and without fractions."""
+    line = _THOUSANDS.sub(",", line)
+    if grouped := _APART_ALONE.match(line.strip(PUNCTUATION)):  # `12 345` and nothing else
+        return grouped[0].replace(" ", ",")
+    return _LATEX_FRACTION.sub("", line)
 
 
 def extract_boolean(answer: str) -> bool | None:

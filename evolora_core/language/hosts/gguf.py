@@ -22,6 +22,7 @@ def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "Pre
     from transformers import AutoModelForCausalLM
 
     tokenizer = load_gguf_tokenizer(path)
+    _check_rope(path)
     with _alone(path) as given, bars_on_terminals_only():
         loaded: Any = AutoModelForCausalLM.from_pretrained(**given, dtype=dtype, output_loading_info=True)
     model, found = loaded
@@ -34,6 +35,23 @@ def load_gguf(path: Path, dtype: "torch.dtype") -> tuple["PreTrainedModel", "Pre
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     return model, tokenizer
+
+
+def _check_rope(path: Path) -> None:
+    """HostError where positions are rotated by scaled frequencies, which transformers leaves out without a word: what
+    it loads is another model.
+    """
+    from gguf import GGUFReader
+
+    reader = GGUFReader(path)
+    kinds = {key: own.contents() for key, own in reader.fields.items() if key.endswith(".rope.scaling.type")}
+    scaling = [key for key, kind in kinds.items() if kind != "none"]
+    factors = [tensor.name for tensor in reader.tensors if tensor.name.startswith(("rope_freqs", "rope_factors"))]
+    if found := [*scaling, *factors]:
+        raise HostError(
+            f"host {path}: {found[0]}: transformers does not read this scaling of positions from GGUF files; take the "
+            "model's safetensors, whose config.json says it"
+        )
 
 
 def load_gguf_tokenizer(path: Path) -> Any:

@@ -150,11 +150,12 @@ def _assemble(name: str, model: Any, tokenizer: Any, plain: Any, weights: list[P
     vocabulary = model.get_input_embeddings().num_embeddings
     pad = tokenizer.pad_token_id
     check_ids(name, [*ends, *([pad] if pad is not None else [])], vocabulary)
-    eos_ids = tuple(dict.fromkeys(ends))
+    known_ends = tuple(dict.fromkeys(ends))
     if not plain.chat:
         tokenizer.chat_template = None
     settle_chat_template(repr(name), tokenizer)
-    end = ending_id(tokenizer, eos_ids)
+    end = ending_id(tokenizer, known_ends)
+    eos_ids = tuple(dict.fromkeys([*known_ends, end]))
     template = PromptTemplate(tokenizer, plain, end)
     identity = {
         "name": name,

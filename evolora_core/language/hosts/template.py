@@ -184,9 +184,10 @@ def settle_chat_template(name: str, tokenizer: "PreTrainedTokenizerBase") -> Non
 
 
 def ending_id(tokenizer: "PreTrainedTokenizerBase", eos_ids: tuple[int, ...]) -> int:
-    """The id that ends an answer: the one of `eos_ids` that the chat template puts after an assistant's text, else EOS.
+    """The id that ends an answer: the one of `eos_ids` that the chat template puts after an assistant's text, else a
+    special token that it puts there, else EOS.
 
-    Gemma's <end_of_turn>, for one, is not its EOS.
+    Gemma's <end_of_turn>, for one, is not its EOS, and a base model that is given a template may name no end of a turn.
     """
     if tokenizer.chat_template:
         chat = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
@@ -194,6 +195,8 @@ def ending_id(tokenizer: "PreTrainedTokenizerBase", eos_ids: tuple[int, ...]) ->
         asked = _rendered(tokenizer, chat[:1], add_generation_prompt=True, enable_thinking=False)
         begins = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(whole, asked, strict=False)))
         # Phi-3's template puts EOS behind the token that ends a turn: the first one ends the answer.
-        if closing := [token for token in whole[begins:] if token in eos_ids]:
+        closing = [token for token in whole[begins:] if token in eos_ids]
+        special = {token for token, own in tokenizer.added_tokens_decoder.items() if own.special}
+        if closing := closing or [token for token in whole[begins:] if token in special]:
             return int(closing[0])
     return tokenizer.eos_token_id if tokenizer.eos_token_id is not None else eos_ids[0]

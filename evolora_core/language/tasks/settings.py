@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evolora_core.engine.strict import LATER, Strict
+from evolora_core.engine.strict import LATER, Strict, repeated
 from evolora_core.language.families.names import ALIASES, MODULES
 from evolora_core.language.tasks.columns import Template
 from evolora_core.language.tasks.verifiers import AnyVerifier
@@ -75,6 +75,11 @@ class TaskConfig(Strict):
             raise ValueError(f"{self.name}: how are answers graded? add `verifier: {{kind: exact}}`, or another kind")
         if self.answer is None and self.verifier.labelled:
             raise ValueError(f"{self.name}: the verifier {self.verifier.kind} needs answers; name their column")
+        if (twice := repeated(list((self.splits or {}).values()))) is not None:
+            raise ValueError(
+                f"{self.name}: splits: {twice} is named for two parts, which may share no row; without `splits` rows "
+                "are cut by their prompts"
+            )
         if self.family is not None and self.family in (self.where or {}):
             raise ValueError(f"{self.name}: column {self.family!r} is in `where` and in `family`; keep one")
         return self

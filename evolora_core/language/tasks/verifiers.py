@@ -19,9 +19,11 @@ from evolora_core.language.tasks.code_verifier import Code
 from evolora_core.language.tasks.json_verifier import Json
 
 _WRAPPING = "`*\"' \u2018\u2019\u201c\u201d"
-_ENDS = tuple(".,:;!)")  # what ends an option that an answer opens with
+# What ends an option that an answer opens with: a mark, or a dash that stands apart (`B - since …`).
+_ENDS = re.compile(r"[`*\"' \u2018\u2019\u201c\u201d]*[.,:;!)\u2014]|[`*\"'\u2018\u2019\u201c\u201d]*\s+[-\u2013]\s")
 _PAIRS = dict(zip("`*\"'\u2018\u201c", "`*\"'\u2019\u201d", strict=True))
-_NOT = re.compile(r"(?:\bnot|n['\u2019]t)\s+$", re.IGNORECASE)
+_NOT = re.compile(r"(?:\bnot|n['\u2019]t)\s+$|\bnon-$", re.IGNORECASE)
+_SIGNED = re.compile(r"(?<!\w)[-\u2212]$|\^$")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 
 
@@ -45,12 +47,12 @@ class Exact(Worded):
     case: bool = Field(False, description="whether capitals count")
 
     def verify(self, target: Any, answer: str) -> Grade:
-        """Correct if the final lines, together or the first alone, are the target."""
+        """Correct if the final lines, together or the first alone, or all of the answer, are the target."""
         wanted = self._plain(str(target))
         lines = final_lines(answer)
         if not lines:
             return NO_ANSWER
-        said = {self._plain(text) for text in (lines[0], " ".join(lines))}
+        said = {self._plain(text) for text in (lines[0], " ".join(lines), answer)}
         return CORRECT if wanted in said else wrong()
 
     def _plain(self, text: str) -> str:
@@ -152,8 +154,8 @@ class Choice(Worded):
     def _opening(self, line: str) -> str | None:
         alone, begun = line.strip(_WRAPPING + ".()").casefold(), line.lstrip(_WRAPPING + "(").casefold()
         for option in sorted(self._folded(), key=len, reverse=True):
-            rest = begun[len(option) :].lstrip(_WRAPPING) if begun.startswith(option) else ""
-            if alone == option or (rest[:1] in _ENDS and not _within_number(option, begun, len(option))):
+            ended = begun.startswith(option) and _ENDS.match(begun, len(option))
+            if alone == option or (ended and not _within_number(option, begun, len(option))):
                 return option
         return None
 
@@ -178,8 +180,9 @@ def _folded(option: str) -> str:
 
 
 def _last_of(options: Sequence[str], text: str) -> str | None:
-    """The option that ends last in a text, as a whole word and not right behind `not`; of two that end together the
-    longer. One of a single letter has to be written as it is, all others are looked for without regard to case.
+    """The option that ends last in a text, as a whole word, not right behind `not` or `non-`, and no number with a sign
+    or as an exponent; of two that end together the longer. One of a single letter has to be written as it is, all
+    others are looked for without regard to case.
     """
     folded = text.casefold()
     found: list[tuple[int, int, str]] = []
@@ -189,7 +192,8 @@ def _last_of(options: Sequence[str], text: str) -> str | None:
         while at >= 0:
             end = at + len(option)
             within = read[at - 1 : at].isalnum() or read[end : end + 1].isalnum() or _within_number(option, read, end)
-            if not within and not _NOT.search(read[max(0, at - 8) : at]):
+            before = read[max(0, at - 8) : at]
+            if not within and not _NOT.search(before) and not (option[0].isdigit() and _SIGNED.search(before)):
                 found.append((end, len(option), option))
                 break
             at = read.rfind(option, 0, end - 1)
@@ -240,7 +244,7 @@ class Regex(Worded):
             return NO_ANSWER
         pattern = self.pattern if self.pattern is not None else str(target)
         try:
-            read = [lines[0], lines[0].strip("`* "), lines[0].strip(_WRAPPING), answer.strip()]
+            read = [lines[0], lines[0].strip("`* "), lines[0].strip(_WRAPPING), _unwrapped(lines[0]), answer.strip()]
             fits = full_matches(compile_pattern(pattern), read, TIME_LIMIT)
         except TimeoutError:
             return TIMEOUT

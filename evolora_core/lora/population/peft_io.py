@@ -85,8 +85,15 @@ def import_peft(folder: Path, host: Host) -> Adapter:
     config = _read_config(folder)
     factors = _read_factors(folder)
     layers = adapted_layers(host.model)
+    head = host.model.get_output_embeddings()
+    heads = [name for name, module in host.model.named_modules() if module is head]
     own_host = f"use the adapter's own host, {one_value(config.get('base_model_name_or_path'))}"
     for name, (A, B) in factors.items():
+        if name in heads:
+            raise AdapterError(
+                f"{folder / WEIGHTS}: module {name!r}: the head for words is not adapted here; train the adapter "
+                "without it"
+            )
         if name not in layers:
             raise AdapterError(
                 f"{folder / WEIGHTS}: module {name!r}: host {host.name!r} has no such linear layer to adapt; {own_host}"

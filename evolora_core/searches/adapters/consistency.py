@@ -41,6 +41,8 @@ def check_lists(suite: SuiteSettings) -> None:
         ("data.depths", suite.data.depths),
         ("evaluation.routings", suite.evaluation.routings),
         ("evaluation.strengths", suite.evaluation.strengths),
+        ("sft.strengths", suite.sft.strengths),
+        ("ecology.memory.answering", suite.ecology.memory.answering),
     ):
         if (twice := repeated(values)) is not None:
             raise ValueError(f"{key}: {twice!r} stands twice; keep one")

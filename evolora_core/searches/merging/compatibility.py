@@ -56,4 +56,5 @@ def misfit(one: Described, other: Described, name: str = "the base") -> str:
 
 def _told(key: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> str:
     here, there = (one_value(config.get(key), 80) for config in (theirs, ours))
-    return f"config.json: {key} is {here}, in {name} {there}"
+    mend = "; resize its embeddings to that (resize_token_embeddings) and save it anew" if key == "vocab_size" else ""
+    return f"config.json: {key} is {here}, in {name} {there}{mend}"

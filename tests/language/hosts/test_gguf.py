@@ -57,8 +57,17 @@ def gguf_file(model: LlamaForCausalLM, tmp_path_factory: pytest.TempPathFactory)
     return path
 
 
-def _write(path: Path, model: LlamaForCausalLM, left_out: str = "none", template: str = "") -> None:
-    """The model as a GGUF file; without the tensor of this name, and with a chat template, if there is one."""
+def _write(
+    path: Path,
+    model: LlamaForCausalLM,
+    left_out: str = "none",
+    template: str = "",
+    scaling: gguf.RopeScalingType | None = None,
+    factors: bool = False,
+) -> None:
+    """The model as a GGUF file; without the tensor of this name, and with a chat template, a scaling of positions or
+    factors of their frequencies, if there is one.
+    """
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_block_count(1)
     writer.add_context_length(128)
@@ -78,6 +87,10 @@ def _write(path: Path, model: LlamaForCausalLM, left_out: str = "none", template
     writer.add_pad_token_id(len(TOKENS) - 1)
     if template:
         writer.add_chat_template(template)
+    if scaling is not None:
+        writer.add_rope_scaling_type(scaling)
+    if factors:
+        writer.add_tensor("rope_freqs.weight", np.ones(8, dtype=np.float32))
     for name, parameter in model.model.named_parameters():
         if name != left_out:
             _add(writer, name.removesuffix(".weight"), parameter.detach().numpy())
@@ -160,6 +173,21 @@ def test_a_template_without_end_is_refused(
     )
     with pytest.raises(HostError, match="trying its configuration and template took more than 3 s"):
         load_host(str(tmp_path / "loop.gguf"))
+
+
+def test_positions_that_are_scaled_are_refused(model: LlamaForCausalLM, tmp_path: Path) -> None:
+    """transformers would load another model without a word."""
+    for name, kind, factors, word in (
+        ("none", gguf.RopeScalingType.NONE, False, ""),
+        ("linear", gguf.RopeScalingType.LINEAR, False, r"llama\.rope\.scaling\.type"),
+        ("factors", gguf.RopeScalingType.NONE, True, r"rope_freqs\.weight"),
+    ):
+        _write(tmp_path / f"{name}.gguf", model, scaling=kind, factors=factors)
+        if word:
+            with pytest.raises(HostError, match=rf"{name}\.gguf: {word}: transformers does not read this scaling"):
+                load_host(str(tmp_path / f"{name}.gguf"))
+        else:
+            load_host(str(tmp_path / f"{name}.gguf"))
 
 
 def test_not_a_gguf_file(tmp_path: Path) -> None:

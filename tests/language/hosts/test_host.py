@@ -237,6 +237,8 @@ def test_answers_end_as_the_chat_template_ends_them(tiny_folder: Path) -> None:
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}<|user|>{% endfor %}"
     assert isinstance(turn, int)
     assert ending_id(tokenizer, (tokenizer.eos_token_id, turn)) == turn
+    assert ending_id(tokenizer, (tokenizer.eos_token_id,)) == turn  # a base model that was given a template
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}"
     assert ending_id(tokenizer, (tokenizer.eos_token_id,)) == tokenizer.eos_token_id
 
 

@@ -107,6 +107,11 @@ def test_given_splits_are_kept(tmp_path: Path) -> None:
         read_pool(task(tmp_path, splits={"train": "train", "holdout": "dev"}))
 
 
+def test_one_split_for_two_parts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="splits: dev is named for two parts.*without `splits` rows are cut"):
+        task(tmp_path, splits={"train": "train", "selection": "dev", "holdout": "dev"})
+
+
 def test_a_family_that_is_trained_on_needs_every_part(tmp_path: Path) -> None:
     write(tmp_path / "train.jsonl", ROWS[:20])
     write(tmp_path / "test.jsonl", ROWS[20:])

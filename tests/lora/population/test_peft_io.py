@@ -143,6 +143,7 @@ def without_weights(folder: Path) -> None:
         (lambda f: edited(f, r=8), "r: 8, but the weights have rank 4"),
         (lambda f: edited(f, lora_alpha="big"), "lora_alpha: 'big' is not a number from 1e-06 to"),
         (lambda f: renamed(f, "q_proj", "c_attn"), "self_attn.c_attn': host 'tiny-qwen3' has no such linear layer"),
+        (lambda f: renamed(f, "model.layers.0.self_attn.q_proj", "lm_head"), "'lm_head': the head for words is not ad"),
         (lambda f: renamed(f, "lora_A", "lora_E"), "is no factor of a linear layer"),
         (lambda f: save_file({}, f / "adapter_model.safetensors"), "it holds no tensors"),
         (lambda f: stored_as(f, torch.float8_e4m3fn), "lora_.*: it is float8_e4m3fn; save the adapter as float32"),
