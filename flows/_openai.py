@@ -4,6 +4,7 @@ Adapters have learned single answers: of a conversation, all messages are read a
 """
 
 import json
+import logging
 import re
 import secrets
 import socket
@@ -33,6 +34,9 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 CHUNK = "chat.completion.chunk"
 Stop = Annotated[str, Field(max_length=1000)]
+
+
+log = logging.getLogger("uvicorn.error")
 
 
 class HungUp(Exception):
@@ -264,6 +268,8 @@ def _events(asked: ClientRequest, prompt: str, head: dict[str, Any], reply: Any)
             (own,) = reply(asked, [prompt], told)
             pieces.put(own)
         except BaseException as error:
+            if not isinstance(error, HungUp | HTTPException):
+                log.exception("an answer failed")
             pieces.put(error)
 
     threading.Thread(target=work, daemon=True).start()

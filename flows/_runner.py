@@ -158,16 +158,20 @@ class StageRunner(TaskRunner[StageFuture]):
             return next((future for future, (worker, *_) in self._running.items() if lost(worker)), None)
 
     def _start(self, future: StageFuture, workers: Workers) -> None:
-        """Let a stage run; it is over at once if it was made before, cannot run, or runs in this process."""
+        """Let a stage run; it is over at once if it was made before, cannot run, or runs in this process. What goes
+        wrong here, as where a disk fails, ends this stage alone.
+        """
+        try:
+            self._begin(future, workers)
+        except Exception as error:
+            future.fail(error)
+
+    def _begin(self, future: StageFuture, workers: Workers) -> None:
         if not all(upstream.state.is_completed() for upstream in future.upstream):
             future.end(_call(future, future.task))  # Prefect says which of them failed
             return
         known = resolve_inputs_sync(future.parameters)
-        try:
-            request = request_of(future.task, known)
-        except Exception as error:
-            future.fail(error)
-            return
+        request = request_of(future.task, known)
         if stands(request):
             future.reused = True
             state = _call(future, future.task)  # a hit of Prefect's cache, so that its record is complete

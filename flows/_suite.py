@@ -139,6 +139,11 @@ def make_suite(
             sound = {name: result for name, result in outcome.results.items() if name not in lost}
             records.forget_others({step.name for step in steps}, sound)
             complete = complete_seeds(config, sound)
+            if complete and (other := records.replaced(sound)):
+                raise StageError(
+                    f"{other}: another process recorded it of other code meanwhile, and no pack may mix the two; "
+                    "run one of them again"
+                )
         for step in search.closing(made, complete, steps, dict(outcome.results)) if complete else []:
             # What closes a suite is made from the store, and so of all that was recorded before.
             futures = submit([replace(step, wait_for=list(records.states))], futures)
@@ -222,6 +227,12 @@ class Records:
         there = recorded(self.suite) if names else {}
         return any(there[name] != self._recorded.get(name) for name in names & {*there})
 
+    def replaced(self, results: Mapping[str, StageResult]) -> str | None:
+        """The first stage of which the store has another result than this run's, which another process recorded."""
+        there = recorded(self.suite)
+        manifests = {name: read_manifest(home_path() / result.folder) for name, result in results.items()}
+        return next((name for name, own in manifests.items() if there.get(name) != own), None)
+
     def _forget_later(self, result: StageResult) -> None:
         """Where the store has another one than `result`, forget what was made of that: it may not be made anew now, as
         after Ctrl-C. Answers that the store has not are in none of its comparisons.
@@ -230,8 +241,7 @@ class Records:
         before = self._recorded.get(own)
         new = result.stage == JUDGED if before is None else before["identity"] != result.identity
         if new and own not in (COMPARISON, PACK):
-            stale = [*later(self.steps, own), COMPARISON, PACK]
-            self._forget([name for name in stale if name in self._recorded])
+            self._forget([*later(self.steps, own), COMPARISON, PACK])
 
     def forget_others(self, planned: set[str], results: Mapping[str, StageResult]) -> None:
         """Forget what stands from an earlier run and was not made or reused now: it may be of other code, and must not

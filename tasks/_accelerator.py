@@ -1,5 +1,6 @@
 """One stage at a time on an accelerator, whichever process or suite of this user it belongs to."""
 
+import gc
 import logging
 import os
 import tempfile
@@ -46,4 +47,8 @@ def _release_memory() -> None:
     import torch
 
     if torch.cuda.is_initialized():
+        from evolora_core.language.hosts.kept import drop_host
+
+        drop_host()  # an idle process that keeps a large host leaves no room for the next one's
+        gc.collect()
         torch.cuda.empty_cache()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from evolora_core.engine.artifacts import check
 from evolora_core.engine.run_index import entries, read_suite
 from evolora_core.errors import ConfigError
 from evolora_core.language.datasets import read_items
@@ -24,6 +25,8 @@ def write_splits(home: Path, word: str, seed: int | None, out: Path) -> dict[str
         raise ConfigError(f"{suite}: the search '{search.name}' has no prompts and answers")
     own = config["seeds"][0] if seed is None else seed
     done = [entry for entry in entries(home, suite) if entry.stage == "datasets" and entry.seed == own]
+    if done and done[-1].state in ("done", "cached"):
+        check(home / done[-1].folder)
     splits = _read(home / done[-1].folder, search.splits) if done else {}
     if not splits:
         raise ConfigError(f"{suite}: the splits of seed {own} were not made; run the suite, or name another seed")

@@ -244,7 +244,9 @@ def _hashes(folder: Path, seed: int, split: str) -> set[tuple[str, str, str]]:
     found = set()
     for stage in ITEM_STAGES:
         file = folder.parents[2] / f"{SHARED}-s{seed}" / stage / inputs.get(stage, "") / "splits.parquet"
-        if stage in inputs and file.is_file():
-            rows = pq.read_table(file).to_pylist()
+        if stage in inputs:
+            if not file.parent.is_dir():
+                raise StageError(f"{file.parent}: is gone; run the suite again")
+            rows = pq.read_table(file).to_pylist() if file.is_file() else []
             found |= {(row["family"], row["depth"], row["sha256"]) for row in rows if row["split"] == split}
     return found

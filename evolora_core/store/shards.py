@@ -103,9 +103,9 @@ def insert_shard(connection: duckdb.DuckDBPyConnection, folder: Path, tables: di
         "SELECT condition, seed, stage, manifest FROM data.stages WHERE suite = ? AND condition <> 'suite'", [suite]
     ).fetchall()
     there: dict[Key, dict[str, Any]] = {(c, s, stage): json.loads(text) for c, s, stage, text in rows}
-    if (made_of := document_hash(config)) != SuiteId.of(suite).digest:
+    if SuiteId(str(config["name"]), made_of := document_hash(config)) != SuiteId.of(suite):
         place = folder / "suite.parquet"
-        raise StoreError(f"{place}: its settings are not those of {suite}: their hash is {made_of}")
+        raise StoreError(f"{place}: its settings are not those of {suite}: they are {config['name']}'s, hash {made_of}")
     new = _manifests(folder, tables["stages"])
     _refuse_unlike(folder, there, new)
     known = new.keys() & there.keys()

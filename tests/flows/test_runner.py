@@ -36,7 +36,7 @@ from flows._steps import Outcome, follow, submit
 from flows._workers import Workers, _executor, lost
 from tasks import _progress
 from tasks._log import Console
-from tasks.stage import INTERRUPTED
+from tasks.stage import INTERRUPTED, stands
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -191,6 +191,18 @@ def test_a_failure_takes_only_those_with_it_that_need_it(home: Path, capsys: pyt
     failed = {entry.seed: entry.reason for entry in entries(home, toy_suite().id)}
     assert failed[1] == "toy: asked to fail"
     assert not list(home.glob("runs/toy/shared-s1/count/*/manifest.json"))
+
+
+def test_a_disk_that_fails_ends_the_stage_that_asks_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stale(request: Any) -> bool:
+        if request.seed == 1:
+            raise OSError(116, "Stale file handle")
+        return stands(request)
+
+    monkeypatch.setattr("flows._runner.stands", stale)
+    bad = step("bad", 1)
+    outcome, _ = run([bad, step("after", 2, (bad,)), step("good", 3)])
+    assert list(outcome.results) == ["good"] and "Stale file handle" in outcome.failures["bad"]
 
 
 def check_needs(outcome: Followed, child: str, parents: set[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from example_suite import part, suite_id, write_stage
 
 from evolora_core.engine.run_index import write_suite
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, StageError
 from evolora_core.language.datasets import write_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.registry import grade
@@ -74,6 +74,15 @@ def test_the_domains_of_a_merge_suite_make_its_splits(home: Path, tmp_path: Path
     write_suite(home, suite_id("programs-0a1b2c3d"), {"seeds": [0], "search": "attention"})
     with pytest.raises(ConfigError, match="the search 'attention' has no prompts and answers"):
         write_splits(home, "programs", None, tmp_path / "none")
+
+
+def test_a_split_that_was_changed_is_not_exported(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    folder = home / write_stage(home, part(SUITE, "shared", 0, "datasets"), {"splits": [{"n": 1}]}).folder
+    write_suite(home, suite_id(SUITE), {"seeds": [0]})
+    (folder / "splits.parquet").write_bytes(b"")
+    with pytest.raises(StageError, match="splits.parquet was changed"):
+        write_splits(home, SUITE, None, tmp_path / "data")
 
 
 def test_a_seed_without_splits_is_named(home: Path, tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ def test_settings_have_to_be_those_of_the_id(shards: list[Path], tmp_path: Path)
     pq.write_table(pa.Table.from_pylist([row | {"config": json.dumps(config)}]), strange / "suite.parquet")
     with pytest.raises(StoreError, match="suite.parquet: its settings are not those of example"):
         merge(tmp_path, [strange])
+    named = row | {"suite": row["suite"].replace("example", "other")}
+    pq.write_table(pa.Table.from_pylist([named]), strange / "suite.parquet")
+    with pytest.raises(StoreError, match="its settings are not those of other-.*: they are example's"):
+        merge(tmp_path, [strange])
     assert query(tmp_path, "SELECT count(*) FROM stages").rows == [(0,)]
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from toy_stages import count, toy_request
 
+from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.stage import StageResult
+from evolora_core.language.hosts.catalog import find_host
 from tasks._accelerator import accelerator
 from tasks.stage import perform
 
@@ -80,3 +82,19 @@ def test_a_killed_holder_leaves_the_device_free(holder: Any) -> None:
 
     threading.Thread(target=enter, daemon=True).start()
     assert entered.wait(30)
+
+
+def test_an_idle_process_keeps_no_host_on_the_device(holder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from evolora_core.language.hosts import kept
+
+    kept._load("nano", "cpu", "float32", host_files_hash(find_host("nano").path))
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    with accelerator("cpu"):
+        pass
+    assert kept._load.cache_info().currsize == 1
+    with accelerator("cuda:1"):
+        pass
+    assert kept._load.cache_info().currsize == 0

@@ -22,6 +22,11 @@ def stage_host(work: Work[Any]) -> Host:
     return replace(_load(work.host.word, work.host.device, work.host.dtype, work.host.files), memory_plan=MemoryPlan())
 
 
+def drop_host() -> None:
+    """Keep no host in this process, where its memory is wanted by another one."""
+    _load.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def _load(word: str, device: str, dtype: str, files: str) -> Host:
     """Raises StageError where the files are others than those in the identity of the stage."""
