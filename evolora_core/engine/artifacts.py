@@ -90,8 +90,9 @@ def forget_partial(folder: Path) -> None:
 
 
 def commit(folder: Path, manifest: dict[str, Any], scratch: Collection[str] = ()) -> dict[str, Any]:
-    """Turn `folder`.partial into `folder`, without folders in it of the names `scratch`; returns the manifest with the
-    hashes of its files. Replaces a damaged `folder`. Where the disk has no room for the manifest, all stays.
+    """Turn `folder`.partial into `folder`, without folders in it of the names `scratch`, which go last; returns the
+    manifest with the hashes of its files. Replaces a damaged `folder`. Where the disk has no room for the manifest, all
+    stays.
     """
     partial = partial_folder(folder)
     left_out = [path for name in scratch for path in partial.rglob(name) if path.is_dir()]
@@ -100,11 +101,11 @@ def commit(folder: Path, manifest: dict[str, Any], scratch: Collection[str] = ()
     files.pop(MANIFEST, None)
     whole = manifest | {"files": {name: sha256(path) for name, path in files.items()}}
     write_json(partial / MANIFEST, whole)
-    for path in sorted(left_out, reverse=True):  # those within others first
-        shutil.rmtree(path)
     if folder.exists():
         shutil.rmtree(folder)
     os.replace(partial, folder)
+    for path in sorted(left_out, reverse=True):  # those within others first
+        shutil.rmtree(folder / path.relative_to(partial))
     return whole
 
 
