@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from evolora_core.language.families.base import Item
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.peft_io import export_peft
 from evolora_core.lora.population.stack import Population
+from evolora_core.searches.adapters.rivals import resume
 from evolora_core.searches.adapters.rivals.checkpoints import choose_checkpoint, interleave, is_finite, question_costs
 from evolora_core.searches.adapters.rivals.plan import FEWEST_QUESTIONS
 
@@ -94,3 +96,22 @@ def test_nan_is_noticed(host: Any, kept: Any) -> None:
     next(iter(tensors.values()))[0, 0] = float("nan")
     save_file(tensors, path)
     assert not is_finite(kept[5])
+
+
+def test_an_adapter_that_a_kill_left_half_written_is_no_part_of_a_checkpoint(tmp_path: Path) -> None:
+    """Its file goes at the next try, and a checkpoint that was marked with it would count as damaged."""
+
+    class Dies:
+        def save_model(self, folder: str) -> None:
+            Path(folder).mkdir()
+            (Path(folder) / "half").write_text("a")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        resume.keep_adapter(Dies(), tmp_path, 2)
+    left = list(tmp_path.iterdir())
+    (tmp_path / "checkpoint-1").mkdir()
+    resume.mark(tmp_path, 1, "run", Meter())
+    for path in left:
+        shutil.rmtree(path)
+    assert left and resume.last_checkpoint(tmp_path, "run", Meter()) == str(tmp_path / "checkpoint-1")
