@@ -1,6 +1,6 @@
 """How the final answer is read out of free text: one deterministic rule for each type of answer.
 
-The same steps serve every type:
+The same steps serve every type, and none reads what a model thinks before it answers:
 
 1. If the text has a fenced code block, its content (the last block's) is the text.
 2. Else, if it says `answer:`, `answer is` or `answer =`, the rest of that line is the text (the last such mark; the
@@ -13,45 +13,13 @@ The gold target is never looked at, so an answer that lists several candidates d
 
 import json
 import re
-from decimal import Decimal
 from typing import Any
 
 # Behind the marks that open it stands the name of a language or nothing; so a span in such marks (```f```:) opens none.
 _FENCE = re.compile(r"```[ \t]*(?:\w[\w+#.-]*(?:[ \t][^\n`]*)?)?\n(.*?)(?:```|\Z)", re.DOTALL)
 # Stars right behind the mark close its own bold print; those before the answer are the answer's.
-_MARK = re.compile(r"\banswer\b\**\s*(?:is\b|[:=])\**[\s:]*", re.IGNORECASE)
+MARK = re.compile(r"\banswer\b\**\s*(?:is\b|[:=])\**[\s:]*", re.IGNORECASE)
 _PATTERN_MARK = re.compile(r"\b(?:answer|pattern|regex)\b\**\s*(?:is\b|[:=])\**[ \t:]*", re.IGNORECASE)
-
-# A number stands alone: no letter, digit or decimal mark touches it, and it is no part of a fraction (1/2). Commas
-# count only as thousands separators. A sign may stand before a currency mark.
-_NUMBER = re.compile(
-    r"(?<![\w.,^])(?<![0-9]/)(?<!\^\{)([-\u2212+]?)[$\u20ac\u00a3]?"
-    r"((?:(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?)"
-    r"(?!\w|[.,][0-9]|/[0-9])"
-)
-_NUMERALS_TEXT = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen twenty"
-)
-_NUMERALS = tuple(_NUMERALS_TEXT.split())
-_LARGER = ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million")
-_WORD = rf"(?:{'|'.join((*_NUMERALS, *_LARGER))})"
-_NUMERAL = re.compile(rf"\b{_WORD}(?:(?:[ -]|\s+and\s+){_WORD})*\b", re.IGNORECASE)
-
-# A minus that stands apart from its number, as a result (`= - 5`, `Answer: - 5`); elsewhere it may be a bullet.
-_APART = re.compile(r"((?:[=:{]|\bis\b)\**[ \t]*)([-\u2212])[ \t](?=[$\u20ac\u00a3]?\.?[0-9])", re.IGNORECASE)
-
-# A sign before a number in other forms: in words, or as a dash that does not join two numbers (3–5).
-_MINUS = re.compile(r"(?:(?<![0-9)\]]\s)\b(?:minus|negative)\s+|(?<![\w)\]])(?<![\w)\]] )\u2013)$", re.IGNORECASE)
-
-# Other ways to write a digit, a minus and what stands between thousands; a fraction of LaTeX is no number.
-_AS_ASCII = {0xFF10 + digit: str(digit) for digit in range(10)} | dict.fromkeys((0x2011, 0xFE63, 0xFF0D), "-")
-_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|['\u2019_\u00a0\u2009\u202f])(?=[0-9]{3}(?![0-9]))")
-_APART_ALONE = re.compile(r"^([-\u2212]?[0-9]{1,3})((?: [0-9]{3})+)$")
-_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{[^{}]*\}\s*\{[^{}]*\}")
-
-# What a model thinks before it answers.
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 _VERDICT = re.compile(r"(\bnot\s+|n['\u2019]t\s+)?\b(true|false|yes|no)\b", re.IGNORECASE)
 _OPENING_VERDICT = re.compile(r"(true|false|yes|no)(?:\s*(?:[.,:;!\n\u2014]|$)|\s+[-\u2013]\s)", re.IGNORECASE)
@@ -64,48 +32,30 @@ _WRAPPING = "`*\"'\u2018\u2019\u201c\u201d"
 PUNCTUATION = _WRAPPING + ".,:;!?()[]{}$ "
 
 
-def final_lines(answer: str, mark: re.Pattern[str] = _MARK, *, several: bool = False) -> list[str]:
-    """Steps 1 and 2: the stripped, non-empty lines in which the final answer is looked for. With `several` an answer
-    may have more than the line of its mark. What is thought before it (`<think>`) is left out.
+def spoken(answer: str) -> str:
+    """An answer without what is thought before it, up to `</think>`; a prompt may have opened the thought. A thought
+    without an end is no answer.
     """
-    answer = _THOUGHTS.sub("", answer)
+    thought, ended, said = answer.partition("</think>")
+    return said if ended else "" if thought.lstrip().startswith("<think>") else answer
+
+
+def final_lines(answer: str, mark: re.Pattern[str] = MARK, *, several: bool = False) -> list[str]:
+    """Steps 1 and 2: the stripped, non-empty lines in which the final answer is looked for. With `several` an answer
+    may have more than the line of its mark.
+    """
+    lines, marked = marked_lines(answer, mark)
+    return lines[:1] if marked and not several else lines
+
+
+def marked_lines(answer: str, mark: re.Pattern[str]) -> tuple[list[str], bool]:
+    """The lines of `final_lines`, with all behind the line of the mark, and whether there is a mark."""
+    answer = spoken(answer)
     fences = _FENCE.findall(answer)
     if fences:
-        return _lines(fences[-1])
+        return _lines(fences[-1]), False
     marks = list(mark.finditer(answer))
-    lines = _lines(answer[marks[-1].end() :] if marks else answer)
-    return lines[:1] if marks and not several else lines
-
-
-def extract_number(answer: str) -> Decimal | None:
-    """The number of an answer: `12`, `The answer is 12.`, `500,000`, `2 * 3 = 6` (6). Where there is no figure, the
-    last English numeral up to twenty, which is no part of a larger one. An exponent (`m^2`) does not count. None if
-    there is no number."""
-    lines = [_plain(line) for line in final_lines(_APART.sub(r"\1\2", answer.translate(_AS_ASCII)))]
-    if not lines:
-        return None
-    alone = _NUMBER.fullmatch(lines[0].rstrip(PUNCTUATION).lstrip(PUNCTUATION.replace(".", "")))
-    text = "\n".join(lines)
-    found = [alone] if alone else list(_NUMBER.finditer(text))
-    if found:
-        sign, digits = found[-1].groups()
-        value = Decimal(digits.replace(",", ""))
-        below = sign in ("-", "\u2212") or (not alone and _MINUS.search(text[: found[-1].start()]))
-        return value.copy_negate() if below else value  # unary minus would round to the context's digits
-    spelled = list(_NUMERAL.finditer(text))
-    *before, word = re.split(r"[ -]|\s+and\s+", spelled[-1][0].lower()) if spelled else [""]
-    if word not in _NUMERALS or any(other in ("twenty", *_LARGER) for other in before):
-        return None
-    value = Decimal(_NUMERALS.index(word))
-    return -value if _MINUS.search(text[: spelled[-1].start()]) else value
-
-
-def _plain(line: str) -> str:
-    """A line with its thousands as `_NUMBER` reads them, and without fractions."""
-    line = _THOUSANDS.sub(",", line)
-    if grouped := _APART_ALONE.match(line.strip(PUNCTUATION)):  # `12 345` and nothing else
-        return grouped[0].replace(" ", ",")
-    return _LATEX_FRACTION.sub("", line)
+    return _lines(answer[marks[-1].end() :] if marks else answer), bool(marks)
 
 
 def extract_boolean(answer: str) -> bool | None:
@@ -145,6 +95,7 @@ def extract_snippet(answer: str) -> list[str]:
     pair of back-ticks or behind one blank, as plain prompt forms put it. Steps 2 to 4 do not apply: `answer = 3` may be
     a line of the code.
     """
+    answer = spoken(answer)
     fences = _FENCE.findall(answer)
     inline = _INLINE_FENCE.fullmatch(answer.strip()) or _INLINE_CODE.fullmatch(answer.strip())
     return snippet_lines(fences[-1] if fences else inline[1] if inline else re.sub(r"\A (?=\S)", "", answer))
@@ -176,7 +127,7 @@ def extract_array(answer: str, *, anywhere: bool = True) -> list[Any] | None:
     """A JSON array: the whole text, else the one with which the text begins and that ends its line; else, with
     `anywhere`, the last span from `[` to the next `]` that is one, behind the mark of step 2 or where none is there.
     """
-    for text in ("\n".join(final_lines(answer, several=True)), answer):
+    for text in ("\n".join(final_lines(answer, several=True)), spoken(answer)):
         opening, spans = _OPENING_ARRAY.match(text), _ARRAY.findall(text) if anywhere else []
         for candidate in (text, opening[1] if opening else "", spans[-1] if spans else ""):
             try:

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from evolora_core.language.families.answers import extract_number, final_lines
+from evolora_core.language.families.answers import final_lines
 from evolora_core.language.families.base import DEPTHS, NO_ANSWER, Family, Grade, Item, wrong
+from evolora_core.language.families.numbers import extract_number
 from evolora_core.language.families.verdicts import number_of, number_text, verify_sequence
 
 _RANGE = {"short": (0, 1_999), "medium": (2_000, 9_999), "long": (10_000, 999_999)}

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from evolora_core.language.families.answers import extract_boolean, extract_number
+from evolora_core.language.families.answers import extract_boolean
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, Item, wrong
+from evolora_core.language.families.numbers import extract_number
 
 LARGEST_EXPONENT = 1500  # of ten: beyond, a few characters stand for more digits than a memory holds
 _BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}

@@ -10,9 +10,10 @@ from pydantic import Discriminator, Field, Tag, field_validator
 
 from evolora_core.foreign.files import Unfit
 from evolora_core.foreign.patterns import compile_pattern, full_matches
-from evolora_core.language.families.answers import extract_number, final_lines
+from evolora_core.language.families.answers import final_lines, spoken
 from evolora_core.language.families.base import CORRECT, NO_ANSWER, Grade, wrong
 from evolora_core.language.families.matching import TIME_LIMIT, TIMEOUT
+from evolora_core.language.families.numbers import extract_number
 from evolora_core.language.families.verdicts import number_complaint, number_of, number_text
 from evolora_core.language.tasks.base import Verifier, spelled
 from evolora_core.language.tasks.code_verifier import Code
@@ -254,7 +255,7 @@ class Regex(Worded):
 
 
 class ContainsAll(Worded):
-    """The answer contains every word of the row, in any order; a part of a longer word is not that word."""
+    """The answer contains every word of the row, in any order; a part of a longer word or number is not that word."""
 
     kind: Literal["contains-all"]
     separator: str = Field(",", min_length=1, max_length=10, description="what stands between the words in a row")
@@ -276,16 +277,26 @@ class ContainsAll(Worded):
 
     def verify(self, target: Any, answer: str) -> Grade:
         """The score is the share of the words."""
-        said = composed(answer)
+        said = composed(spoken(answer))
         text = " ".join((said if self.case else said.casefold()).split())
         words = self._words(target)
-        hits = sum(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None for word in words)
+        hits = sum(re.search(_whole(word), text) is not None for word in words)
         return CORRECT if hits == len(words) else wrong(hits / len(words))
 
     def _words(self, target: Any, *, fold: bool = True) -> list[str]:
         parts = target.split(self.separator) if isinstance(target, str) else target if isinstance(target, list) else []
         words = [" ".join(composed(part).split()) for part in parts if isinstance(part, str)]
         return [word if self.case or not fold else word.casefold() for word in words if word]
+
+
+def _whole(word: str) -> str:
+    """A pattern of the word where no longer word or number holds it: 12 is not in 12.5, 1:12, 12,000 or -12. In 12,13
+    it is, as in a list.
+    """
+    before = r"(?<![0-9][.:/])(?<![0-9],(?=[0-9]{3}(?!\w)))(?<!\A[-\u2212.])(?<![^\w.][-\u2212.])(?<!\^)"
+    behind = r"(?![.:/^][0-9]|,[0-9]{3}(?!\w))"
+    before, behind = before if word[0].isdigit() else "", behind if word[-1].isdigit() else ""
+    return rf"(?<!\w){before}{re.escape(word)}(?!\w){behind}"
 
 
 def _kind(settings: Any) -> str:

@@ -6,13 +6,16 @@ from typing import Any
 import pytest
 import yaml
 
+from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.run_index import SuiteId
-from evolora_core.engine.stage import Suite
+from evolora_core.engine.stage import HostUse, Suite, Work
 from evolora_core.errors import ConfigError
 from evolora_core.language.datasets import build_splits, cells_of_splits
+from evolora_core.language.hosts.catalog import find_host
+from evolora_core.language.tasks.own import define
 from evolora_core.language.tasks.pools import read_pool
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
-from evolora_core.searches.adapters.stages import datasets
+from evolora_core.searches.adapters.stages import datasets, price
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = ROOT / "configs" / "suites" / "own-tasks.yaml"
@@ -140,3 +143,25 @@ def test_the_splits_depend_on_the_rows(tmp_path: Path) -> None:
     assert identity() == before
     path.write_text(path.read_text() + "1000,1,990\n")
     assert identity() != before
+
+
+def test_a_run_tells_of_right_answers_that_are_longer_than_an_answer_may_be(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also of tasks that are held out alone."""
+    own = load(tmp_path)
+    few = own.data.model_copy(update={"train_items": 16, "selection_items": 4, "holdout_items": 64})
+    folder = tmp_path / "datasets"
+    folder.mkdir()
+    tasks = own.own_families
+    splits = datasets.Splits(data=few, tasks=tasks, definitions=[define(task) for task in tasks])
+    datasets.make(Work(config=splits, seed=0, folder=folder))
+    host = HostUse("nano", "cpu", "float32", 1, host_files_hash(find_host("nano").path), {})
+    practice = own.ecology.practice.model_copy(update={"answers": 4})
+    for cap, told in ((16, []), (3, ["string.rotate"])):
+        caplog.clear()
+        config = price.Pricing(decoding=own.decoding.model_copy(update={"max_new_tokens": cap}), practice=practice)
+        price.make(Work(config=config, host=host, seed=0, folder=tmp_path, inputs={"datasets": folder}))
+        said = [record.getMessage() for record in caplog.records if "longest right answer" in record.getMessage()]
+        assert [text.partition(":")[0] for text in said] == told
+        assert all(f"answers end after {cap}, so that it can never be given; raise" in text for text in said)

@@ -20,10 +20,10 @@ from evolora_core.language.datasets import build_splits, cells_of_splits, wanted
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.splits import SPLITS
-from evolora_core.language.tasks.own import gold_of
 from evolora_core.language.tasks.pools import read_pool
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.lora.answering.grading import answer_items
+from evolora_core.lora.answering.longest import longest_right_answer
 from evolora_core.lora.answering.outcome import Outcome
 from evolora_core.lora.answering.pricing import price
 from evolora_core.lora.population.slots import HOST
@@ -98,11 +98,6 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
         by_split = {split: [item for item in own if item.family == task.name] for split, own in splits.items()}
         part = part_of(report, place * shares, shares, 1)
         own, rate = _asked(suite, host, task, by_split, part)
-        if (own["answer"] or 0) > own["cap"]:
-            log.warning(
-                "%s: its longest right answer has %d tokens, and answers end after %d, so that it can never be given; "
-                "raise decoding.max_new_tokens", task.name, own["answer"], own["cap"],
-            )  # fmt: skip
         if task.name in pools and not by_split["train"]:  # all seeds draw from the same rows
             log.warning("%s: the suite asks for it in holdouts alone, so no answers to its rows are shown", task.name)
             own |= {"right": [], "wrong": []}
@@ -134,13 +129,13 @@ def _asked(
     right = [own for own in outcomes if own.grade.correct]
     wrong = [own for own in outcomes if not own.grade.correct]
     lo, hi = wilson(len(right), len(outcomes))
-    gold = [text for item in items if (text := gold_of(item, task.verifier)) is not None]
+    cap = suite.decoding.max_new_tokens
     facts: dict[str, Any] = {
         "task": task.name, "found": None,
         "asked": len(outcomes), "accuracy": len(right) / len(outcomes), "lo": lo, "hi": hi,
         "longest": max(len(ids) for ids in host.encode_prompts([item.prompt for item in items])),
-        "context": host.max_context, "cap": suite.decoding.max_new_tokens,
-        "answer": max((len(ids) - 1 for ids in host.encode_answers(gold)), default=None),  # the ending counts in no cap
+        "context": host.max_context, "cap": cap,
+        "answer": longest_right_answer(host, task.name, items, task.verifier, cap),
         "right": right[:EXAMPLES], "wrong": wrong[:EXAMPLES],
     }  # fmt: skip
     return facts, len(outcomes) / seconds

@@ -1,5 +1,5 @@
 """Stage `price`: what an answer of the bare host costs, how often it is right, and what fits into memory; fails early
-and says why.
+and says why. As the first stage with the host it also tells of right answers that are longer than an answer may be.
 """
 
 from typing import TYPE_CHECKING, cast
@@ -66,10 +66,18 @@ def make(work: Work[Pricing]) -> Made[Priced]:
     from evolora_core.engine.tables import write_table
     from evolora_core.language.datasets import read_items
     from evolora_core.language.hosts.kept import stage_host
+    from evolora_core.language.tasks.own import read_definitions
+    from evolora_core.lora.answering.longest import longest_right_answer
     from evolora_core.lora.answering.pricing import price
 
-    items = read_items(work.inputs["datasets"] / "train.jsonl")
-    prices = price(stage_host(work), items, work.config.practice, work.config.decoding, work.seed)
+    host, decoding, folder = stage_host(work), work.config.decoding, work.inputs["datasets"]
+    if own := read_definitions(folder):
+        asked = [item for file in sorted(folder.glob("*.jsonl")) for item in read_items(file)]
+        for task in own:
+            items = [item for item in asked if item.family == task.name]
+            longest_right_answer(host, task.name, items, task.verifier, decoding.max_new_tokens)
+    items = read_items(folder / "train.jsonl")
+    prices = price(host, items, work.config.practice, decoding, work.seed)
     meter = Meter.from_state(prices.meter)
     prices.save(work.folder / "calibration.json")
     write_table(work.folder, "calibration", prices.rows())
