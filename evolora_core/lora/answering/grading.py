@@ -63,7 +63,7 @@ def answer_items(
     caps = np.maximum(1, decoding.max_new_tokens - np.array([len(prefix) for prefix in given_tokens], dtype=np.int64))
     fits = lengths + caps <= host.max_context
     outcomes: list[Outcome | None] = [
-        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], False, 0.0)
+        None if fit else Outcome(item, int(slot), "", TOO_LONG, int(length), 0, 0, 0, [], False)
         for item, slot, length, fit in zip(items, slots, lengths, fits, strict=True)
     ]
     # Sorted by length, a chunk of batches pads little; a stable sort keeps equal lengths in the order given.
@@ -143,7 +143,6 @@ def _graded(
         executed_flops=given.executed_flops,
         tokens=tokens[: decoding.max_new_tokens],
         finished=(given.finished and len(tokens) < decoding.max_new_tokens) or len(text) < len(whole),
-        logprob=given.logprob,
         alternatives=given.alternatives,
         sampled=given.sampled,
     )

@@ -58,7 +58,6 @@ class Outcome:
     executed_flops  what was computed for it: padding, the batch's highest rank, shared prefills
     tokens          token ids of the answer, given prefix included, the end token excluded
     finished        whether it ended of itself, within the token cap
-    logprob         sum of the log-probabilities of the sampled tokens
     alternatives    the tokens not taken after the prefix, if they were asked for
     sampled         all sampled tokens with their log-probabilities, if they were asked for
     """
@@ -73,7 +72,6 @@ class Outcome:
     executed_flops: int
     tokens: list[int]
     finished: bool
-    logprob: float
     alternatives: "Alternatives | None" = None
     sampled: "Sampled | None" = None
 

@@ -1,12 +1,14 @@
 """Stop strings: text that ends an answer, and is not part of it."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from evolora_core.language.hosts.host import Host
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedTokenizerBase, StopStringCriteria
 
 
 def stop_at(host: Host, strings: Sequence[str]) -> "Callable[[Tensor], Tensor] | None":
@@ -16,10 +18,18 @@ def stop_at(host: Host, strings: Sequence[str]) -> "Callable[[Tensor], Tensor] |
     """
     if not strings:
         return None
+    criteria = _criteria(host.tokenizer, tuple(strings))
+    return lambda tokens: criteria(tokens, None)
+
+
+@lru_cache(maxsize=8)
+def _criteria(tokenizer: "PreTrainedTokenizerBase", strings: tuple[str, ...]) -> "StopStringCriteria":
+    """Looks through the whole vocabulary, which takes seconds; transformers' own cache misses, as its key is the
+    vocabulary in an order that a tokenizer changes from call to call.
+    """
     from transformers import StopStringCriteria
 
-    criteria = StopStringCriteria(host.tokenizer, list(strings))
-    return lambda tokens: criteria(tokens, None)
+    return StopStringCriteria(tokenizer, list(strings))
 
 
 def endings(host: Host, strings: Sequence[str]) -> list[str]:

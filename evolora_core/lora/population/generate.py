@@ -56,7 +56,6 @@ class Answer:
 
     tokens          sampled token ids, the end token excluded
     finished        whether an end token was sampled, or `stop` said so
-    logprob         sum of the log-probabilities of the sampled tokens, the end token included, at temperature 1
     prompt_tokens   length of the prompt
     new_tokens      sampled tokens, the end token included
     executed_flops  what the engine spent on it: with padding and the batch's highest rank, samples sharing a prefill
@@ -66,7 +65,6 @@ class Answer:
 
     tokens: list[int]
     finished: bool
-    logprob: float
     prompt_tokens: int
     new_tokens: int
     executed_flops: int
@@ -173,7 +171,6 @@ class _Decoding:
         self.finished = np.zeros(len(slots), dtype=bool)
         self.ended = np.zeros(len(slots), dtype=bool)  # finished by an end token
         self.stop = stop
-        self.logprobs = np.zeros(len(slots))
         self.executed = np.zeros(len(slots))
         # [rows, steps, tokens, (id, log-probability)] and [rows, steps] log-probability; no steps if not wanted
         self.likeliest = np.zeros((len(slots), self.max_new_tokens if alternatives else 0, 1 + alternatives, 2))
@@ -191,11 +188,10 @@ class _Decoding:
         alive = torch.ones(len(which), dtype=torch.bool, device=self.device)
         temperatures, draws = self.temperatures, self.draws
         for step in range(self.max_new_tokens):
-            chosen, logprob = next_tokens(logits, temperatures, draws[:, min(step, draws.shape[1] - 1)])
+            chosen = next_tokens(logits, temperatures, draws[:, min(step, draws.shape[1] - 1)])
             living = alive.cpu().numpy()
             rows = active[living]
             self.tokens[rows, step] = chosen.cpu().numpy()[living]
-            self.logprobs[rows] += logprob.cpu().numpy()[living]
             self.counts[rows] += 1
             if self.likeliest.shape[1]:
                 self.likeliest[rows, step] = (
@@ -244,7 +240,6 @@ class _Decoding:
         return Answer(
             tokens=own[: count - int(self.ended[row])],
             finished=bool(self.finished[row]),
-            logprob=float(self.logprobs[row]),
             prompt_tokens=int(self.lengths[row]),
             new_tokens=count,
             executed_flops=round(self.executed[row]),

@@ -20,7 +20,7 @@ DOCUMENT, WEIGHTS = "population.json", "population.safetensors"
 
 def save_population(folder: Path, population: Population, organelles: Sequence[Mapping[str, object]]) -> None:
     """Write weights, scale and the rows of the living organelles into `folder`."""
-    save_file({name: tensor.contiguous() for name, tensor in population.state_dict().items()}, folder / WEIGHTS)
+    save_file(population.state_dict(), folder / WEIGHTS)
     document = {
         "slots": population.capacity,
         "max_rank": population.max_rank,

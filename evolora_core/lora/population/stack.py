@@ -145,26 +145,27 @@ class Population:
         return abs(self.scale) * total.sqrt()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Everything but scale and shapes, for safetensors: `ranks`, `A.<module>`, `B.<module>`."""
-        state = {"ranks": self.ranks.clone()}
-        for name in self.shapes:
-            state[f"A.{name}"] = self.A[name].contiguous().clone()
-            state[f"B.{name}"] = self.B[name].contiguous().clone()
-        return state
+        """Everything but scale and shapes, for safetensors: `ranks`, `A.<module>`, `B.<module>`. To be written at once:
+        what changes in the population may change here too.
+        """
+        return {name: own.contiguous() for name, own in self._tensors().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take over what `state_dict` gave. AdapterError when it belongs to another host, capacity or rank."""
-        own = self.state_dict()
+        own = self._tensors()
         for name in {**own, **state}:
             if name not in own or name not in state or own[name].shape != state[name].shape:
                 there, here = (tuple(part[name].shape) if name in part else "nothing" for part in (state, own))
                 raise AdapterError(
                     f"population state: {name}: {there} stored, {here} needed; it is of another host or config"
                 )
-        self.ranks.copy_(state["ranks"])
-        for name in self.shapes:
-            self.A[name].copy_(state[f"A.{name}"])
-            self.B[name].copy_(state[f"B.{name}"])
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """What is saved, by name."""
+        factors = {f"{side}.{n}": own[n] for n in self.shapes for side, own in (("A", self.A), ("B", self.B))}
+        return {"ranks": self.ranks, **factors}
 
     def _check_rank(self, rank: int) -> None:
         if not 0 <= rank <= self.max_rank:

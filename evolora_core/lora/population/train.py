@@ -149,8 +149,8 @@ class StackedAdamW:
             own[target] = own[source]
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Steps and moments, for safetensors."""
-        return {"steps": self.steps.clone(), "first": self.first.clone(), "second": self.second.clone()}
+        """Steps and moments, for safetensors; not copies, so to be written at once."""
+        return {"steps": self.steps, "first": self.first, "second": self.second}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take over what `state_dict` gave. AdapterError when it belongs to another population."""

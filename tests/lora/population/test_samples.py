@@ -72,7 +72,7 @@ def test_asking_for_what_was_sampled_changes_no_answer(qwen: Any) -> None:
     prompts, answers = sample(qwen, population)
     options = {"max_new_tokens": 7, "temperatures": HEAT.tolist(), "keys": rng.row_keys(1, len(SLOTS))}
     plain = generate(qwen, population, prompts, SLOTS, **options)
-    assert [(a.tokens, a.logprob) for a in plain] == [(a.tokens, a.logprob) for a in answers]
+    assert [(a.tokens, a.finished) for a in plain] == [(a.tokens, a.finished) for a in answers]
     assert all(answer.sampled is None for answer in plain)
 
 

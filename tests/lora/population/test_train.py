@@ -1,3 +1,4 @@
+import copy
 from typing import Any
 
 import numpy as np
@@ -201,7 +202,7 @@ def test_a_resumed_optimizer_goes_on_exactly(qwen: Any) -> None:
     straight, resumed = tiny_population(qwen, [4, 2]), tiny_population(qwen, [4, 2])
     optimizer = StackedAdamW(straight)
     steps(straight, optimizer, range(2))
-    state = {"p": straight.state_dict(), "o": optimizer.state_dict()}
+    state = copy.deepcopy({"p": straight.state_dict(), "o": optimizer.state_dict()})
     steps(straight, optimizer, range(2, 4))
     again = StackedAdamW(resumed)
     resumed.load_state_dict(state["p"])

@@ -23,7 +23,7 @@ def save_state(state: State, folder: Path) -> None:
     tensors = {f"population.{k}": v for k, v in state.population.state_dict().items()}
     tensors |= {f"optimizer.{k}": v for k, v in state.optimizer.state_dict().items()}
     tensors |= {f"elites.{k}": v for k, v in state.elites.state_dict().items()}
-    save_file({k: v.contiguous() for k, v in tensors.items()}, folder / "state.safetensors")
+    save_file(tensors, folder / "state.safetensors")
     document = {
         "generation": state.generation,
         "organelles": [organelle.row() for organelle in state.living],
@@ -50,7 +50,7 @@ def load_state(state: State, commit: Commit) -> State:
         part.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
     document = json.loads((commit.folder / "state.json").read_text(encoding="utf-8"))
     state.archive.restore(document["archive"])
-    events = Events.read(commit.segments)
+    events = Events(list(commit.segments))
     organelles = [Organelle.from_row(row) for row in [*events["dead"], *document["organelles"]]]
     phase, phase_start, phase_updates, steps = document["phase"]
     return replace(

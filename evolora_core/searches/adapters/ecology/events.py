@@ -1,6 +1,6 @@
 """The tables that an ecology leaves. Column types are fixed here, so an empty table has them too."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,40 +58,44 @@ SEGMENT = "events.parquet"
 
 @dataclass
 class Events:
-    """All rows of a run until now, and how many of each table a commit has already."""
+    """All rows of a run until now: those since the last commit by table, the others in the segments of its commits."""
 
-    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in LOGGED})
-    committed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LOGGED, 0))
+    segments: list[Path] = field(default_factory=list)  # folders, oldest first
+    fresh: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in LOGGED})
 
     def __getitem__(self, table: str) -> list[Row]:
-        return self.rows[table]
+        """All rows of a table; those that were committed are read."""
+        rows: list[Row] = self.tables([table])[table].to_pylist()
+        return rows
 
     def add(self, table: str, rows: Iterable[Row]) -> None:
         """Append rows to a table."""
-        self.rows[table] += rows
+        self.fresh[table] += rows
 
     def append(self, folder: Path) -> None:
-        """Write the rows since the last commit as one file: a row of it, with a list of structs for each table."""
-        fresh = {name: rows[self.committed[name] :] for name, rows in self.rows.items()}
-        columns = [pa.array([fresh[name]], pa.list_(pa.struct(list(schema)))) for name, schema in LOGGED.items()]
+        """Write the fresh rows as one file: a row of it, with a list of structs for each table."""
+        columns = [pa.array([self.fresh[name]], pa.list_(pa.struct(list(schema)))) for name, schema in LOGGED.items()]
         pq.write_table(pa.table(columns, names=list(LOGGED)), folder / SEGMENT)
 
-    def mark(self) -> None:
-        """All rows until now are committed."""
-        self.committed = {name: len(rows) for name, rows in self.rows.items()}
+    def mark(self, segment: Path) -> None:
+        """The fresh rows are committed, in this folder: a long run does not hold them."""
+        self.segments.append(segment)
+        self.fresh = {name: [] for name in LOGGED}
 
-    @classmethod
-    def read(cls, segments: Iterable[Path]) -> "Events":
-        """The rows that `append` wrote into these folders, in their order."""
-        events = cls()
-        for folder in segments:
-            for name, (rows,) in pq.read_table(folder / SEGMENT).to_pydict().items():
-                events.add(name, rows)
-        events.mark()
-        return events
+    def tables(self, names: Sequence[str]) -> dict[str, pa.Table]:
+        """All rows of some tables."""
+        committed = [pq.read_table(folder / SEGMENT, columns=list(names)) for folder in self.segments]
+        found = {}
+        for name in names:
+            parts = [pa.Table.from_struct_array(own.column(name).combine_chunks().flatten()) for own in committed]
+            parts.append(pa.Table.from_pylist(self.fresh[name], schema=LOGGED[name]))
+            found[name] = pa.concat_tables([part.cast(LOGGED[name]) for part in parts]).combine_chunks()
+        return found
 
 
-def write_tables(tables: dict[str, list[Row]], folder: Path) -> None:
+def write_tables(events: Events, organelles: list[Row], folder: Path) -> None:
     """Write each of `TABLES` to `folder/NAME.parquet`."""
-    for name, schema in TABLES.items():
-        pq.write_table(pa.Table.from_pylist(tables[name], schema=schema), folder / f"{name}.parquet")
+    tables = events.tables(list(LOGGED))
+    tables["organelles"] = pa.Table.from_pylist(organelles, schema=TABLES["organelles"])
+    for name in TABLES:
+        pq.write_table(tables[name], folder / f"{name}.parquet")

@@ -151,7 +151,7 @@ def generation(run: Run) -> None:
     reached("generation", number=state.generation)
     started = time.perf_counter()
     spent = _without_tests(state)
-    before = _Before(len(state.organelles), len(state.events["dead"]), len(state.events["episodes"]))
+    before = _Before(len(state.organelles), len(state.events.fresh["dead"]), len(state.events.fresh["episodes"]))
 
     admitted = admit(run)
     groups = allocate(run, admitted)
@@ -197,7 +197,7 @@ def commit(state: State, checkpoints: Path) -> None:
     with span("record"):
         folder = commits.commit(checkpoints, state.generation, save, state.events.append)
     if folder:
-        state.events.mark()
+        state.events.mark(commits.segment_of(checkpoints, state.generation))
         reached("committed", generation=state.generation, folder=folder)
 
 
@@ -223,14 +223,14 @@ def publish(run: Run, meter: Meter) -> None:
         for o in state.organelles
     ]
     save_population(run.folder, state.population, [row for row in rows if row["died"] is None])
-    write_tables(state.events.rows | {"organelles": rows}, run.folder)
+    write_tables(state.events, rows, run.folder)
     write_table(run.folder, "compute", meter.rows())
     assert np.isfinite(norms).all()
 
 
 @dataclass(frozen=True)
 class _Before:
-    """How many organelles, deaths and episodes there were before a generation."""
+    """How many organelles there were before a generation, and fresh rows of deaths and episodes."""
 
     organelles: int
     dead: int
@@ -244,7 +244,7 @@ def _summary(state: State, before: _Before, seconds: float) -> Row:
     spending = {"ticket", "answer", "update", "test"}
     paid = (row["amount"] for row in postings if row["account"] not in (SUN, SINK) and row["entry"] in spending)
     costs = -sum(paid)
-    own = state.events["episodes"][before.episodes :]
+    own = state.events.fresh["episodes"][before.episodes :]
     episodes = max(len(own), 1)  # an extinct generation has none; its means are 0
     born = state.organelles[before.organelles :]
     energy = sum(v for name, v in state.ledger.balances.items() if name not in (SUN, SINK))
@@ -259,7 +259,7 @@ def _summary(state: State, before: _Before, seconds: float) -> Row:
         "mean_roi": rewards / costs if costs else 0.0,
         "energy_total": energy / MICRO,
         "births": len(born),
-        "deaths": len(state.events["dead"]) - before.dead,
+        "deaths": len(state.events.fresh["dead"]) - before.dead,
         "merges": sum(organelle.origin == "merge" for organelle in born),
         "qd_coverage": state.archive.coverage,
         "qd_score": state.archive.qd_score,
@@ -270,7 +270,7 @@ def _summary(state: State, before: _Before, seconds: float) -> Row:
 def _report(run: Run, progress: Progress, generations: int | None) -> None:
     """Say how far a run has come."""
     state, horizon = run.state, run.horizon
-    last = state.events["generations"][-1]
+    last = state.events.fresh["generations"][-1]
     text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
     if horizon.budget_flops is not None:
         progress(min(state.meter.total(), horizon.budget_flops), generations or horizon.budget_flops, text)

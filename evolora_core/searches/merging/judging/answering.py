@@ -31,7 +31,7 @@ def answer_together(
     by_length: dict[int, list[int]] = {}
     for row, prompt in enumerate(prompts):
         if len(prompt) + decoding.max_new_tokens > host.max_context:
-            found[row] = Outcome(items[row], HOST, "", TOO_LONG, len(prompt), 0, 0, 0, [], False, 0.0)
+            found[row] = Outcome(items[row], HOST, "", TOO_LONG, len(prompt), 0, 0, 0, [], False)
         else:
             by_length.setdefault(len(prompt), []).append(row)
     cost, ends = FlopModel.from_model(host.model), endings(host, decoding.stop_strings)
@@ -43,7 +43,7 @@ def answer_together(
                 text = until(host.decode(tokens), ends)
                 flops = len(models) * int(cost.generate_flops(length, len(tokens)))
                 graded = grade(items[row], text)
-                found[row] = Outcome(items[row], HOST, text, graded, length, len(tokens), flops, 0, [], False, 0.0)
+                found[row] = Outcome(items[row], HOST, text, graded, length, len(tokens), flops, 0, [], False)
             report(len(found), len(items), "answers")
     return [found[row] for row in range(len(items))]
 

@@ -10,7 +10,7 @@ from small_ecologies import start
 
 from evolora_core.errors import StageError
 from evolora_core.searches.adapters.ecology import first_generations
-from evolora_core.searches.adapters.ecology.events import Events
+from evolora_core.searches.adapters.ecology.events import LOGGED, Events
 from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 
@@ -26,7 +26,7 @@ def started(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def struck(run: Any, **changes: Any) -> Any:
     """The same run where every answer of its first generations was another."""
     rows = [row | changes for row in run.state.events["episodes"]]
-    events = Events(run.state.events.rows | {"episodes": rows})
+    events = Events(fresh={name: run.state.events[name] for name in LOGGED} | {"episodes": rows})
     return dataclasses.replace(run, state=dataclasses.replace(run.state, events=events))
 
 

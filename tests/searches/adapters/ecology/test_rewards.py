@@ -30,7 +30,7 @@ def priced(small: Any, **economy: Any) -> Run:
 def outcome(right: bool) -> Outcome:
     item = Item("Compute 1 + 1.", 2, "math", "short", "math:short:1")
     answer = "2" if right else "3"
-    return Outcome(item, 0, answer, grade(item, answer), 5, 2, 10, 10, [1], True, -0.5)
+    return Outcome(item, 0, answer, grade(item, answer), 5, 2, 10, 10, [1], True)
 
 
 def organelle(number: int, niche: str) -> Organelle:
@@ -81,7 +81,7 @@ def test_a_newborn_is_judged_by_what_it_was_paid_and_not_by_its_account(small: A
     state.generation = 3
     for number, reward in ((0, 5), (1, 9), (2, 30), (3, 40)):
         row = {"generation": 3, "organelle": number, "reward": reward}
-        state.events.rows["episodes"].append(row)
+        state.events.add("episodes", [row])
         state.ledger.post(3, "reward", "sun", str(number), 10 ** (9 - number))  # the richest was paid least
     cull(replace(run, config=run.config.model_copy(update={"population": 2})))
     assert [own.id for own in state.living] == [2, 3]

@@ -22,7 +22,7 @@ from evolora_core.searches.adapters.ecology.rules import es
 
 def outcome(number: int, answer: str) -> Outcome:
     item = Item(f"Compute {number} + 1.", number + 1, "math", "short", f"math:short:{number}")
-    return Outcome(item, 0, answer, grade(item, answer), 5, 2, 10, 10, [1], True, -0.5)
+    return Outcome(item, 0, answer, grade(item, answer), 5, 2, 10, 10, [1], True)
 
 
 @pytest.mark.parametrize("error", [0.05, 0.3])
@@ -43,7 +43,7 @@ def test_it_has_nothing_to_judge_where_an_item_was_too_long_to_be_asked() -> Non
 
 def test_it_errs_again_about_the_same_answer_whoever_gives_it() -> None:
     given = [outcome(i, str(i + 1)) for i in range(200)]
-    others = [replace(one, slot=7, logprob=-2.0) for one in given]
+    others = [replace(one, slot=7, flops=20) for one in given]
     verdicts, again = ([o.grade.correct for o in observed(own, 0.3, seed=1)] for own in (given, list(reversed(others))))
     assert verdicts == again[::-1]
     assert verdicts != [o.grade.correct for o in observed(given, 0.3, seed=2)]

@@ -79,8 +79,7 @@ def test_who_leads_by_less_than_two_standard_errors_is_not_added_up() -> None:
     def answers(slot: int, right: Any) -> Any:
         grades = [Grade(float(n in right), n in right, "") for n in range(48)]
         return {
-            (slot, n): Outcome(items[n], slot, "", grade, 10, 2, 100, 100, [], True, 0.0)
-            for n, grade in enumerate(grades)
+            (slot, n): Outcome(items[n], slot, "", grade, 10, 2, 100, 100, [], True) for n, grade in enumerate(grades)
         }
 
     given = answers(-1, ()) | answers(0, range(3)) | answers(1, range(24, 29))  # 1.7 and 2.2 standard errors

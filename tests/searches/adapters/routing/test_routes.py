@@ -32,7 +32,6 @@ def outcomes(slot: int, correct: Any, *, flops: int = 100, score: Any = None) ->
             flops,
             [],
             True,
-            0.0,
         )
         for item, right in zip(ITEMS, correct * 4, strict=True)
     ]

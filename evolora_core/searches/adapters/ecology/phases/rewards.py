@@ -34,7 +34,7 @@ def rewards(run: Run, groups: Sequence[Group], answers: Answers) -> list[list[in
 def incomes(run: Run) -> Counter[int]:
     """Micro-energy that each organelle was paid for right answers in the present generation, by id."""
     found: Counter[int] = Counter()
-    for row in reversed(run.state.events["episodes"]):
+    for row in reversed(run.state.events.fresh["episodes"]):
         if row["generation"] != run.state.generation:
             break
         found[row["organelle"]] += row["reward"]

@@ -8,7 +8,6 @@ where memories are shown, is the greedy answer to the prompt with examples befor
 `calls` times an item: free verification would be gold labels by another name.
 """
 
-import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -47,7 +46,7 @@ class Tree:
 
     calls: int = 1  # the greedy answer is the first
     solved: bool = False
-    frontier: list[Branch] = field(default_factory=list)
+    frontier: list[Branch] = field(default_factory=list)  # the most promising first
 
     def expand(
         self,
@@ -56,30 +55,32 @@ class Tree:
         credit: float,
         alternatives: Alternatives,
         ends: Sequence[int],
+        *,
         cap: int,
+        calls: int,
     ) -> None:
         """Add the alternatives of a wrong answer, at its tokens after the prefix of its `branch`; each is preferred by
-        `credit` nats.
+        `credit` nats. Of the item's `calls` verifier calls one at least is left; as many alternatives are kept, since
+        no more are ever followed.
 
         An alternative that is an end token is left out: nothing would be left to continue. So is one beyond the `cap`
         of an answer's tokens, since it would not be graded. One that ends the answer by a stop string is followed: the
         answer before that string is graded, and the tokens after it are charged.
         """
+        begun, room = len(branch.prefix), calls - self.calls
+        within = min(len(tokens) + 1, cap) - begun  # the end token counts, unless the answer was cut off
         reached = branch.logprob + np.concatenate([[0.0], np.cumsum(alternatives.taken)[:-1]])
-        within = min(len(tokens) + 1, cap) - len(branch.prefix)  # the end token counts, unless the answer was cut off
-        likely = zip(
-            reached.tolist()[:within],
-            alternatives.tokens.tolist()[:within],
-            alternatives.logprobs.tolist()[:within],
-            strict=True,
-        )
-        for step, (before, others, logprobs) in enumerate(likely):
-            stem = tuple(tokens[: len(branch.prefix) + step])
-            for token, logprob in zip(others, logprobs, strict=True):
-                if token not in ends:
-                    total = before + logprob
-                    own = Branch(-total - credit, (*stem, token), total, branch.aided)
-                    heapq.heappush(self.frontier, own)
+        totals = (reached[:, None] + alternatives.logprobs)[:within]
+        costs, others = -totals - credit, alternatives.tokens[:within]
+        wanted = (others[..., None] != ends).all(axis=2)
+        if wanted.sum() > room:
+            wanted &= costs <= np.partition(costs[wanted], room - 1)[room - 1]  # all of equal cost
+        steps = np.nonzero(wanted)[0]
+        own = zip(steps.tolist(), *(column[wanted].tolist() for column in (others, costs, totals)), strict=True)
+        found = [
+            Branch(cost, (*tokens[: begun + step], token), total, branch.aided) for step, token, cost, total in own
+        ]
+        self.frontier = sorted([*self.frontier, *found])[:room]
 
 
 ROOT = Branch(0.0, (), 0.0)
@@ -96,8 +97,9 @@ def next_branches(trees: Sequence[Tree], stage: int, calls: int, budget: int) ->
     chosen: list[tuple[Branch, int]] = []
     for number, tree in enumerate(trees):
         if not tree.solved:
-            for _ in range(min(width, calls - tree.calls, len(tree.frontier))):
-                chosen.append((heapq.heappop(tree.frontier), number))
+            count = min(width, calls - tree.calls)
+            chosen += [(branch, number) for branch in tree.frontier[:count]]
+            del tree.frontier[:count]
     kept = sorted(sorted(chosen)[: max(budget, 0)], key=lambda entry: entry[1])
     for _, number in kept:
         trees[number].calls += 1
@@ -138,11 +140,14 @@ def search(run: Run, groups: Sequence[Group]) -> Answers:
         )
         for (number, branch), outcome in zip(following, outcomes, strict=True):
             answers[number].append(outcome)
-            trees[number].solved |= outcome.grade.correct
-            if outcome.alternatives is not None:
+            tree = trees[number]
+            tree.solved |= outcome.grade.correct
+            if outcome.alternatives is not None and not tree.solved and tree.calls < plasticity.calls:
                 credit = plasticity.partial_credit * outcome.grade.score
-                ends, cap = run.task.host.eos_ids, run.task.decoding.max_new_tokens
-                trees[number].expand(outcome.tokens, branch, credit, outcome.alternatives, ends, cap)
+                tree.expand(
+                    outcome.tokens, branch, credit, outcome.alternatives, run.task.host.eos_ids,
+                    cap=run.task.decoding.max_new_tokens, calls=plasticity.calls,
+                )  # fmt: skip
         following = next_branches(trees, stage, plasticity.calls, left)
         left -= len(following)
         stage += 1

@@ -28,19 +28,27 @@ def test_an_alternative_begins_like_the_answer_and_costs_its_whole_improbability
     tree = Tree()
     # The greedy answer is 5, 6, end; at each step one other token was possible.
     seen = alternatives([-0.1, -0.2, -0.3], [[7], [8], [9]], [[-2.0], [-1.0], [-3.0]])
-    tree.expand([5, 6], ROOT, 3.0, seen, [END], 32)
+    tree.expand([5, 6], ROOT, 3.0, seen, [END], cap=32, calls=16)
     likeliest = min(tree.frontier)
     assert likeliest.prefix == (5, 8) and np.isclose(likeliest.logprob, -1.1) and np.isclose(likeliest.cost, 1.1 - 3.0)
     assert {branch.prefix for branch in tree.frontier} == {(7,), (5, 8), (5, 6, 9)}
     # What departs from a departure carries the improbability of both.
-    tree.expand([5, 8, 4], likeliest, 0.5, alternatives([-0.5, -0.1], [[3], [2]], [[-1.0], [-4.0]]), [END], 32)
+    tree.expand(
+        [5, 8, 4], likeliest, 0.5, alternatives([-0.5, -0.1], [[3], [2]], [[-1.0], [-4.0]]), [END], cap=32, calls=16
+    )
     assert np.isclose(next(b for b in tree.frontier if b.prefix == (5, 8, 3)).logprob, -2.1)
 
 
 def test_an_alternative_that_ends_the_answer_is_left_out() -> None:
     tree = Tree()
     tree.expand(
-        [5], ROOT, 0.0, alternatives([-0.1, -0.1], [[END, 7], [8, END]], [[-1.0, -2.0], [-1.0, -2.0]]), [END], 32
+        [5],
+        ROOT,
+        0.0,
+        alternatives([-0.1, -0.1], [[END, 7], [8, END]], [[-1.0, -2.0], [-1.0, -2.0]]),
+        [END],
+        cap=32,
+        calls=16,
     )
     assert {branch.prefix for branch in tree.frontier} == {(7,), (5, 8)}
 
@@ -49,21 +57,32 @@ def test_an_alternative_beyond_the_cap_is_left_out() -> None:
     """An answer of four tokens, begun with one of them and cut off at the cap: nothing can follow its last token."""
     tree, begun = Tree(), Branch(0.0, (5,), 0.0)
     seen = alternatives([-0.1] * 5, [[6], [7], [8], [9], [10]], [[-1.0]] * 5)
-    tree.expand([5, 1, 2, 3], begun, 0.0, seen, [END], 4)
+    tree.expand([5, 1, 2, 3], begun, 0.0, seen, [END], cap=4, calls=16)
     assert {branch.prefix for branch in tree.frontier} == {(5, 6), (5, 1, 7), (5, 1, 2, 8)}
+
+
+def test_what_could_never_be_followed_is_not_kept() -> None:
+    """With two calls left the two best of all are kept, whatever answer they depart from; of equals, as tokens sort."""
+    tree, calls = Tree(), 3
+    tree.expand([5, 6], ROOT, 0.0, alternatives([-1.0] * 2, [[9, 8], [7, 4]], [[-2.0, -2.0], [-1.0, -3.0]]), [END],
+        cap=32, calls=calls)  # fmt: skip
+    assert [branch.prefix for branch in tree.frontier] == [(5, 7), (8,)]
+    tree.expand([3], ROOT, 0.0, alternatives([-0.1], [[2]], [[-1.5]]), [END], cap=32, calls=calls)
+    assert [branch.prefix for branch in tree.frontier] == [(2,), (5, 7)]
+    assert [branch.prefix for _, branch in next_branches([tree], stage=4, calls=calls, budget=9)] == [(2,), (5, 7)]
 
 
 def test_a_better_answer_is_worth_more_than_a_likelier_one() -> None:
     good, bad = Tree(), Tree()
     for tree, credit in ((good, 5.4), (bad, 0.0)):
-        tree.expand([5], ROOT, credit, alternatives([-0.1], [[7]], [[-2.0]]), [END], 32)
+        tree.expand([5], ROOT, credit, alternatives([-0.1], [[7]], [[-2.0]]), [END], cap=32, calls=16)
     assert [number for number, _ in next_branches([bad, good], stage=0, calls=16, budget=1)] == [1]
 
 
 def test_the_answer_with_memories_comes_before_all_others() -> None:
     """Whatever credit a wrong answer has."""
     tree = Tree(frontier=[AIDED])
-    tree.expand([5], ROOT, 5.4, alternatives([-0.1], [[7]], [[-2.0]]), [END], 32)
+    tree.expand([5], ROOT, 5.4, alternatives([-0.1], [[7]], [[-2.0]]), [END], cap=32, calls=16)
     assert [branch.aided for _, branch in next_branches([tree], stage=0, calls=16, budget=1)] == [True]
 
 
