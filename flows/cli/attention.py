@@ -1,6 +1,8 @@
 """`evolora attention …`."""
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter, validators
@@ -17,34 +19,61 @@ QUICK_SIZES, QUICK_STEPS = ("xs", "s"), 60  # of a measurement that takes a minu
 Words = Annotated[str, Parameter(help="Program files, and mechanisms of `evolora attention list`.")]
 Word = Annotated[str, Parameter(help="A program file, or a mechanism of `evolora attention list`.")]
 Sizes = Annotated[
-    list[str],
+    Sequence[str],
     Parameter(
         consume_multiple=True, help="Sizes of the model, in one list such as `xs s m`; there are xs, s, m, l, xl, xxl."
     ),
 ]
-Steps = Annotated[int, Parameter(help="Training steps, each of 16 rows."), AtLeastOne]
 Rates = Annotated[
-    list[float],
+    Sequence[float],
     Parameter(
         consume_multiple=True,
         validator=validators.Number(gt=0, lte=1000),
         help="Learning rates, in one list; each size takes the best.",
     ),
 ]
+SeedCount = Parameter(validator=validators.Number(gte=1, lte=400))  # further seeds have another role (`seeds.py`)
 Seed = Annotated[int, Parameter(help="Run seed: draws the corpus and the training seeds."), AnyId]
-Train = Annotated[
-    int, Parameter(help="Rows of 32 tokens to train on.", validator=validators.Number(gte=2, lte=10_000_000))
-]
-Texts = Annotated[
-    int,
-    Parameter(help="Held-out texts; half of them are used here.", validator=validators.Number(gte=16, lte=1_000_000)),
-]
-Parallel = Annotated[
-    int, Parameter(help="Models to train at a time; changes no result.", validator=validators.Number(gte=1, lte=256))
-]
-Minutes = Annotated[
-    float, Parameter(help="Longest time of one training.", validator=validators.Number(gt=0, lte=100_000))
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """How `measure` trains."""
+
+    sizes: Sizes = ("xs", "s", "m")
+    steps: Annotated[int, Parameter(help="Training steps, each of 16 rows."), AtLeastOne] = 300
+    seeds: Annotated[int, Parameter(help="Training seeds; intervals need two."), SeedCount] = 1
+    rates: Rates = (0.004, 0.008, 0.016, 0.032)
+    seed: Seed = 0
+    train: Annotated[
+        int, Parameter(help="Rows of 32 tokens to train on.", validator=validators.Number(gte=2, lte=10_000_000))
+    ] = 20_000
+    texts: Annotated[
+        int,
+        Parameter(
+            help="Held-out texts; half of them are used here.", validator=validators.Number(gte=16, lte=1_000_000)
+        ),
+    ] = 4096
+    parallel: Annotated[
+        int,
+        Parameter(help="Models to train at a time; changes no result.", validator=validators.Number(gte=1, lte=256)),
+    ] = 1
+    minutes: Annotated[
+        float, Parameter(help="Longest time of one training.", validator=validators.Number(gt=0, lte=100_000))
+    ] = 30.0
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Validated(Measured):
+    """How `validate` trains: with more seeds and rates, from another run seed."""
+
+    seeds: Annotated[
+        int, Parameter(help="Training seeds; a verdict needs six at one size, seven at three."), SeedCount
+    ] = 10
+    rates: Rates = (0.004, 0.008, 0.016, 0.032, 0.064)
+    seed: Seed = UNUSED
 
 
 def register(app: App) -> None:
@@ -71,7 +100,7 @@ def check(
     framework: Annotated[
         str | None, Parameter(help="Framework that it has to belong to; by default the whole file is free.")
     ] = None,
-    sizes: Sizes = ["xs", "s", "m", "l"],  # noqa: B006
+    sizes: Sizes = ("xs", "s", "m", "l"),
     json: Json = False,
 ) -> None:
     """Say whether a program may be trained: does it do what it must, and see nothing that comes later? Ends with 1 and
@@ -102,15 +131,7 @@ def measure(
         list[str] | None,
         Parameter(consume_multiple=True, help="More mechanisms or files to compare with, in one list."),
     ] = None,
-    sizes: Sizes = ["xs", "s", "m"],  # noqa: B006
-    steps: Steps = 300,
-    seeds: Annotated[int, Parameter(help="Training seeds; intervals need two."), AtLeastOne] = 1,
-    rates: Rates = [0.004, 0.008, 0.016, 0.032],  # noqa: B006
-    seed: Seed = 0,
-    train: Train = 20_000,
-    texts: Texts = 4096,
-    parallel: Parallel = 1,
-    minutes: Minutes = 30.0,
+    how: Measured = Measured(),
     json: Json = False,
 ) -> None:
     """Train programs at several sizes, beside softmax attention (mha), with the learning rates that suit mha. Gains
@@ -123,7 +144,7 @@ def measure(
     if not programs:
         raise ConfigError("attention measure: name a program file, or a mechanism of `evolora attention list`")
     chosen = named_once([BASELINE, *(beside or []), *programs])
-    asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
+    asked = _asked(how)
     _announce(asked, tuned=1, measured=len(chosen))
     from evolora_core.searches.attention.commands.measure import measure_programs
 
@@ -137,17 +158,7 @@ def validate(
     /,
     *,
     against: Annotated[str, Parameter(help="The other side: a program file or a mechanism.")] = "mha",
-    sizes: Sizes = ["xs", "s", "m"],  # noqa: B006
-    steps: Steps = 300,
-    seeds: Annotated[
-        int, Parameter(help="Training seeds; a verdict needs six at one size, seven at three."), AtLeastOne
-    ] = 10,
-    rates: Rates = [0.004, 0.008, 0.016, 0.032, 0.064],  # noqa: B006
-    seed: Seed = UNUSED,
-    train: Train = 20_000,
-    texts: Texts = 4096,
-    parallel: Parallel = 1,
-    minutes: Minutes = 30.0,
+    how: Validated = Validated(),
     json: Json = False,
 ) -> None:
     """Compare two programs, each at its own best learning rate, on training seeds that `measure` does not use and on
@@ -159,7 +170,7 @@ def validate(
     own, other = named(program), named(against)
     if own.name == other.name:
         raise ConfigError(f"--against {other.name}: that is the program itself")
-    asked = _asked(sizes, steps, seeds, rates, seed, train, texts, parallel, minutes)
+    asked = _asked(how)
     _announce(asked, tuned=2, measured=2)
     from evolora_core.searches.attention.commands.validate import validate_program
 
@@ -170,36 +181,28 @@ def validate(
 
 def list_all(*, json: Json = False) -> None:
     """Show the known mechanisms and the frameworks."""
-    from evolora_core.searches.attention.commands.listing import list_programs
+    from evolora_core.searches.attention.commands.programs import list_programs
 
     show(list_programs(), json)
 
 
 def show_one(name: Annotated[str, Parameter(help="A mechanism or a framework.")], /) -> None:
     """Print the program of a mechanism or the template of a framework, to begin a file of your own with."""
-    from evolora_core.searches.attention.commands.listing import source_named
+    from evolora_core.searches.attention.commands.programs import source_named
 
     say(source_named(name).rstrip("\n"))
 
 
-def _asked(
-    sizes: list[str],
-    steps: int,
-    seeds: int,
-    rates: list[float],
-    seed: int,
-    train: int,
-    texts: int,
-    parallel: int,
-    minutes: float,
-) -> "MeasureSettings":
+def _asked(how: Measured) -> "MeasureSettings":
     """What `measure` and `validate` are told alike. ConfigError for a size that there is not."""
     from evolora_core.searches.attention.commands.programs import sizes_named
 
-    chosen = tuple(sizes_named(sizes))
+    sizes = tuple(sizes_named(how.sizes))
     from evolora_core.searches.attention.commands.asked import MeasureSettings
 
-    return MeasureSettings(chosen, steps, seeds, seed, tuple(rates), train, texts, parallel, minutes)
+    return MeasureSettings(
+        sizes, how.steps, how.seeds, how.seed, tuple(how.rates), how.train, how.texts, how.parallel, how.minutes
+    )
 
 
 def _announce(asked: "MeasureSettings", *, tuned: int, measured: int) -> None:

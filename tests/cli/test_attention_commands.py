@@ -15,6 +15,8 @@ from evolora_core.searches.attention.commands.check import climb_ladder
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.commands.reading import read_program
 from evolora_core.searches.attention.programs.rejection import STAGES
+from evolora_core.searches.attention.seeds import FRESH, fresh_seeds, selection_seeds
+from evolora_core.searches.attention.tuning import _TUNING
 from flows.cli import main
 
 
@@ -186,6 +188,7 @@ def test_how_much_there_is_to_train_is_said_first(
         (["check", "{binary}"], "cannot be read as text"),
         (["measure"], "name a program file"),
         (["measure", "rope", "--beside", "nothing.py"], "nothing.py: there is no such file"),
+        (["measure", "rope", "--rates"], "--rates: name one or more learning rates above zero"),
         (["validate", "rope", "--against", "rope"], "that is the program itself"),
         (["show", "matrix"], "mechanism 'matrix' is unknown"),
     ],
@@ -198,6 +201,13 @@ def test_faults_are_one_line(
     assert ended("attention", *words) == 1
     printed = capsys.readouterr()
     assert reason in printed.err and len(printed.err.splitlines()) == 1 and not printed.out
+
+
+def test_training_seeds_end_before_those_with_which_rates_are_tuned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert max(fresh_seeds(0, 400)) < _TUNING <= max(fresh_seeds(0, 401)) and max(selection_seeds(0, 400)) < FRESH
+    for command in ("measure", "validate"):
+        assert ended("attention", command, "rope", "--seeds", "401") == 2
+        assert "Must be <= 400" in capsys.readouterr().err
 
 
 def test_foreign_programs_are_not_run_where_they_cannot_be_confined(

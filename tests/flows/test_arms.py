@@ -118,6 +118,7 @@ def test_families_arrive_for_every_arm_alike(home: Path, tmp_path: Path) -> None
         "processes=1",
         "seeds=[0]",
         "data.arrivals=true",
+        "ecology.assimilation={}",  # nobody to merge with: one family learns at a time
         "conditions=[frozen, ecology, single, sft, specialists]",
         "arms={specialists: {like: sft, changes: {specialists: true}}}",
         "ecology.trials=[]",

@@ -11,7 +11,7 @@ from evolora_core.searches.adapters.settings.arms import leaves
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftConfig
 from evolora_core.searches.adapters.settings.suite import TUNING, SuiteSettings
-from evolora_core.searches.adapters.unread import OF_MANY, unread
+from evolora_core.searches.adapters.unread import unread, unread_by
 
 
 def check_fit(suite: SuiteSettings) -> None:
@@ -36,6 +36,8 @@ def check_lists(suite: SuiteSettings) -> None:
         raise ValueError(
             "data.reselection_items: the router `reselected` chooses on them; have both, or 0 and no such router"
         )
+    if suite.evaluation.strengths == [1.0]:
+        raise ValueError("evaluation.strengths: 1 is always among them; name others, or none")
     for key, values in (
         ("tuning.seeds", suite.tuning.seeds),
         ("data.depths", suite.data.depths),
@@ -179,23 +181,21 @@ def check_heard(suite: SuiteSettings, name: str) -> None:
     given = suite.arms[name].changes if own else getattr(suite, place).model_dump(exclude_defaults=True)
     if any("generations" in trial for trial in section.trials):
         raise ValueError(f"{place}.trials: generations: no trial changes how long a run is; take it out")
-    replaced = set.intersection(*map(leaves, section.trials)) if section.trials else set()
-    if dead := sorted(leaves(given) & replaced):
+    replaced = set.intersection(*({*leaves(trial)} for trial in section.trials)) if section.trials else set()
+    if dead := sorted(replaced.intersection(leaves(given))):
         raise ValueError(f"{place}.{dead[0]}: every trial replaces it; change the trials, or take it out")
     read: list[dict[str, Any]] = []
     for number in range(len(section.trials)):
         tried = suite.settings(name, number)
         rule = tried.plasticity.rule if isinstance(tried, EcologyConfig) else getattr(tried, "update", "")
-        read.append(tried.model_dump(exclude={"trials": True} | unread(tried, suite.kind(name).peopled)))
+        idle = {"trials": ""} | unread(tried) | unread_by(suite.kind(name))
+        read.append({key: value for key, value in leaves(tried.model_dump()).items() if key not in idle})
         if read[number] in read[:number]:
             raise ValueError(
                 f"{place}.trials: {read.index(read[number])} and {number} are the same run: "
                 f"{name!r}{f' by {rule!r}' if rule else ''} reads no setting in which they differ; change one, or "
                 "take one out"
             )
-    alone = isinstance(section, EcologyConfig) and not suite.kind(name).peopled
-    if own and alone and (of_many := sorted(given.keys() & {*OF_MANY})):
-        raise ValueError(f"{place}.{of_many[0]}: one organelle alone does not read it; take it out")
     if own and name != suite.budget_of and "generations" in given:
         raise ValueError(f"{place}.generations: {name} evolves until its budget is spent; set arms.{name}.budget")
 

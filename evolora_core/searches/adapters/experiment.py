@@ -14,6 +14,7 @@ from evolora_core.language.tasks.settings import check_named
 from evolora_core.searches.adapters.consistency import check_fit
 from evolora_core.searches.adapters.evaluation.holdout_files import read_file
 from evolora_core.searches.adapters.settings.suite import SuiteSettings
+from evolora_core.searches.adapters.unread import check_read
 
 
 class SuiteConfig(SuiteSettings):
@@ -34,9 +35,10 @@ def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:
 
 
 def check(suite: SuiteConfig) -> None:
-    """Refuse families that do not exist or have too few items, and tasks of a user and holdout files in which something
-    is wrong. Raises ConfigError, or DataError where rows are too few.
+    """Refuse settings without effect, families that do not exist or have too few items, and tasks of a user and holdout
+    files in which something is wrong. Raises ConfigError, or DataError where rows are too few.
     """
+    check_read(suite)
     unlabelled = enter_tasks(suite.own_families)
     check_rows(suite.data, {task.name: read_pool(task) for task in suite.own_families if task.data is not None})
     for own in suite.evaluation.holdouts:

@@ -8,6 +8,7 @@ import numpy as np
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
 from evolora_core.searches.attention.known.registry import BASELINE
 from evolora_core.searches.attention.scaling.fits import power, straight
+from evolora_core.searches.attention.scaling.intervals import finite
 from evolora_core.searches.attention.scaling.law import Law
 from evolora_core.searches.attention.scaling.losses import cells_of, star
 from evolora_core.searches.attention.scaling.predict import predict_gain
@@ -39,20 +40,20 @@ def fits(
             row |= {
                 "form": gain.form,
                 "gain": gain.value,
-                "lo": _finite(gain.estimate.lo),
-                "hi": _finite(gain.estimate.hi),
+                "lo": finite(gain.estimate.lo),
+                "hi": finite(gain.estimate.hi),
                 "line_gain": predict_gain(losses, name, BASELINE, at).value,
                 "slope": fitted.slope,
-                "slope_se": _finite(fitted.se),
+                "slope_se": finite(fitted.se),
                 "intercept": fitted.intercept,
-                "r2": _finite(fitted.r2),
+                "r2": finite(fitted.r2),
             }
             own = power(cells_of(losses, name), law.floor) if law else None
             if own is not None:
                 row |= dict(zip(("floor", "amplitude", "alpha"), (own.floor, *own.law), strict=True))
         if found.curve is not None:
             worse = found.curve[sizes[-1]]
-            row |= {"largest": worse.value, "largest_lo": _finite(worse.lo), "largest_hi": _finite(worse.hi)}
+            row |= {"largest": worse.value, "largest_lo": finite(worse.lo), "largest_hi": finite(worse.hi)}
         rows.append(row | {"guards": ", ".join(found.guards)})
     return rows
 
@@ -79,18 +80,13 @@ def contrasts(
             "size": size,
             "seeds": found.seeds,
             "gain": found.gain,
-            "lo": _finite(found.lo),
-            "hi": _finite(found.hi),
+            "lo": finite(found.lo),
+            "hi": finite(found.hi),
             "p": found.p,
             "p_holm": found.p_holm,
-            "cohens_d": _finite(found.effect),
+            "cohens_d": finite(found.effect),
             "verdict": found.verdict,
             "note": found.note,
         }
         for found in decide_family(tests)
     ]
-
-
-def _finite(value: float) -> float | None:
-    """None for a number that is not known."""
-    return value if value == value and abs(value) != float("inf") else None

@@ -121,7 +121,7 @@ class Panel:
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        self._interrupt(error)
+        self.interrupt(error)
         for sandbox in self._sandboxes:
             sandbox.close()
         if self._temporary:
@@ -198,11 +198,11 @@ class Panel:
             try:
                 yield from pool.map(function, asked)
             except BaseException as error:
-                self._interrupt(error)
+                self.interrupt(error)
                 raise
 
-    def _interrupt(self, error: BaseException | None) -> None:
-        """End what runs, where somebody wants to leave: a pool waits for its threads."""
+    def interrupt(self, error: BaseException | None) -> None:
+        """End what runs, where somebody wants to leave: whoever asks from threads waits for them."""
         if error is not None and not isinstance(error, Exception | GeneratorExit):
             for sandbox in self._sandboxes:
                 sandbox.interrupt()

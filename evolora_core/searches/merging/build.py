@@ -11,10 +11,10 @@ from evolora_core.engine.rng import key
 from evolora_core.foreign.text import one_value
 from evolora_core.searches.merging.agreement import disagreement, first_difference, sized
 from evolora_core.searches.merging.folding import check_foldable, divisor
-from evolora_core.searches.merging.layer_lists import routed_config
+from evolora_core.searches.merging.layer_lists import routed_config, unlike_layer
 from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.operators.registry import get_operator
-from evolora_core.searches.merging.recipe import Genome, Merge, Node, Route, values_at
+from evolora_core.searches.merging.recipe import LAYERS, Genome, Merge, Node, Route, values_at
 from evolora_core.searches.merging.weights import Weights, layer_of, layers_in, place_of
 
 MASKS = "merge-mask"  # role of the random streams
@@ -167,11 +167,15 @@ def _routed(node: Route, below: Sequence[Mapping[str, tuple[int, ...]]], models:
 
 
 def _check_settings(op: str, inputs: Sequence[Node], models: Models) -> None:
-    """Raise Misfit unless the models compute in the same way with their weights."""
-    own = _config(inputs[0], models)
+    """Raise Misfit unless the models compute in the same way with their weights; of a merge, layer by layer."""
+    own, deep = _config(inputs[0], models), layer_count(inputs[0], models)
     for inner in inputs[1:]:
-        if key_of := disagreement(own, _config(inner, models)):
-            one, two = (one_value(config.get(key_of)) for config in (own, _config(inner, models)))
+        other = _config(inner, models)
+        unlike = unlike_layer(own, other, deep) if op != LAYERS else None
+        if key_of := disagreement(own, other):
+            unlike = key_of, own.get(key_of), other.get(key_of)
+        if unlike:
+            key_of, one, two = unlike[0], one_value(unlike[1]), one_value(unlike[2])
             raise Misfit(
                 f"operator {op!r}: config.json: {key_of} is {one} in {_called(inputs[0])} and {two} in "
                 f"{_called(inner)}; merge models of one architecture"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evolora_core.searches.merging.agreement import same
 from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.weights import LAYER_COUNTS
 
@@ -28,6 +29,24 @@ def depth_of(config: Mapping[str, Any]) -> int:
 def is_per_layer(key: str, value: Any, depth: int) -> bool:
     """Whether a setting is a list with an entry for each layer."""
     return isinstance(value, list) and len(value) == depth and key not in OTHER_LISTS + INDEX_LISTS
+
+
+def unlike_layer(one: Mapping[str, Any], other: Mapping[str, Any], depth: int) -> tuple[str, Any, Any] | None:
+    """The first setting in which two models of one depth differ in a layer, with the layer's number as in
+    `layer_types.3`, and its two values; None where their layers are of the same kinds."""
+    for key in [*one, *other]:
+        ours, theirs = one.get(key), other.get(key)
+        if key in INDEX_LISTS:
+            ours, theirs = ours or [], theirs or []
+        elif not (is_per_layer(key, ours, depth) or is_per_layer(key, theirs, depth)):
+            continue
+        if same(ours, theirs):
+            continue
+        if not (isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) == depth):
+            return key, ours, theirs
+        place = next(place for place in range(depth) if not same(ours[place], theirs[place]))
+        return f"{key}.{place}", ours[place], theirs[place]
+    return None
 
 
 def routed_config(rest: Mapping[str, Any], sources: Sequence[Source]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ ELSEWHERE = (
     *("bos_token_id", "eos_token_id", "pad_token_id", "initializer_range", "attention_dropout", "pretraining_tp"),
     *("_attn_implementation", "attn_implementation", "output_attentions", "output_hidden_states", "return_dict"),
 )
-BY_DEPTH = ("num_hidden_layers", "layer_types", "max_window_layers")
+BY_DEPTH = ("num_hidden_layers", "layer_types")  # which differ where one model is deeper
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ def settled(one: Config, other: Config) -> bool:
             return _differ(key, ours, theirs)
     differing = {key for key in one.keys() | other.keys() if not same(one.get(key), other.get(key))}
     unscaled = (one.get("rope_parameters") or {}).get("rope_type") == "default"
-    return not differing - {*ELSEWHERE, *BY_DEPTH, *(("max_position_embeddings",) if unscaled else ())}
+    deeper = "num_hidden_layers" in differing
+    usual = (*ELSEWHERE, *(BY_DEPTH if deeper else ()), *(("max_position_embeddings",) if unscaled else ()))
+    return not differing - {*usual}
 
 
 def _differ(key: str, ours: Any, theirs: Any) -> bool:

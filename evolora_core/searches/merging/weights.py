@@ -72,7 +72,9 @@ class Loaded:
 
     @classmethod
     def of(cls, model: "PreTrainedModel") -> "Loaded":
-        """The weights of a model; where they are float32 on the CPU they share its memory."""
+        """The weights of a model, wherever it computes: merges are made on the CPU, which has room for all models.
+        Where they are float32 there they share its memory.
+        """
         import torch
 
         config = model.config.to_dict() | {"architectures": [type(model).__name__]}

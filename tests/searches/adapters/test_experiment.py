@@ -334,8 +334,41 @@ def test_a_rule_about_a_section_names_the_file_and_the_overrides_below_it(tmp_pa
         ("ecology.trials=[{temperature: 0.5}, {temperature: 0.9}]", "ecology.trials: 0 and 1 are the same run"),
         (
             "arms={lone: {like: single, changes: {variation: {births: 0}}}}",
-            "arms.lone.changes.variation: one organelle alone does not read it",
+            "arms.lone.changes.variation.births: has no effect with like: single; take it out, or change that",
         ),
+        ("ecology.contest.ends=4", "ecology.contest.ends: has no effect with contest.contenders: 1; take it out, or"),
+        (
+            "ecology.contest={contenders: 2, alpha: 0.1}",
+            "ecology.contest.alpha: has no effect with contest.loser: reti",
+        ),
+        ("ecology.plasticity.kl=0.5", "ecology.plasticity.kl: has no effect with plasticity.rule: search"),
+        ("ecology.temperature=0.5", "ecology.temperature: has no effect with plasticity.rule: search"),
+        (
+            "ecology.trials=[{}, {plasticity: {pairs: 4, learning_rate: 0.1}}]",
+            "ecology.trials: plasticity.pairs has no effect with plasticity.rule: search",
+        ),
+        (
+            "ecology.variation={births: 0, sigma: 0.1}",
+            "ecology.variation.sigma: has no effect with variation.births: 0",
+        ),
+        ("ecology.assimilation.attempts=0", "ecology.assimilation.every: has no effect with assimilation.attempts: 0"),
+        ("ecology.memory.chosen=drawn", "ecology.memory.chosen: has no effect with memory.shown: 0"),
+        ("sft.sum_weight=0.5", "sft.sum_weight: has no effect with specialists: false"),
+        (
+            "arms={lone: {like: sft, changes: {prior: {learning_rate: [0.001, 0.1]}, learning_rate: 0.1, trials: "
+            "[{rank: 2}, {rank: 4}]}}}",
+            "arms.lone.changes.learning_rate: has no effect with prior.learning_rate",
+        ),
+        (
+            "arms={lone: {like: ecology, changes: {plasticity: {single_batch_rows: 8}}}}",
+            "arms.lone.changes.plasticity.single_batch_rows: has no effect with like: ecology",
+        ),
+        (
+            "arms={lone: {like: ecology, changes: {unrewarded: go_on}}}",
+            "arms.lone.changes.unrewarded: has no effect with budget_of: ecology",
+        ),
+        ("evaluation.frontier_items=64", r"evaluation.frontier_items: has no effect with strengths: \[\]"),
+        ("evaluation.strengths=[1.0]", "evaluation.strengths: 1 is always among them; name others, or none"),
         ("ecology.plasticity.learning_rate=0.01", "ecology.plasticity.learning_rate: every trial replaces it"),
         ("ecology.trials=[{generations: 2}, {generations: 4}]", "ecology.trials: generations: no trial changes"),
         ("arms={lone: {like: sft, changes: {learning_rate: 0.1}}}", "arms.lone.changes.learning_rate: every trial"),
@@ -355,6 +388,24 @@ def test_a_setting_that_would_have_no_effect_is_refused(tmp_path: Path, override
     if "lone: {like: sft" in override:
         settings: Any = load_suite(path, [free]).settings("lone", 1)
         assert settings.learning_rate == 0.1
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["arms={lone: {like: ecology, changes: {plasticity: {rule: reinforce}}}}", "ecology.temperature=0.5"],
+        ["arms={lone: {like: single}}", "ecology.plasticity.single_batch_rows=8", "conditions=[frozen, ecology, lone]"],
+        ["ecology.plasticity.single_batch_rows=8", "conditions=[frozen, ecology]"],
+        ["ecology.trials=[{}, {contest: {contenders: 2}}]", "ecology.contest.items=64"],
+        ["conditions=[frozen]"],
+    ],
+)
+def test_what_one_run_reads_or_a_condition_that_was_left_out_would_is_accepted(
+    tmp_path: Path, overrides: list[str]
+) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE.replace("sft]\n", "sft, lone]\n", 1) if "lone" in overrides[0] else SUITE, encoding="utf-8")
+    assert load_suite(path, [*overrides, "evaluation.comparisons=[]"]).name == "tiny"
 
 
 def test_a_small_rate_is_a_number_in_a_file_a_setting_and_what_is_written_of_them(tmp_path: Path) -> None:

@@ -96,7 +96,8 @@ def test_learning_by_answers_is_as_much_with_fewer_episodes(tmp_path: Path, monk
 def test_a_calibration_counts_all_learning_of_a_rule_without_a_cooldown(
     tmp_path: Path, named: str, cools: bool
 ) -> None:
-    suite = lead_alone(f"ecology.plasticity={{rule: {named}, steps: 8, cooldown: 1.0}}", "ecology.episodes=32")
+    cooldown = ", cooldown: 1.0" if cools else ""
+    suite = lead_alone(f"ecology.plasticity={{rule: {named}, steps: 8{cooldown}}}", "ecology.episodes=32")
     bench = set_up(suite, tmp_path)
     short = train_shortly(bench, "ecology")
     foretold = Foretold(bench, {"ecology": short}, Answers({}, 0.0, 0.0, 0.0))

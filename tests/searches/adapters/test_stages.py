@@ -150,7 +150,7 @@ def test_a_run_with_twice_the_budget_cools_half_as_fast() -> None:
 def test_families_arrive_by_the_names_that_items_have() -> None:
     tiny = ROOT / "configs" / "suites" / "tiny.yaml"
     changes = ["data.train_families=[regex, math]", "data.arrivals=true", "conditions=[frozen, ecology]"]
-    changes += ["evaluation.comparisons=[]", "ecology.assimilation.attempts=0"]
+    changes += ["evaluation.comparisons=[]", "ecology.assimilation={}"]
     config = load_suite(tiny, changes)
     assert common(config)["arrivals"] == ["regex.synthesis", "math"]
 

@@ -1,5 +1,6 @@
 """The corpus: held-out texts are apart from training rows, tasks can be solved, an entropy is the source's."""
 
+import json
 import math
 from pathlib import Path
 
@@ -254,3 +255,17 @@ def test_a_folder_of_text_files_is_a_corpus(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match="there is no such folder"):
         make_corpus(settings.model_copy(update={"source": str(tmp_path / "none")}), seed=0)
+
+
+def test_rows_without_text_are_left_out_and_other_letters_refused(tmp_path: Path) -> None:
+    for side, seed in (("train", 0), ("validation", 1)):
+        rows = [text for line in stories(300, seed).split("\n") for text in (line, None)]
+        (tmp_path / f"{side}.jsonl").write_text(
+            "\n".join(json.dumps({"text": text}) for text in rows), encoding="utf-8"
+        )
+    settings = CorpusSettings(shares={"text": 1.0}, source=str(tmp_path), train=40, held_out=30, context=32)
+    made = make_corpus(settings, seed=0)
+    assert not any("N" in decode(row.numpy()) for row in (*made.train, *made.texts))  # of None
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": "слово и дело " * 200}), encoding="utf-8")
+    with pytest.raises(DataError, match="% of its bytes are no ASCII characters, and one token stands for all"):
+        make_corpus(settings, seed=0)

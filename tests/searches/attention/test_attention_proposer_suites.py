@@ -22,6 +22,8 @@ from evolora_core.engine.strict import load_yaml, stated
 from evolora_core.engine.tables import read_table
 from evolora_core.errors import ConfigError, StageError
 from evolora_core.sandbox import landlock
+from evolora_core.searches.attention.corpus.registry import make_corpus
+from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.curves import Curve
 from evolora_core.searches.attention.evolution import Run
 from evolora_core.searches.attention.experiment import AttentionExperiment, check
@@ -34,7 +36,7 @@ from evolora_core.searches.attention.proposers.grammar import GrammarProposer
 from evolora_core.searches.attention.proposers.making import CALLS
 from evolora_core.searches.attention.proposers.settings import ProposerSettings
 from evolora_core.searches.attention.rival.loop import evolve
-from evolora_core.searches.attention.settings import Budget
+from evolora_core.searches.attention.settings import Bounds, Budget, Training
 from evolora_core.searches.registry import suite_id
 from tasks.stage import perform
 
@@ -293,6 +295,48 @@ def test_a_process_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> No
     own, panel = GrammarProposer(get_grammar(FRAMEWORK)), cast(Panel, None)  # it measures nothing
     with pytest.raises(StageError, match="OpenEvolve ended with status 1: ModuleNotFoundError: .*'openevolve'"):
         evolve(own, panel, run, limit=1, checkpoints=tmp_path / "checkpoints", report=lambda *_: None)
+    assert not run.past
+
+
+STAND_IN = """
+class OpenEvolve:
+    def __init__(self, initial_program_path, **_):
+        self.first = initial_program_path
+
+    async def run(self, iterations):
+        from evolora_core.searches.attention.rival.talk import ask
+
+        with open(self.first) as file:
+            ask({"measure": ask({"change": file.read()})["program"]})
+"""
+STAND_IN_CONFIG = """
+from types import SimpleNamespace as LLMModelConfig
+
+
+def Config():
+    return LLMModelConfig(llm=LLMModelConfig(), evaluator=LLMModelConfig())
+"""
+
+
+def test_who_interrupts_openevolve_does_not_wait_for_what_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The training of the program that it asks for would take half an hour."""
+    (tmp_path / "openevolve").mkdir()
+    (tmp_path / "openevolve" / "__init__.py").write_text(STAND_IN)
+    (tmp_path / "openevolve" / "config.py").write_text(STAND_IN_CONFIG)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    corpus = make_corpus(CorpusSettings(shares={"markov": 1.0}, train=64, held_out=40, context=16), 1)
+    training = Training(steps=1_000_000, batch=2, warmup=1, rates=[0.01])
+    run = Run(FRAMEWORK, TEMPLATE, Curve({"xs": 1}, {"xs": 1}), ("xs",), (5,), Budget(), 5, Meter())
+
+    def report(done: float, total: float, text: str = "", /) -> None:
+        if any(sandbox._lock.locked() for sandbox in panel._sandboxes):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Panel(corpus, training, {"xs": 0.01}, Bounds(), trusted=True) as panel:
+        own = GrammarProposer(get_grammar(FRAMEWORK))
+        evolve(own, panel, run, limit=10**18, checkpoints=tmp_path / "checkpoints", report=report)
     assert not run.past
 
 

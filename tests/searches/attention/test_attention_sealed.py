@@ -12,6 +12,7 @@ from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.host.model import build
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.host.training import TrainSpec, train
+from evolora_core.searches.attention.judging.causality import CELLS
 from evolora_core.searches.attention.judging.child import answers
 from evolora_core.searches.attention.judging.loading import load_program
 from evolora_core.searches.attention.judging.sealed import losses, prefixes, texts_needed
@@ -87,3 +88,14 @@ def test_answers_come_back_in_the_order_of_the_texts(corpus: Corpus) -> None:
             length = int(corpus.lengths[number])
             alone = model(shown[number : number + 1, :length])[0, -1]
             torch.testing.assert_close(found[number], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_of_a_long_context_few_prefixes_are_answered_at_once() -> None:
+    model = build(load_program(HONEST), SIZES["xs"], 128, seed=0).eval()
+    asked: list[torch.Size] = []
+    model.register_forward_pre_hook(lambda _, given: asked.append(given[0].shape))
+    shown = torch.randint(128, (48, 600), generator=torch.Generator().manual_seed(0))
+    found = answers(model, shown, torch.full((48,), 600))
+    assert max(rows * width**2 for rows, width in asked) <= CELLS < 48 * 600**2
+    with torch.no_grad():
+        torch.testing.assert_close(found[47], model(shown[47:])[0, -1], atol=1e-5, rtol=1e-5)

@@ -222,6 +222,24 @@ def test_models_of_another_kind_are_refused(changes: dict[str, Any], reason: str
         merged_names(genome(MEAN), models, "base")
 
 
+def test_layers_of_two_kinds_are_joined_by_a_route_and_never_merged() -> None:
+    kinds: dict[str, Any] = {"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 0}
+    full, sliding = "full_attention", "sliding_attention"
+    models = {
+        name: Loaded.of(tiny(**kinds, layer_types=types))
+        for name, types in (("base", [full] * 3), ("a", [full] * 3), ("b", [full, sliding, full]))
+    }
+    merge: dict[str, Any] = {"op": "linear", "inputs": ["a", "b"]}
+    with pytest.raises(ConfigError, match="layer_types.1 is 'full_attention' in 'a' and 'sliding_attention' in 'b'"):
+        merged_names(genome(merge), models, "base")
+    with pytest.raises(ConfigError, match="layer_types.1 is 'sliding_attention' in 'b' and 'full_attention' in 'base'"):
+        merged_names(genome({"op": "task_arithmetic", "inputs": ["b"]}), models, "base")
+    stacked = route((0, 0), (1, 1), (0, 2), (1, 1))
+    assert merged_config(genome(stacked), models, "base")["layer_types"] == [full, sliding, full, sliding]
+    fitting = {"op": "linear", "inputs": [route((0, 0), (1, 0), (0, 2)), "a"]}  # what is merged is of one kind again
+    merged_names(genome(fitting), models, "base")
+
+
 def test_another_architecture_is_refused() -> None:
     models = FAMILY | {"b": Loaded.of(tiny("llama"))}
     for recipe in (MEAN, route((0, 0), (1, 1))):

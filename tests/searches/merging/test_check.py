@@ -152,6 +152,11 @@ def test_a_sample_is_near_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         ("qwen3", {"tie_word_embeddings": False}, "tie_word_embeddings is False"),
         ("qwen3", {"vocab_size": 64}, "vocab_size is 64, in .*base 48"),
         ("qwen3", {"num_hidden_layers": 2}, "it has 2 layers, .*base has 3; only a route"),
+        (
+            "qwen3",
+            {"layer_types": ["full_attention", "sliding_attention", "full_attention"]},
+            "layer_types.1 is 'sliding_attention', in .*base 'full_attention'",
+        ),
     ],
 )
 def test_another_kind_of_model_is_refused(

@@ -160,7 +160,8 @@ def test_an_estimate_of_models_that_do_not_fit_says_why(tmp_path: Path) -> None:
     )
     suite = Suite(config, SuiteId("own", "0" * 8), HostUse(base, "cpu", "float32", 1, host_files_hash(Path(base)), {}))
     with pytest.raises(
-        ConfigError, match=r"models\.two: .*wide cannot be merged: config\.json: intermediate_size is 64"
+        ConfigError,
+        match=r"models\.two: .*wide cannot be merged: config\.json: intermediate_size is 64, .*; take it out, or",
     ):
         make_family(suite, 0, None, {}, tmp_path / "family")
 

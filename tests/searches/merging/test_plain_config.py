@@ -82,6 +82,8 @@ def told(*folders: Path) -> Report | str:
         ({"architectures": ["Qwen3Model"]}, True),
         ({"architectures": None}, True),
         ({"layer_types": ["full_attention"]}, True),
+        ({"layer_types": None}, True),  # the default, which only transformers fills in
+        ({"layer_types": ["full_attention", "sliding_attention", "full_attention"]}, True),
         ({"something_new": 1}, True),
     ],
     ids=str,

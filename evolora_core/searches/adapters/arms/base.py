@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Facts = TypeVar("Facts", bound=BaseModel)
-Settings = TypeVar("Settings", bound=BaseModel)
+Own = TypeVar("Own", bound="Training")
 
 
 class Training(Strict):
@@ -60,9 +60,13 @@ def common(config: "SuiteConfig") -> dict[str, Any]:
     }
 
 
-def chosen(kind: type[Settings], config: "SuiteConfig", arm: str, trial: int | None) -> Settings:
-    """The settings of a condition, or of one of its trials, as `kind` has them: without the trials."""
-    return kind.model_validate(config.settings(arm, trial).model_dump(exclude={"trials"}))
+def training_of(kind: type[Own], config: "SuiteConfig", arm: str, trial: int | None) -> Own:
+    """The training of a condition, or of one of its trials where it has any: what all arms share, and under the name
+    of its section the settings without the trials.
+    """
+    own = config.kind(arm)
+    settings = config.settings(arm, trial if own.tuned else None).model_dump(exclude={"trials"})
+    return kind.model_validate({**common(config), own.section: settings})
 
 
 def chosen_trial(suite: "Suite[SuiteConfig]", arm: str, choice: StageResult | None) -> int | None:

@@ -3,17 +3,14 @@ arm spent, routing included.
 """
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from evolora_core.engine.stage import Made, Work
-from evolora_core.searches.adapters.arms.base import Training, chosen, common, stage_within_budget
+from evolora_core.searches.adapters.arms.base import Training, stage_within_budget, training_of
 from evolora_core.searches.adapters.settings.expert_iteration import ExpertIterationSettings
-
-if TYPE_CHECKING:
-    from evolora_core.searches.adapters.experiment import SuiteConfig
 
 
 class ExpertIterationTraining(Training):
@@ -30,11 +27,7 @@ class ExpertIterationTrained(BaseModel):
     diverged: bool
 
 
-def asked(config: "SuiteConfig", arm: str, trial: int | None) -> ExpertIterationTraining:
-    """The training of a condition."""
-    return ExpertIterationTraining(
-        expert_iteration=chosen(ExpertIterationSettings, config, arm, trial), **common(config)
-    )
+asked = partial(training_of, ExpertIterationTraining)
 
 
 def train(work: Work[ExpertIterationTraining], folder: Path) -> Made[ExpertIterationTrained]:
@@ -42,18 +35,14 @@ def train(work: Work[ExpertIterationTraining], folder: Path) -> Made[ExpertItera
     It leaves an adapter in PEFT's format, candidates.json, routes, and the tables `expert_rounds`, `compute` and, where
     anything right was found, `sft_steps`.
     """
-    from evolora_core.engine.tables import write_table
-    from evolora_core.searches.adapters.arms.terms import terms_of
+    from evolora_core.searches.adapters.arms.terms import made, terms_of
     from evolora_core.searches.adapters.rivals.expert_iteration import train_expert_iteration
     from evolora_core.searches.adapters.rivals.rewarded import train_and_route
 
     result = train_and_route(train_expert_iteration, work.config.expert_iteration, terms_of(work), folder)
-    write_table(folder, "expert_rounds", [asdict(own) for own in result.rounds])
-    if result.steps:
-        write_table(folder, "sft_steps", result.steps)
-    write_table(folder, "compute", result.meter.rows())
     facts = ExpertIterationTrained(rounds=len(result.rounds), steps=len(result.steps), diverged=result.diverged)
-    return Made(result.meter.total(), facts)
+    rounds = [asdict(own) for own in result.rounds]
+    return made(folder, result.meter, facts, expert_rounds=rounds, sft_steps=result.steps)
 
 
 TRAIN = stage_within_budget("expert-iteration", __name__, asked, train)

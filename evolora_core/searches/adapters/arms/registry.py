@@ -44,18 +44,16 @@ TRAINED: dict[str, Trained] = {
             Trained(name, evolved.EVOLVE, KINDS[name], evolved.__name__, evolved.asked, evolved.train, evolved.uses)
             for name in ("ecology", "single")
         ),
-        Trained("grpo", grpo.TRAIN, KINDS["grpo"], grpo.__name__, grpo.asked, grpo.train),
-        Trained(
-            "expert-iteration",
-            expert_iteration.TRAIN,
-            KINDS["expert-iteration"],
-            expert_iteration.__name__,
-            expert_iteration.asked,
-            expert_iteration.train,
+        *(
+            Trained(name, module.TRAIN, KINDS[name], module.__name__, module.asked, module.train)
+            for name, module in (
+                ("grpo", grpo),
+                ("expert-iteration", expert_iteration),
+                ("es", es),
+                ("sft", sft),
+                ("examples", examples),
+            )
         ),
-        Trained("es", es.TRAIN, KINDS["es"], es.__name__, es.asked, es.train),
-        Trained("sft", sft.TRAIN, KINDS["sft"], sft.__name__, sft.asked, sft.train),
-        Trained("examples", examples.TRAIN, KINDS["examples"], examples.__name__, examples.asked, examples.train),
     )
 }
 ARMS: dict[str, Arm] = {name: TRAINED.get(name, Arm(name, None)) for name in KINDS}

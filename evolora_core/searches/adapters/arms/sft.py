@@ -2,17 +2,14 @@
 routing included.
 """
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from evolora_core.engine.stage import Made, Work
-from evolora_core.searches.adapters.arms.base import Training, chosen, common, stage_within_budget
+from evolora_core.searches.adapters.arms.base import Training, stage_within_budget, training_of
 from evolora_core.searches.adapters.settings.sft import SftSettings
-
-if TYPE_CHECKING:
-    from evolora_core.searches.adapters.experiment import SuiteConfig
 
 
 class SftTraining(Training):
@@ -31,9 +28,7 @@ class SftTrained(BaseModel):
     diverged: bool
 
 
-def asked(config: "SuiteConfig", arm: str, trial: int | None) -> SftTraining:
-    """The training of a condition."""
-    return SftTraining(sft=chosen(SftSettings, config, arm, trial), **common(config))
+asked = partial(training_of, SftTraining)
 
 
 def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
@@ -41,15 +36,12 @@ def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
     budget. It leaves an adapter in PEFT's format for everything or for each family, candidates.json, routes, and the
     tables `sft_steps` and `compute`.
     """
-    from evolora_core.engine.tables import write_table
-    from evolora_core.searches.adapters.arms.terms import terms_of
+    from evolora_core.searches.adapters.arms.terms import made, terms_of
     from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 
     own = work.config
     shares = own.arrival_shares or [1 / len(own.arrivals) for _ in own.arrivals]
     trained = fine_tune_and_route(own.sft, terms_of(work), folder, dict(zip(own.arrivals, shares, strict=True)))
-    write_table(folder, "sft_steps", trained.steps)
-    write_table(folder, "compute", trained.meter.rows())
     facts = SftTrained(
         labels=trained.labels,
         steps=len(trained.steps),
@@ -57,7 +49,7 @@ def train(work: Work[SftTraining], folder: Path) -> Made[SftTrained]:
         left_out=trained.left_out,
         diverged=trained.diverged,
     )
-    return Made(trained.meter.total(), facts)
+    return made(folder, trained.meter, facts, sft_steps=trained.steps)
 
 
 TRAIN = stage_within_budget("sft", __name__, asked, train)

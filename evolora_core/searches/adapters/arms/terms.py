@@ -1,10 +1,16 @@
-"""What a stage that trains a rival gives to the function that does it."""
+"""What a stage that trains a rival gives to the function that does it, and what it leaves afterwards."""
 
-from evolora_core.engine.stage import Work
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evolora_core.engine.meter import Meter
+from evolora_core.engine.stage import Made, Work
+from evolora_core.engine.tables import write_table
 from evolora_core.language.datasets import read_items
 from evolora_core.language.hosts.kept import stage_host
 from evolora_core.lora.answering.pricing import Prices
-from evolora_core.searches.adapters.arms.base import Training
+from evolora_core.searches.adapters.arms.base import Facts, Training
 from evolora_core.searches.adapters.rivals.terms import Terms
 
 
@@ -22,3 +28,12 @@ def terms_of(work: Work[Training]) -> Terms:
         budget_flops=work.config.budget_flops,
         progress=work.report,
     )
+
+
+def made(folder: Path, meter: Meter, facts: Facts, **tables: Sequence[dict[str, Any]]) -> Made[Facts]:
+    """Write the tables of a training, but for one without rows, and its table `compute`; what its stage hands on."""
+    for name, rows in tables.items():
+        if rows:
+            write_table(folder, name, rows)
+    write_table(folder, "compute", meter.rows())
+    return Made(meter.total(), facts)

@@ -6,8 +6,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from evolora_core.searches.adapters.rivals.distance import divergence
-
 
 def loss_of_answers(model: Any, inputs: dict[str, Tensor], coefficient: float, tokens: Any) -> Tensor:
     """Summed negative log-likelihood of the labels plus `coefficient` times the summed divergence, over `tokens`.
@@ -44,3 +42,17 @@ def loss_of_answers(model: Any, inputs: dict[str, Tensor], coefficient: float, t
 def first_answer(labels: Tensor) -> int:
     """The first column after the first one in which a row `[rows, width]` has a label to learn."""
     return 1 + int((labels[:, 1:] != -100).any(dim=0).int().argmax())
+
+
+def divergence(host_logits: Tensor, logits: Tensor) -> Tensor:
+    """How far an adapter moves its host's next-token distributions: KL(host ‖ adapter) in nats at every position,
+    `[positions, vocabulary]` twice -> `[positions]`, in float32.
+
+    As a term of a loss, with the host fixed, its gradient is that of the cross-entropy with the host's own
+    distribution, the distillation loss at temperature 1 of Learning without Forgetting (Li, Hoiem 2016, arXiv
+    1606.09282); and it is the divergence by which Shenfeld et al. 2025 (arXiv 2509.04259) predict forgetting. It asks
+    the adapter to keep probable whatever the host thinks probable; the reverse would let it drop such answers, as long
+    as what it says is probable to the host.
+    """
+    host, own = host_logits.float().log_softmax(-1), logits.float().log_softmax(-1)
+    return functional.kl_div(own, host, reduction="none", log_target=True).sum(-1)

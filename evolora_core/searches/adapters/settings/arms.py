@@ -43,11 +43,11 @@ def changed(section: Section, changes: Changes, where: str) -> Section:
         raise ValueError(f"{where}: {explain_fault(error, type(section))}") from None
 
 
-def leaves(changes: Changes, above: str = "") -> set[str]:
-    """The settings that nested changes replace, with dots: `plasticity.learning_rate`."""
-    found: set[str] = set()
+def leaves(changes: Changes, above: str = "") -> Changes:
+    """The settings that nested changes replace, by names with dots: `plasticity.learning_rate`."""
+    found: Changes = {}
     for key, change in changes.items():
-        found |= leaves(change, f"{above}{key}.") if isinstance(change, dict) else {above + key}
+        found |= leaves(change, f"{above}{key}.") if isinstance(change, dict) else {above + key: change}
     return found
 
 

@@ -43,9 +43,9 @@ class MeasureSettings:
 
     @property
     def training(self) -> Training:
-        """The same as a suite's section. ConfigError for a rate that is none."""
-        if min(self.rates) <= 0:
-            raise ConfigError(f"--rates {min(self.rates):g}: learning rates are positive")
+        """The same as a suite's section. ConfigError where there is no rate, or one that is none."""
+        if min(self.rates, default=0.0) <= 0:
+            raise ConfigError("--rates: name one or more learning rates above zero")
         return Training(steps=self.steps, warmup=self.steps // _WARMING, rates=sorted(set(self.rates)))
 
     def each_size(self, *, tuned: int, measured: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, tuned
-from evolora_core.searches.attention.commands.predicting import finite, predict
+from evolora_core.searches.attention.commands.predicting import predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
 from evolora_core.searches.attention.judging.sealed import texts_needed
@@ -16,6 +16,7 @@ from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
 from evolora_core.searches.attention.measuring import measure_all, refusals
 from evolora_core.searches.attention.panel import select
 from evolora_core.searches.attention.scaling.fits import paired_curve
+from evolora_core.searches.attention.scaling.intervals import finite
 from evolora_core.searches.attention.seeds import selection_seeds
 
 ERROR = 0.02  # nats: the standard error of a gain for which texts are counted

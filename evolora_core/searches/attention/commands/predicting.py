@@ -1,10 +1,10 @@
 """The last row of a table: what the measured sizes say of one three times as large as the largest."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
+from evolora_core.searches.attention.scaling.intervals import finite
 from evolora_core.searches.attention.scaling.law import fit_law
 from evolora_core.searches.attention.scaling.losses import star
 from evolora_core.searches.attention.scaling.predict import predict_gain, predict_loss
@@ -46,8 +46,3 @@ def predict(
             row |= {"gain": gain.value, "lo": finite(gain.lo), "hi": finite(gain.hi)}
         rows[name] = row | {"note": f"fails {', '.join(found.guards)}" if found.guards else ""}
     return rows
-
-
-def finite(value: float) -> float | None:
-    """None for a number that is not known."""
-    return value if math.isfinite(value) else None

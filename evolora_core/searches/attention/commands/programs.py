@@ -1,12 +1,14 @@
-"""The programs that a user names: files of theirs, and mechanisms that are known."""
+"""The programs that a user names: files of theirs, and mechanisms that are known; and which of these there are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.sandbox.run import refusal
+from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
 from evolora_core.searches.attention.host.sizes import SIZES, order
 from evolora_core.searches.attention.known.registry import KNOWN, get_known
 from evolora_core.searches.attention.sources import source_of
@@ -55,3 +57,21 @@ def sizes_named(words: Sequence[str]) -> list[str]:
         if word not in SIZES:
             raise ConfigError(f"--sizes {one_line(word, 60)}: there are {', '.join(SIZES)}")
     return sorted({*words}, key=order)
+
+
+def list_programs() -> list[dict[str, Any]]:
+    """A row for each mechanism and framework that there is."""
+    mechanisms = [
+        {"kind": "mechanism", "name": own.name, "what it is": f"{own.says}; must lose" if own.negative else own.says}
+        for own in KNOWN.values()
+    ]
+    frameworks = [
+        {"kind": "framework", "name": own.name, "what it is": f"classes that may change: {', '.join(own.slots)}"}
+        for own in FRAMEWORKS.values()
+    ]
+    return [*mechanisms, *frameworks]
+
+
+def source_named(name: str) -> str:
+    """The program of a mechanism, or the template of a framework. ConfigError names the nearest mechanism."""
+    return FRAMEWORKS[name].source if name in FRAMEWORKS else get_known(name).source

@@ -8,11 +8,12 @@ from typing import Any
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, tuned
-from evolora_core.searches.attention.commands.predicting import finite, predict
+from evolora_core.searches.attention.commands.predicting import predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, ratios
 from evolora_core.searches.attention.measuring import measure_all, refusals
 from evolora_core.searches.attention.panel import select
+from evolora_core.searches.attention.scaling.intervals import finite
 from evolora_core.searches.attention.scaling.validation import Paired, compare_losses, decide_family
 from evolora_core.searches.attention.seeds import fresh_seeds
 

@@ -10,12 +10,14 @@ from typing import Any
 
 from evolora_core.errors import DataError
 from evolora_core.foreign.text import error_line
+from evolora_core.searches.attention.corpus.alphabet import encode
 from evolora_core.searches.attention.corpus.base import Made
 from evolora_core.searches.attention.corpus.text import split_text
 
 TINY_STORIES = "roneneldan/TinyStories"
 _SURPLUS = 3  # times the rows asked for: some held-out texts are dropped
 _JOINED = 20  # texts make one document: a data set of lines has many that are shorter than a row
+_SAMPLE, _FOREIGN = 100_000, 0.5  # characters that are looked at, and the share of bytes without a token of their own
 
 
 def hub_text(name: str, context: int, train: int, held_out: int, seed: int) -> tuple[Made, list[tuple[str, Made]]]:
@@ -37,6 +39,12 @@ def hub_text(name: str, context: int, train: int, held_out: int, seed: int) -> t
             f"corpus {name!r}: it cannot be read ({error_line(error)}); check the name and "
             "the connection, name a folder of text files, or take `python`"
         ) from error
+    sample = encode("".join(pools[0])[:_SAMPLE])
+    if (foreign := int((sample == 0).sum())) > _FOREIGN * len(sample):
+        raise DataError(
+            f"corpus {name!r}: {foreign / len(sample):.0%} of its bytes are no ASCII characters, and one token stands "
+            "for all of these; name a text in ASCII letters"
+        )
     return split_text([([], []), (pools[0], pools[1])], ("docs", "text"), width, train, held_out, seed)
 
 
@@ -53,7 +61,7 @@ def _sides(name: str) -> list[Iterator[str]]:
         raise DataError(f"corpus {name!r}: it has no column `text` but {', '.join(columns)}")
 
     def texts(split: str) -> Iterator[str]:
-        return (str(row["text"]) for row in found[split])
+        return (str(row["text"]) for row in found[split] if row["text"] is not None)
 
     if other is not None:
         return [texts("train"), texts(other)]

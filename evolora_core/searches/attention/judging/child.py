@@ -17,7 +17,7 @@ from evolora_core.searches.attention.frameworks.registry import get_framework
 from evolora_core.searches.attention.host.flops import cost_of, cost_of_step, operations_of_forward
 from evolora_core.searches.attention.host.model import Decoder, build
 from evolora_core.searches.attention.host.training import batch_of, train
-from evolora_core.searches.attention.judging.causality import check_trained
+from evolora_core.searches.attention.judging.causality import CELLS, check_trained
 from evolora_core.searches.attention.judging.forms import check_alone, check_modes
 from evolora_core.searches.attention.judging.job import (
     LOGITS,
@@ -36,7 +36,7 @@ from evolora_core.searches.attention.judging.surroundings import check_untouched
 from evolora_core.searches.attention.programs.reading import Step
 from evolora_core.searches.attention.programs.rejection import Rejected
 
-_BATCH = 256  # prefixes at once
+_BATCH = 256  # prefixes at once, at most
 _MORE = 1.05  # times the operations of a forward in training that one with which answers are made may take
 
 
@@ -126,13 +126,14 @@ def finite(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:
 def answers(model: Decoder, prefixes: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """Logits `[M, vocab]` behind each prefix.
 
-    Prefixes of like lengths go together, cut off behind the longest of them, which saves half the work. Rejected where
-    the answer to one hangs on the others.
+    Prefixes of like lengths go together, cut off behind the longest of them, which saves half the work; of a long
+    context fewer at once, as memory allows. Rejected where the answer to one hangs on the others.
     """
+    batch = max(1, min(_BATCH, CELLS // prefixes.shape[1] ** 2))
     order = torch.argsort(lengths, stable=True)
     found: list[torch.Tensor] = []
     with torch.no_grad():
-        for chosen in order.split(_BATCH):
+        for chosen in order.split(batch):
             ends = lengths[chosen]
             logits = check_alone(model, prefixes[chosen, : int(ends.max())])
             found.append(logits[torch.arange(len(chosen)), ends - 1])

@@ -113,7 +113,7 @@ class PlainClient:
         for number in range(self._endpoint.retries + 1):
             try:
                 return _answer(self._endpoint, self._post(payload), time.perf_counter() - began)
-            except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+            except (OSError, HTTPException) as error:  # a status is an OSError too
                 fault, status = str(error) or type(error).__name__, None
                 if isinstance(error, urllib.error.HTTPError):
                     status = error.code

@@ -71,6 +71,9 @@ def evolve(proposer: Proposer, panel: Panel, run: Run, *, limit: int, checkpoint
             try:
                 while not search.over.wait(PATIENCE) and process.poll() is None:
                     report(run.meter.total(), limit, f"{len(run.past)} programs")
+            except BaseException as error:
+                panel.interrupt(error)  # the server waits for its threads
+                raise
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

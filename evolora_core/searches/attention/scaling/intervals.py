@@ -5,6 +5,7 @@ bootstrap of `evolora_core.statistics` can cross them too, but a handful of seed
 added.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,11 @@ class Estimate:
     dof: float
     lo: float
     hi: float
+
+
+def finite(value: float) -> float | None:
+    """None for a number that is not known."""
+    return value if math.isfinite(value) else None
 
 
 def quantile(dof: float) -> float:

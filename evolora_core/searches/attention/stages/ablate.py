@@ -64,7 +64,7 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
     from evolora_core.searches.attention.grammar.vary import ablations
     from evolora_core.searches.attention.measuring import loss_rows, measure_programs
     from evolora_core.searches.attention.panel import Panel, select
-    from evolora_core.searches.attention.scaling.intervals import of_crossed
+    from evolora_core.searches.attention.scaling.intervals import finite, of_crossed
     from evolora_core.searches.attention.stages.rates import read_rates
 
     own, meter = work.config, Meter()
@@ -93,8 +93,8 @@ def make(work: Work[Ablating]) -> Made[NoFacts]:
                     "size": size,
                     "seeds": len(own.seeds),
                     "loss": found.value,
-                    "lo": found.lo if np.isfinite(found.lo) else None,
-                    "hi": found.hi if np.isfinite(found.hi) else None,
+                    "lo": finite(found.lo),
+                    "hi": finite(found.hi),
                 }
             )
     if rows:

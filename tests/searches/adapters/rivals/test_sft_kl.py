@@ -19,7 +19,7 @@ from evolora_core.lora.population.peft_io import import_peft
 from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals import answer_loss, sft
-from evolora_core.searches.adapters.rivals.distance import divergence
+from evolora_core.searches.adapters.rivals.answer_loss import divergence
 from evolora_core.searches.adapters.rivals.rows import tokenise
 from evolora_core.searches.adapters.rivals.sft import row_flops
 
