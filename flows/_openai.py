@@ -10,7 +10,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from queue import SimpleQueue
 from typing import Annotated, Any, Literal
@@ -30,6 +30,8 @@ from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
 MOST_PROMPTS = 256
 MOST_STOPS = 16
 LARGEST_BODY = 8 << 20  # bytes
+MOST_WAITING = 32  # questions; with the one that is answered fewer than the server's 40 threads, so that it can refuse
+RETRY_SECONDS = 5  # after which a client that was refused may ask again
 LOCAL = ("127.0.0.1", "localhost", "::1")
 _LOCAL_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
 CHUNK = "chat.completion.chunk"
@@ -156,16 +158,16 @@ class Guard:
             await self._app(scope, receive, send)
 
 
-def _refusal(code: int, words: str) -> JSONResponse:
-    kind = "authentication_error" if code == 401 else "invalid_request_error"
-    return JSONResponse({"error": {"message": words, "type": kind, "code": None, "param": None}}, code)
+def _refusal(code: int, words: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(code, "invalid_request_error")
+    return JSONResponse({"error": {"message": words, "type": kind, "code": None, "param": None}}, code, headers)
 
 
 def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
-    """The application. `word` is how its user calls the run. One question is answered at a time."""
+    """The application. `word` is how its user calls the run. One question is answered at a time; MOST_WAITING wait."""
     app = FastAPI(title="Evolora", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard, token=token)
-    turn = threading.Lock()
+    turn, room = threading.Lock(), threading.BoundedSemaphore(1 + MOST_WAITING)
 
     def asked_of(model: str) -> Evolved:
         name, _, who = model.partition(":")
@@ -183,6 +185,9 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
     def reply(asked: ClientRequest, prompts: list[str], told: Any = None) -> list[Reply]:
         own = asked_of(asked.model)
         wanted = asked.max_completion_tokens or asked.max_tokens
+        if not room.acquire(blocking=False):
+            words = f"{MOST_WAITING} questions wait for their turn already; ask again later"
+            raise HTTPException(429, words, {"Retry-After": str(RETRY_SECONDS)})
         try:
             with turn:
                 return own.answer(
@@ -192,10 +197,12 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
                 )  # fmt: skip
         except EvoloraError as error:
             raise HTTPException(400, str(error)) from None
+        finally:
+            room.release()
 
     @app.exception_handler(Refused)
     def refused(_: Request, error: Refused) -> JSONResponse:
-        return _refusal(error.status_code, error.detail)
+        return _refusal(error.status_code, error.detail, error.headers)
 
     @app.exception_handler(RequestValidationError)
     def misunderstood(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -28,6 +28,7 @@ SUITES = {  # the flows of suites, each with the file that it runs by default
     "merge-evolution": "configs/suites/merge-quickstart.yaml",
     "attention-search": "configs/suites/attention-quickstart.yaml",
 }
+STORE_SECONDS = 2.0  # that the store is waited for: nothing is recorded before a stage has ended
 OVERRIDE = r"^[A-Za-z_][\w.-]*=.+"  # KEY=VALUE
 
 
@@ -85,9 +86,9 @@ def use_host(config: Experiment, *, keep: bool = True) -> HostUse | None:
 
 def check_store() -> None:
     """Raise StoreError if there is a store that this version cannot write."""
-    from evolora_core.store import query, store_path
-    from evolora_core.store.connection import Locked
+    from evolora_core.store.connection import Locked, opened, store_path
 
-    if store_path(home_path()).exists():
-        with suppress(Locked):  # nothing is recorded before a stage has ended
-            query(home_path(), "SELECT 1")
+    path = store_path(home_path())
+    if path.exists():
+        with suppress(Locked), opened(path, read_only=True, wait=STORE_SECONDS):
+            pass

@@ -27,11 +27,11 @@ from prefect.utilities.collections import visit_collection
 from prefect.utilities.engine import collect_task_run_inputs_sync, resolve_inputs_sync
 
 from evolora_core.engine.home import home_path
-from evolora_core.engine.run_index import Entry, alive, now, read_entry, write_entry
+from evolora_core.engine.run_index import Entry, alive, now, read_entry
 from evolora_core.engine.stage import StageRequest, StageResult
 from evolora_core.errors import StageError
 from flows._workers import Worker, Workers, lost
-from tasks.stage import StageTask, reason, request_of, reuse, stands
+from tasks.stage import StageTask, enter_failed, reason, request_of, reuse, stands
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -267,10 +267,6 @@ def _mark_failed(request: StageRequest, why: str) -> None:
     """A worker that was killed could not say so in the index itself. Where another process makes the stage, for which
     ours only waited, its entry is left alone.
     """
-    home = home_path()
-    entry = read_entry(home, request.suite, request.condition, request.seed, request.stage)
+    entry = read_entry(home_path(), request.suite, request.condition, request.seed, request.stage)
     if entry and entry.state == "running" and not _of_another(entry):
-        try:
-            write_entry(home, request.suite, replace(entry, state="failed", reason=why, finished=now()))
-        except OSError as error:  # a full disk ends this stage, not all
-            log.warning("warning: %s: the index cannot be written (%s)", request.label, error.strerror)
+        enter_failed(replace(entry, state="failed", reason=why, finished=now()))

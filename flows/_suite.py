@@ -27,7 +27,6 @@ from evolora_core.engine.run_index import (
     parts_of,
     read_entry,
     step_name,
-    write_entry,
     write_plan,
 )
 from evolora_core.engine.stage import JUDGED, StageResult, Step, Suite
@@ -46,6 +45,7 @@ from flows._runner import StageFuture, StageRunner, stage_runner
 from flows._steps import Outcome, follow, later, submit
 from flows._workers import workers_of
 from tasks.record import record
+from tasks.stage import enter_failed
 
 log = logging.getLogger("evolora_core.stages")
 
@@ -123,7 +123,8 @@ def make_suite(
     planned = [*(step.name for step in chosen), *([COMPARISON, PACK] if len(chosen) == len(steps) else [])]
     made_before = {entry.name for entry in entries(home_path(), own) if is_made(home_path(), entry)}
     before = sum(name in made_before for name in planned)
-    log.info("%s: %d stages%s", own, len(planned), f", of which {before} were done before" if before else "")
+    reused = f"; {before} were done before, and are reused where nothing changed since" if before else ""
+    log.info("%s: %d stages%s", own, len(planned), reused)
     with stage_runner().working(workers_of(config)) as runner:
         outcome = Outcome(len(planned))
         futures = submit(chosen)
@@ -273,7 +274,7 @@ def tell(suite: SuiteId, failures: Mapping[str, str]) -> None:
             continue
         run_id = suite.run_id(condition, seed)
         blank = Entry(str(suite), run_id, condition, seed, stage, "", "", "failed", started=now())
-        write_entry(home_path(), suite, replace(known or blank, state="failed", reason=reason, finished=now()))
+        enter_failed(replace(known or blank, state="failed", reason=reason, finished=now()))
 
 
 def complete_seeds(config: Experiment, results: Mapping[str, StageResult]) -> list[int]:

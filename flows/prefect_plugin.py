@@ -16,8 +16,8 @@ from typing import Any
 
 from prefect.plugins import HookContext, SetupResult, register_hook
 
-from evolora_core.engine.home import environment, home_path, reach_this_machine, set_environment
-from evolora_core.errors import EvoloraError
+from evolora_core.engine.home import environment, prepare_home
+from evolora_core.errors import EvoloraError, StoreError
 from flows._server import is_served, known_server
 
 SECONDS = 120.0  # that a server which starts is waited for
@@ -31,12 +31,14 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
     if Path(sys.argv[0]).name != "prefect":
         return SetupResult(env={"DO_NOT_TRACK": "1"})
     sys.argv[:] = full_name(sys.argv)
-    home = home_path()
-    set_environment(home)  # a hub's host is looked for, and may be fetched, before anything is sent
+    try:
+        home = prepare_home()  # a hub's host is looked for, and may be fetched, before anything is sent
+    except StoreError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
     if sys.argv[1:3] == ["deployment", "run"] and (why := refusal(sys.argv[3:])):
         print(f"error: {why}", file=sys.stderr)
         sys.exit(1)
-    reach_this_machine()
     url = known_server(home)
     if sys.argv[1:3] == ["deployment", "run"] and not url and is_served(home):
         print("waiting for the address of `evolora serve`, which may still start", file=sys.stderr)
@@ -48,7 +50,6 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
         print(
             f"note: no `evolora serve` runs for {home}, which brings the deployments; asking {asked}", file=sys.stderr
         )
-    (home / "prefect").mkdir(parents=True, exist_ok=True)  # Prefect makes no parents, and ends in a traceback
     server = {"PREFECT_API_URL": url} if url else {}
     return SetupResult(env={name: os.environ.get(name, value) for name, value in (environment(home) | server).items()})
 

@@ -8,6 +8,8 @@ from prefect import get_client, serve
 from prefect.client.schemas.filters import (
     DeploymentFilter,
     DeploymentFilterName,
+    FlowFilter,
+    FlowFilterName,
     FlowRunFilter,
     FlowRunFilterExpectedStartTime,
     FlowRunFilterState,
@@ -66,10 +68,14 @@ def forget_missed() -> None:
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
         expected_start_time=FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
     )
-    ours = DeploymentFilter(name=DeploymentFilterName(any_=[flow.name for flow in FLOWS]))
+    names = [flow.name for flow in FLOWS]  # of both: a server of several people may have another `benchmark`
+    ours = DeploymentFilter(name=DeploymentFilterName(any_=names))
+    flows = FlowFilter(name=FlowFilterName(any_=names))
     with get_client(sync_client=True) as client:
         kept = 0  # that somebody asked for
-        while runs := client.read_flow_runs(flow_run_filter=planned, deployment_filter=ours, offset=kept):  # a page
+        while runs := client.read_flow_runs(  # a page
+            flow_run_filter=planned, flow_filter=flows, deployment_filter=ours, offset=kept
+        ):
             for run in runs:
                 if run.auto_scheduled:
                     client.delete_flow_run(run.id)

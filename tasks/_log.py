@@ -92,7 +92,10 @@ class _Json(logging.FileHandler):
         """Write, and remember a warning."""
         if record.levelno == logging.WARNING:
             self.warnings.append(record.getMessage())
-        super().emit(record)
+        try:
+            super().emit(record)
+        except OSError:  # the file cannot be opened
+            self.handleError(record)
 
     def format(self, record: logging.LogRecord) -> str:
         """One line: short enough to be appended at once, also by two processes."""

@@ -158,7 +158,7 @@ def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str,
             SCRATCH,
         )
     except BaseException as error:
-        write_entry(home, request.suite, request.entry("failed", started=started, finished=now(), reason=reason(error)))
+        enter_failed(request.entry("failed", started=started, finished=now(), reason=reason(error)))
         if isinstance(error, OSError):
             log.error("failed: %s", reason(error))
         elif not isinstance(error, EvoloraError):
@@ -174,6 +174,14 @@ def reuse(request: StageRequest) -> StageResult:
         raise StageError(f"{home / request.folder}: it has no manifest; run the suite again")
     write_entry(home, request.suite, _finished(request, manifest, "cached"))
     return _result(request, manifest)
+
+
+def enter_failed(entry: Entry) -> None:
+    """Say in the index that a stage failed. A disk that does not take it gets a warning; the stage keeps its reason."""
+    try:
+        write_entry(home_path(), entry.suite_id, entry)
+    except OSError as error:
+        log.warning("warning: %s: the index cannot be written (%s)", entry.name, error.strerror)
 
 
 def reason(error: BaseException) -> str:

@@ -4,6 +4,7 @@ While one process writes, no other can open the file, not even to read, and Duck
 connections live for a statement or two, and everybody waits here with jitter.
 """
 
+import logging
 import os
 import re
 import time
@@ -18,7 +19,10 @@ from evolora_core.errors import Passing, StoreError
 from evolora_core.store import schema
 from evolora_core.store.said import duckdb_says
 
+log = logging.getLogger("evolora_core.stages")
+
 LOCK_WAIT = 60.0  # seconds
+SILENT = 2.0  # of them, before whoever waits says so
 # The same settings in every connection: DuckDB refuses a second one in this process whose settings differ.
 _Settings = dict[str, str | bool | int | float | list[str]]
 _WRITER: _Settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -127,7 +131,7 @@ def _opened(path: Path, read_only: bool, wait: float) -> Iterator[duckdb.DuckDBP
 
 def _wait_for(path: Path, read_only: bool, wait: float) -> duckdb.DuckDBPyConnection:
     """Connect, again and again while somebody else holds the file."""
-    start, attempt = time.monotonic(), 0
+    start, attempt, told = time.monotonic(), 0, False
     while True:
         try:
             return duckdb.connect(str(path), read_only=read_only, config=_READER if read_only else _WRITER)
@@ -137,8 +141,11 @@ def _wait_for(path: Path, read_only: bool, wait: float) -> duckdb.DuckDBPyConnec
                 raise Unwritable(f"{path}: {duckdb_says(error)}; is the disk full?") from error
             if holder is None:
                 raise StoreError(f"{path}: cannot be opened ({duckdb_says(error)}); {_mend(path)}") from error
-            if time.monotonic() - start >= wait:
+            if (waited := time.monotonic() - start) >= wait:
                 raise Locked(f"{path}: held by {holder} for {wait:.0f} s; wait for it or stop it") from error
+            if waited >= SILENT and not told:
+                log.warning("%s: held by %s; waiting for it, up to %.0f s", path, holder, wait)
+                told = True
         attempt += 1
         jitter = stream(os.getpid(), attempt, 0, "store.lock").random()
         time.sleep(min(0.5, 0.02 * 1.5**attempt) * (0.5 + jitter))

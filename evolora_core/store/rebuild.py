@@ -54,10 +54,14 @@ def rebuild(home: Path) -> Rebuilt:
             for folder in kept_shards(home):
                 try:
                     with transaction(connection):
-                        insert_shard(connection, folder, read(folder))
+                        insert_shard(connection, folder, read(folder), again=True)
                 except StoreError as error:
                     suite = folder.parent.name
-                    result.left_out.append((Slice(suite, suite, "", 0, f"shard {folder.name}", folder), str(error)))
+                    why = (
+                        f"{error}; remove {folder}, then merge a shard that was made as the rest, or make its stages "
+                        f"here by `evolora retry {suite}`"
+                    )
+                    result.left_out.append((Slice(suite, suite, "", 0, f"shard {folder.name}", folder), why))
             for file in sorted((home / "bench").glob("*.json")):
                 try:
                     insert_benchmark(connection, file)

@@ -64,7 +64,8 @@ def _load(connection: duckdb.DuckDBPyConnection, table: str, file: Path, part: S
     try:
         inserted = connection.execute(
             f"INSERT INTO data.{table} BY NAME "
-            "SELECT ? AS suite, ? AS run_id, ? AS condition, ? AS seed, ? AS stage, * FROM read_parquet(?)",
+            "SELECT ? AS suite, ? AS run_id, ? AS condition, ? AS seed, ? AS stage, * "
+            "FROM read_parquet(?, hive_partitioning = false)",  # a folder above it may be called seed=3
             [part.suite, part.run_id, part.condition, part.seed, part.stage, str(file)],
         ).fetchall()
     except (duckdb.BinderException, duckdb.ConversionException, duckdb.InvalidInputException) as error:

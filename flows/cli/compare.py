@@ -42,13 +42,13 @@ def compare(
     Intervals, p values and verdicts are made as in a pack, of the seeds that both conditions have; Holm's correction is
     over the rows shown. Suites that did not answer the same items, with the same host and decoding, are refused.
     """
-    from evolora_core.statistics.two_suites import common_conditions, compare_suites, differing, open_side
+    from evolora_core.statistics.two_suites import common_conditions, compare_suites, differing
 
     home = home_path()
     words = list(suites) if suites else [word.partition(":")[0] for word in (a, b) if word]
     if len(words) != 2 or bool(a) != bool(b) or (a and suites):
         raise ConfigError("compare: name two suites, or one condition of each by --a and --b SUITE:CONDITION")
-    left, right = (open_side(home, named(home, word)) for word in words)
+    left, right = (side(home, named(home, word)) for word in words)
     asked = [(condition(a), condition(b))] if a else []
     if left.id == right.id and all(first == second for first, second in asked):
         word = words[0]
@@ -73,6 +73,25 @@ def in_percent(row: dict[str, Any]) -> dict[str, Any]:
         PERCENT.get(key, key): None if value is None else round(100 * value, 1) if key in PERCENT else value
         for key, value in row.items()
     }
+
+
+def side(home: Path, suite: "SuiteId") -> "Side":
+    """What this home has of a suite. ConfigError where nothing of it was judged here, as where it came in shards, of
+    which the store has the rows alone.
+    """
+    from evolora_core.statistics.two_suites import open_side
+
+    try:
+        return open_side(home, suite)
+    except ConfigError:
+        from evolora_core.store.shards import kept_shards
+
+        if all(folder.parent.name != str(suite) for folder in kept_shards(home)):
+            raise
+        raise ConfigError(
+            f"{suite}: came in shards, and only a suite whose stages were made in {home} is compared; compare it where "
+            f"it was run, or read its own comparisons by `evolora pack {suite}`"
+        ) from None
 
 
 def named(home: Path, word: str) -> "SuiteId":

@@ -29,6 +29,7 @@ def serve(
     ] = 1,
 ) -> None:
     """Serve all deployments until stopped, with a Prefect server if none answers."""
+    home = prepare_home()
     from filelock import Timeout
 
     from flows._preflight import SUITES
@@ -36,7 +37,6 @@ def serve(
     missing = [suite for suite in SUITES.values() if not Path(suite).is_file()]
     if nightly and missing:
         raise ConfigError(f"--nightly: {Path.cwd()} has no {missing[0]}; start it in the folder of the project")
-    home = prepare_home()
     from flows._server import known_server, serve_lock, shared_prefect
 
     try:

@@ -34,6 +34,9 @@ def serve_run(
 ) -> None:
     """Serve a finished run at an OpenAI-compatible address until Ctrl-C. Models: RUN (routed), RUN:3
     (organelle 3), RUN:host (bare host). If EVOLORA_TOKEN is set, clients must send it as their key.
+
+    One question is answered at a time, and up to 32 wait. More are refused with HTTP 429 and a Retry-After, after which
+    OpenAI's clients ask again by themselves.
     """
     home = prepare_home()
     from evolora_core.searches.adapters.evolved import open_run

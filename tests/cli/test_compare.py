@@ -7,10 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from example_suite import suite_id, write_suite
+from example_suite import settings, suite_id, write_suite
 
 from evolora_core.engine.run_index import read_suite
 from evolora_core.engine.run_index import write_suite as write_settings
+from evolora_core.engine.strict import document_hash
+from evolora_core.store import merge, rebuild, write_shard
 from flows.cli import main
 
 FIRST, SECOND = "example-0a1b2c3d", "another-4e5f6a7b"
@@ -64,6 +66,20 @@ def test_an_older_suite_of_the_name_is_named_where_the_latest_was_not_evaluated(
     code, _, err = run(capsys, tmp_path, "example", "another")
     assert code == 1 and "example-99999999: no condition of it was evaluated; " in err
     assert f"(an older suite of this name has it: {FIRST})" in err
+
+
+def test_a_suite_that_came_in_shards_is_told_where_it_can_be_compared(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Making it anew, as `evolora retry` would, is no mend: its rows are there."""
+    own = f"example-{document_hash(settings('example', (0,), 12))}"
+    write_suite(tmp_path / "there", own, seeds=(0,), items=12)
+    rebuild(tmp_path / "there")
+    write_shard(tmp_path / "there", own, tmp_path / "shard")
+    write_suite(tmp_path / "here", SECOND, seeds=(0,), items=12)
+    merge(tmp_path / "here", [tmp_path / "shard"])
+    code, _, err = run(capsys, tmp_path / "here", "example", "another")
+    assert code == 1 and f"{own}: came in shards" in err and f"evolora pack {own}" in err and "retry" not in err
 
 
 def test_what_both_suites_took_from_one_evaluation_costs_no_power(

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from evolora_core.language.hosts.host import load_host
 from evolora_core.lora.answering.stopping import until
 from evolora_core.searches.adapters.evolved import Evolved, Reply
 from evolora_core.searches.adapters.finished import TrainedRun
+from flows import _openai
 from flows._openai import LARGEST_BODY, Chat, _events, _url, make_app
 
 
@@ -92,6 +94,29 @@ def test_a_stream_that_has_to_be_refused_is_refused_before_it_begins(bare: Evolv
         for stream in (False, True):
             answer = client.post("/v1/chat/completions", json=asked | {"stream": stream})
             assert answer.status_code == 400 and "tokens" in answer.json()["error"]["message"]
+
+
+def test_a_question_for_which_there_is_no_room_is_refused(bare: Evolved, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go, answer = threading.Event(), threading.Event(), Evolved.answer
+
+    def held(own: Evolved, *given: Any, **more: Any) -> list[Reply]:
+        begun.set()
+        assert go.wait(60)
+        return answer(own, *given, **more)
+
+    monkeypatch.setattr(_openai, "MOST_WAITING", 0)
+    monkeypatch.setattr(Evolved, "answer", held)
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "Compute 512 - 7."}], "max_tokens": 8}
+    with TestClient(make_app(bare, "mine", "", 8), "http://localhost") as client, ThreadPoolExecutor(1) as other:
+        first = other.submit(client.post, "/v1/chat/completions", json=asked)
+        assert begun.wait(60)
+        refused = [client.post("/v1/chat/completions", json=asked | {"stream": stream}) for stream in (False, True)]
+        go.set()
+        for own in refused:
+            assert own.status_code == 429 and int(own.headers["retry-after"]) > 0
+            assert own.json()["error"]["type"] == "rate_limit_error"
+        assert first.result().status_code == 200
+        assert client.post("/v1/chat/completions", json=asked).status_code == 200  # there is room again
 
 
 def test_a_stream_tells_its_tokens_where_that_is_asked_and_a_model_is_found_by_name(bare: Evolved) -> None:

@@ -1,12 +1,14 @@
 """The bare name of a deployment, and what is refused before it is submitted."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect.plugins import HookContext
 
 from flows._server import is_served, serve_lock
-from flows.prefect_plugin import full_name, parameters, refusal
+from flows.prefect_plugin import full_name, parameters, refusal, setup_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +35,18 @@ def test_serve_is_seen_from_before_it_has_an_address(tmp_path: Path) -> None:
     with serve_lock(tmp_path).acquire(timeout=0):
         assert is_served(tmp_path)
     assert not is_served(tmp_path)
+
+
+def test_a_home_that_cannot_be_written_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.setattr("sys.argv", ["prefect", "deployment", "run", "paper-suite"])
+    with pytest.raises(SystemExit):
+        setup_environment(ctx=HookContext("3", None, logging.getLogger))
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'file' / 'home'}: EVOLORA_HOME is not writable" in said and said.count("\n") == 1
 
 
 def test_parameters_are_read_as_prefect_reads_them() -> None:

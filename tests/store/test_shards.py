@@ -307,6 +307,24 @@ def test_what_the_store_has_of_a_shard_is_kept_whole(shards: list[Path], tmp_pat
     assert rebuild(home).left_out == []
 
 
+def test_a_shard_whose_stages_were_made_here_since_keeps_no_rebuild(shards: list[Path], tmp_path: Path) -> None:
+    """By newer code; where only some of them were, the mend that is told works."""
+    merge(tmp_path, [shards[2]])  # of seed 2
+    write_suite(tmp_path, SUITE, SEEDS, items=48)
+    for manifest in tmp_path.glob("runs/*/*/evaluate/*/manifest.json"):
+        manifest.write_text(manifest.read_text().replace("cccccccccccccccc", "newer"))
+    assert rebuild(tmp_path).left_out == []
+    code = "SELECT DISTINCT json_extract_string(manifest, '$.identity_document.code') FROM stages WHERE stage = ?"
+    assert query(tmp_path, code, ["evaluate"]).rows == [("newer",)]
+    (entry,) = tmp_path.glob("runs/*/index/*/sft-s2.evaluate.json")
+    entry.unlink()
+    ((_, why),) = rebuild(tmp_path).left_out
+    (kept,) = (tmp_path / "shards" / SUITE).iterdir()
+    assert f"remove {kept}, then" in why and "\n" not in why
+    shutil.rmtree(kept)
+    assert rebuild(tmp_path).left_out == []
+
+
 @pytest.mark.parametrize(
     ("name", "config"), [("../elsewhere-0a1b2c3d", None), ("example-0a1b2c3d", "{}"), ("example-0a1b2c3d", "{")]
 )

@@ -267,14 +267,25 @@ def test_a_locked_store_is_waited_for_and_its_holder_named(home: Path) -> None:
         assert let_go.finished.is_set()
 
 
-def test_a_connection_of_this_process_is_waited_for_too(home: Path) -> None:
+def test_a_connection_of_this_process_is_waited_for_too_and_whoever_waits_says_so_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "SILENT", 0.0)
     record(home, _steps(home, 3))
+    holder = f"held by this process (PID {os.getpid()})"
     with (
         connection.opened(store_path(home)),
-        pytest.raises(StoreError, match=f"held by this process \\(PID {os.getpid()}\\)"),
-        connection.opened(store_path(home), read_only=True, wait=0.2),
+        pytest.raises(StoreError, match=re.escape(holder)),
+        connection.opened(store_path(home), read_only=True, wait=0.9),
     ):
         pass
+    assert caplog.messages == [f"{store_path(home)}: {holder}; waiting for it, up to 1 s"]
+
+
+def test_a_folder_above_that_looks_like_a_column_is_none(tmp_path: Path) -> None:
+    home = tmp_path / "trial=3" / "[home]"
+    record(home, _steps(home, 3))
+    assert query(home, "SELECT count(*) FROM sft_steps").rows == [(3,)]
 
 
 def test_no_store_and_no_place_for_one_are_told_in_one_line(home: Path) -> None:

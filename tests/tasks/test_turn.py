@@ -1,6 +1,7 @@
-"""Two processes that want the same stage take turns, and the second says that it waits."""
+"""How a stage is made: two processes take turns, and the second says that it waits; why a stage failed is kept."""
 
 import logging
+import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,12 +10,14 @@ import pytest
 from filelock import FileLock
 from prefect.exceptions import TerminationSignal
 from prefect.states import Failed
+from toy_stages import Toy, toy_request
 
 from evolora_core.engine.artifacts import turn
+from evolora_core.engine.stage import Made, NoFacts, Stage, Work
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.proposers.client import Endpoint, _unanswered
 from evolora_core.store.connection import Locked, Unwritable
-from tasks.stage import INTERRUPTED, is_fault, reason
+from tasks.stage import INTERRUPTED, is_fault, perform, reason
 
 
 def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -41,6 +44,23 @@ def test_who_waits_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
 def test_a_server_that_does_not_answer_is_asked_again_later(status: int | None, again: bool) -> None:
     fault = _unanswered(Endpoint("http://127.0.0.1:9/v1", "m"), "refused", status)
     assert is_fault(SimpleNamespace(), SimpleNamespace(), Failed(data=fault)) is again  # type: ignore[arg-type]
+
+
+def test_a_stage_s_own_reason_is_kept_where_the_index_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("EVOLORA_HOME", str(tmp_path))
+    request = toy_request(1, {})
+    index = request.suite.index(tmp_path)
+
+    def body(work: Work[Toy]) -> Made[NoFacts]:
+        shutil.rmtree(index)
+        index.write_text("in the way")
+        raise StageError("too few rows")
+
+    with pytest.raises(StageError, match="too few rows"):
+        perform(request, Stage("count", toy_request, body))
+    assert "shared.s1.count: the index cannot be written (File exists)" in caplog.text
 
 
 def test_a_reason_says_something() -> None:
