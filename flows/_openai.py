@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from queue import SimpleQueue
 from typing import Annotated, Any, Literal
@@ -19,12 +20,13 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException as Refused  # a path that there is not is one too
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evolora_core.errors import ConfigError, EvoloraError
+from evolora_core.foreign.text import one_line
 from evolora_core.searches.adapters.evolved import BARE, Evolved, Reply
 
 MOST_PROMPTS = 256
@@ -79,9 +81,11 @@ class Form(BaseModel):
 
 
 class ClientRequest(BaseModel):
-    """What both kinds of questions have. Further keys are allowed and not read; null is as good as none. What would
-    change the answer and cannot be had is refused.
+    """What both kinds of questions have. Further keys are allowed and not read, which the log says; null is as good as
+    none. What would change the answer and cannot be had is refused.
     """
+
+    model_config = ConfigDict(extra="allow")
 
     model: str = Field("", max_length=1000)
     max_tokens: int | None = Field(None, ge=1)
@@ -108,6 +112,11 @@ class ClientRequest(BaseModel):
     def stops(self) -> list[str]:
         """Texts that end an answer."""
         return [text for text in ([self.stop] if isinstance(self.stop, str) else self.stop) if text]
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Keys that mean nothing here."""
+        return tuple(sorted(self.model_extra or ()))
 
     @model_validator(mode="before")
     @classmethod
@@ -158,6 +167,12 @@ class Guard:
             await self._app(scope, receive, send)
 
 
+@lru_cache(maxsize=256)  # a client sends the same keys each time
+def _log_unread(keys: tuple[str, ...]) -> None:
+    if keys:
+        log.warning("keys of a question that are not read: %s", one_line(", ".join(keys), 200))
+
+
 def _refusal(code: int, words: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     kind = {401: "authentication_error", 429: "rate_limit_error"}.get(code, "invalid_request_error")
     return JSONResponse({"error": {"message": words, "type": kind, "code": None, "param": None}}, code, headers)
@@ -184,6 +199,7 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
 
     def reply(asked: ClientRequest, prompts: list[str], told: Any = None) -> list[Reply]:
         own = asked_of(asked.model)
+        _log_unread(asked.unread)
         wanted = asked.max_completion_tokens or asked.max_tokens
         if not room.acquire(blocking=False):
             words = f"{MOST_WAITING} questions wait for their turn already; ask again later"

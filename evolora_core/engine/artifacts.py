@@ -101,6 +101,8 @@ def commit(folder: Path, manifest: dict[str, Any], scratch: Collection[str] = ()
     files.pop(MANIFEST, None)
     whole = manifest | {"files": {name: sha256(path) for name, path in files.items()}}
     write_json(partial / MANIFEST, whole)
+    for path in files.values():
+        shutil.copymode(partial / MANIFEST, path)  # safetensors writes for its owner alone
     if folder.exists():
         shutil.rmtree(folder)
     os.replace(partial, folder)

@@ -119,6 +119,8 @@ def read_settings(path: Path, overrides: Sequence[str] = ()) -> Document:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 1
         reason = one_line(getattr(error, "problem", None) or error, 200)
+        if "cannot start any token" in reason and "\t" in "".join(text.splitlines()[line - 1 : line]):
+            reason = "a tab; indent with blanks"
         raise ConfigError(f"{path}:{line}: not valid YAML ({reason})") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{path}:1: expected a mapping of keys at the top of the file")
@@ -274,8 +276,18 @@ def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     given = fault.get("input")
     if fault["type"] == "string_type" and isinstance(given, bool | int | float):  # `yes` and `3` of YAML
         reason = "must be text; put it in quotes"
+    elif fault["type"] == "list_type":
+        reason = f"must be a list; {'put `- ` before each entry' if isinstance(given, dict) else 'put it in brackets'}"
+    elif fault["type"] == "string_pattern_mismatch" and (name_like := _name_like(str(given), fault["ctx"]["pattern"])):
+        reason = f"must be lower-case letters, digits and '-', beginning with a letter, such as {name_like!r}"
     got = "" if isinstance(given, dict) else f" (got {one_value(given)})"  # a whole section says nothing
     return f"{where}{reason[0].lower()}{reason[1:]}{got}"
+
+
+def _name_like(given: str, pattern: str) -> str:
+    """What was meant, written as a pattern of names wants it; "" where that makes none."""
+    written = re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-").lstrip("0123456789-")
+    return written if written and re.match(pattern, written) else ""
 
 
 def _first(error: ValidationError) -> Any:

@@ -48,11 +48,13 @@ class SplitSettings(Protocol):
     def holdout_items(self) -> int: ...
 
 
-def build_splits(config: SplitSettings, seed: int, pools: Mapping[str, Pool] | None = None) -> dict[str, list[Item]]:
+def build_splits(
+    config: SplitSettings, seed: int, pools: Mapping[str, Pool] | None = None, *, tuning: bool = False
+) -> dict[str, list[Item]]:
     """All splits that have items, each balanced over its (family, depth) cells and free of repeated prompts.
 
-    `pools` are the rows of a user's tasks by name. ConfigError as in `check_families`; DataError names a cell that has
-    too few items.
+    `pools` are the rows of a user's tasks by name, `tuning` says whether settings are tuned on the seed. ConfigError as
+    in `check_families`; DataError names a cell that has too few items.
     """
     cells = cells_of_splits(config)
     wanted = wanted_items(config, cells)
@@ -65,7 +67,7 @@ def build_splits(config: SplitSettings, seed: int, pools: Mapping[str, Pool] | N
                 rng = stream(seed, 0, 0, f"dataset.{split}", *cell)
                 items = draw_cell(rng, split, cell, count, seen, draws=_DRAWS_PER_ITEM, key=_key(split))
             else:
-                items = _taken(pool, split, cell, wanted, seed, seen)
+                items = _taken(pool, split, cell, wanted, seed, seen, tuning)
             found.setdefault(split, []).extend(items)
     return found
 
@@ -88,12 +90,14 @@ def _taken(
     wanted: Mapping[str, Mapping[tuple[str, str], int]],
     seed: int,
     seen: set[str],
+    tuning: bool = False,
 ) -> list[Item]:
     """The rows of one cell of a task that a split of a seed takes, given how many rows the other splits want."""
     held_out = sum(own.get(cell, 0) for other, own in wanted.items() if other != "train")
     return take(
-        pool, split, *cell, wanted[split][cell], seed, seen, wanted["train"].get(cell, 0), held_out, _key(split)
-    )
+        pool, split, *cell, wanted[split][cell], seed, seen, wanted["train"].get(cell, 0), held_out, _key(split),
+        tuning=tuning,
+    )  # fmt: skip
 
 
 def wanted_items(

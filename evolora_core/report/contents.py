@@ -46,6 +46,11 @@ class Contents(StoredSuite):
         return [self.sections.takeaway(row) for row in self.comparisons]
 
     @cached_property
+    def remarks(self) -> list[str]:
+        """Sentences on what is to be known before means are read."""
+        return self.sections.remarks(self)
+
+    @cached_property
     def checks(self) -> dict[str, Any]:
         """What must hold whatever the result."""
         return self.sections.checks(self)

@@ -12,6 +12,8 @@ A search says what else is in it:
 - *further*: other files of text, by name. Each function makes one of what is stored; an empty text is no file.
 - *headline*: the table that `evolora run` prints in the end and that the flow run shows.
 - *takeaway*: the sentence about a row of the table `comparisons`, never stronger than its verdict.
+- *remarks*: sentences that follow these, on what is to be known before means are read. A README of an earlier version
+  may lack some.
 - *closing*: the rows of the tables that its stage `compare` leaves, computed anew from the rows of the others; by
   *closing_keys* the columns that tell the rows of each table apart. With these, packs are verified and shards are
   joined.
@@ -83,6 +85,11 @@ def nothing(stored: StoredSuite) -> dict[str, Any]:
     return {}
 
 
+def silence(stored: StoredSuite) -> list[str]:
+    """No remarks."""
+    return []
+
+
 @dataclass(frozen=True)
 class Sections:
     """What a search has in its packs; see above."""
@@ -91,6 +98,7 @@ class Sections:
     plots: Mapping[str, PackPlot]
     headline: str
     takeaway: Callable[[Mapping[str, Any]], str] = takeaway
+    remarks: Callable[[StoredSuite], list[str]] = silence
     checks: Callable[[StoredSuite], dict[str, Any]] = leaks
     closing: Callable[[StoredSuite], Mapping[str, Sequence[Mapping[str, Any]]]] = StoredSuite.counted
     closing_keys: Mapping[str, Sequence[str]] = field(default_factory=lambda: COUNTED)

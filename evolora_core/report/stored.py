@@ -108,17 +108,20 @@ class StoredSuite:
     @cached_property
     def prompts_of_other_seeds(self) -> dict[str, float]:
         """Split -> the share of its prompts that another seed has too: items of small families are drawn again."""
-        asked = self.frame(
+        shares = shared_prompts(self._prompts)
+        return {split: shares[split] for split in in_order(set(shares))}
+
+    @cached_property
+    def splits_of_shared_items(self) -> set[str]:
+        """The splits over which seeds and items are resampled crossed."""
+        return splits_of_shared_items(self._prompts)
+
+    @cached_property
+    def _prompts(self) -> pd.DataFrame:
+        return self.frame(
             "SELECT DISTINCT split, seed, item_key(prompt, task_id) AS prompt FROM evaluations "
             "JOIN complete_seeds USING (suite, seed) WHERE suite = $suite"
         )
-        shares = shared_prompts(asked)
-        return {split: shares[split] for split in in_order(set(shares))}
-
-    @property
-    def splits_of_shared_items(self) -> set[str]:
-        """The splits over which seeds and items are resampled crossed."""
-        return splits_of_shared_items(self.prompts_of_other_seeds)
 
     def counted(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of the tables `comparisons` and `accuracies`, computed from the graded items. Raises StageError

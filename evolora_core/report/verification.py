@@ -95,6 +95,9 @@ def _check(contents: Contents, folder: Path, data: Mapping[str, str]) -> list[st
             except ValueError:
                 differences.append(f"{name}: is not text")
                 continue
+            if name.name == "README.md":  # an earlier version had fewer remarks, and its numbers are the same
+                for remark in (own for own in contents.remarks if own not in text):
+                    now = now.replace(f"- {remark}\n", "")
             differences += [f"{name}: {line}" for line in _differences(name.suffix, text, now, source)]
     images = [f"plots/{plot}.png" for plot in plotted]
     differences += [f"{image}: is missing" for image in images if not (folder / image).is_file()]

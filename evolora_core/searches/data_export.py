@@ -48,10 +48,13 @@ def _read(folder: Path, names: Sequence[str]) -> dict[str, list[Item]]:
 
 
 def _row(item: Item, verifier: Verifier | None) -> dict[str, str | None]:
-    """`answer` is the right answer as text, None where there is none; `target` what it is graded against, as JSON."""
+    """`answer` is the right answer as text, None where there is none; `target` what it is graded against, as JSON;
+    `task_id` what the item is called in the store.
+    """
     answer = gold_of(item, verifier)
     target = json.dumps(item.target, ensure_ascii=False)
-    return {"prompt": item.prompt, "answer": answer, "target": target, "family": item.family, "depth": item.depth}
+    told = {"family": item.family, "depth": item.depth, "task_id": item.task_id}
+    return {"prompt": item.prompt, "answer": answer, "target": target} | told
 
 
 def _card(suite: str, seed: int, splits: list[str]) -> str:
@@ -61,5 +64,5 @@ def _card(suite: str, seed: int, splits: list[str]) -> str:
         f"---\nconfigs:\n  - config_name: default\n    data_files:\n{files}---\n\n"
         f"The splits of {suite}, run seed {seed}. No prompt is in two of them.\n\n"
         "`answer` is the right answer as text, null where a row has none. `target` is what answers are graded against, "
-        "as JSON.\n"
+        "as JSON. `task_id` is the item's name in the view `evaluations` of `evolora sql`.\n"
     )

@@ -23,7 +23,9 @@ from evolora_core.foreign.text import one_line
 from evolora_core.statistics.inference import RESAMPLES, accuracy_interval, can_show, compare, decide, non_inferior
 
 ITEM_COLUMNS = ["split", "task_id", "family", "arm", "correct", "prompt"]
-SHARED = 0.5  # of the prompts of a split that stand with other seeds too; from here on seeds and items are crossed
+# Seeds and items are crossed from here on: the share of the prompts of a split that stand with other seeds too, or with
+# how many seeds a prompt of it stands in the mean. A few prompts that stand with many seeds vary as those of a file do.
+SHARED, SEEDS_OF_ONE = 0.5, 2.0
 ALL = "*"  # in the column `family`: the whole split
 
 Run = tuple[str, int]  # condition and seed
@@ -82,7 +84,7 @@ def compute_comparisons(
     the others; one without any seed is left out. Raises StageError for unlike conditions and items without a partner.
     """
     items = _named(items)
-    arms, shared = set(items["arm"]), splits_of_shared_items(shared_prompts(items))
+    arms, shared = set(items["arm"]), splits_of_shared_items(items)
     kept = list(_possible(declared, facts))
     margins = sum(pair.get("margin") is not None for pair, _ in kept)
     compared = []
@@ -134,7 +136,7 @@ def compute_accuracies(items: pd.DataFrame, resamples: int = RESAMPLES) -> list[
     cells = pd.concat([items.assign(family=ALL), items])
     # A family may have few items where its split has many, so that its own are crossed and the split's are not.
     asked = cells.assign(split=cells["split"].str.cat(cells["family"], sep="/"))
-    shared = splits_of_shared_items(shared_prompts(asked))
+    shared = splits_of_shared_items(asked)
     rows = []
     for key, group in cells.groupby(["arm", "split", "family"], sort=True):
         arm, split, family = map(str, key)
@@ -232,16 +234,22 @@ def _named(items: pd.DataFrame) -> pd.DataFrame:
 
 def shared_prompts(items: pd.DataFrame) -> dict[str, float]:
     """Split -> the share of its prompts that another seed has too; `items` has the columns split, seed, prompt."""
+    return {str(split): float((seeds > 1).mean()) for split, seeds in _seeds_of_prompts(items)}
+
+
+def splits_of_shared_items(items: pd.DataFrame) -> set[str]:
+    """The splits whose prompts stand with several seeds so often that items count once for all seeds, as those of a
+    file; `items` as in `shared_prompts`.
+    """
+    found = _seeds_of_prompts(items)
+    return {str(split) for split, seeds in found if (seeds > 1).mean() >= SHARED or seeds.mean() >= SEEDS_OF_ONE}
+
+
+def _seeds_of_prompts(items: pd.DataFrame) -> list[tuple[Any, "pd.Series[int]"]]:
+    """Each split, with the number of seeds that have it for each prompt of each seed."""
     asked = items[["split", "seed", "prompt"]].drop_duplicates()
     seeds = asked.groupby(["split", "prompt"])["seed"].transform("size")
-    return {str(split): float(share) for split, share in (seeds > 1).groupby(asked["split"]).mean().items()}
-
-
-def splits_of_shared_items(shares: Mapping[str, float]) -> set[str]:
-    """The splits whose prompts stand with several seeds for the most part, as those of a file do; `shares` as from
-    `shared_prompts`.
-    """
-    return {split for split, share in shares.items() if share >= SHARED}
+    return list(seeds.groupby(asked["split"]))
 
 
 def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, split: str) -> None:

@@ -1,5 +1,6 @@
 """Read-only questions to the store."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+_ASKED = re.compile(r"\bFROM\s+([A-Za-z_][\w.]*)", re.IGNORECASE)  # the table that a statement names first
 Parameters = Sequence[Any] | Mapping[str, Any]  # for `?` or `$name` in the SQL
 
 
@@ -67,7 +69,7 @@ def bounded(
             try:
                 said = _arrow(connection, sql) if table else _taken(_execute(connection, sql, ()))
             except duckdb.Error as error:
-                raise StoreError(f"SQL: {_said(error)}") from error
+                raise StoreError(f"SQL: {_said(error, sql)}") from error
             except (
                 ValueError,
                 OverflowError,
@@ -113,7 +115,7 @@ def _execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Parame
     try:
         return connection.execute(sql, parameters if isinstance(parameters, Mapping) else list(parameters))
     except duckdb.Error as error:
-        raise StoreError(f"SQL: {_said(error)}") from error
+        raise StoreError(f"SQL: {_said(error, sql)}") from error
 
 
 def _check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -126,19 +128,21 @@ def _check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     try:
         statements = connection.extract_statements(sql)
     except duckdb.Error as error:
-        raise StoreError(f"SQL: {_said(error)}") from error
+        raise StoreError(f"SQL: {_said(error, sql)}") from error
     if not statements:
         raise StoreError("SQL: no statement; ask something like `FROM paper_table`")
     if len(statements) > 1:
         raise StoreError("SQL: give one statement at a time; only the last one's rows would be shown")
 
 
-def _said(error: duckdb.Error) -> str:
+def _said(error: duckdb.Error, sql: str) -> str:
     """What DuckDB says, and what helps: where the right name is found, or how a damaged store is mended."""
     if is_damage(error):
         return f"{duckdb_says(error)}; `evolora store rebuild` makes the store anew"
     if isinstance(error, duckdb.OutOfMemoryException):
         return "the query takes more memory than it may; ask for less, or set --memory"
-    mends = {duckdb.CatalogException: "SHOW TABLES", duckdb.BinderException: "DESCRIBE paper_table"}
+    asked = _ASKED.search(sql)
+    describe = f"DESCRIBE {asked[1] if asked else 'paper_table'}"
+    mends = {duckdb.CatalogException: "SHOW TABLES", duckdb.BinderException: describe}
     look = next((statement for kind, statement in mends.items() if isinstance(error, kind)), "")
     return duckdb_says(error) + (f'; `evolora sql "{look}"` shows the names that there are' if look else "")

@@ -1,5 +1,6 @@
 """`evolora evaluate`."""
 
+import sys
 from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -7,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path, prepare_home
-from evolora_core.errors import AdapterError, ConfigError
+from evolora_core.errors import AdapterError, ConfigError, DataError
 from evolora_core.searches.adapters.settings.evaluation import Routing
 from flows.cli._app import AnyId, AtLeastOne, Json, progress, show
 
 if TYPE_CHECKING:
     from evolora_core.engine.run_index import Entry
+    from evolora_core.language.families.base import Item
 
 
 def register(app: App) -> None:
@@ -61,6 +63,8 @@ def evaluate(
         entry, suite = find(prepare_home(), run)
         enter_beside(datasets_of(home_path(), entry))  # the file may ask for a task of the run's suite
     items = read_holdout(holdout)
+    if run and entry:
+        items = _unseen(items, holdout, run, datasets_of(home_path(), entry))
     for folder in adapter or []:
         if not exists(config := folder / "adapter_config.json"):  # told before torch, which takes seconds, is imported
             raise AdapterError(f"{config}: missing; name a folder that PEFT's save_pretrained wrote")
@@ -103,3 +107,21 @@ def evaluate(
             progress=report,
         )
     show(rows, json)
+
+
+def _unseen(items: "list[Item]", holdout: Path, run: str, datasets: Path) -> "list[Item]":
+    """The items that a run saw neither in training nor in selection, and a line about the others. DataError: no item is
+    left.
+    """
+    from evolora_core.searches.adapters.evaluation.holdout_files import known_prompts, unseen
+
+    known = known_prompts(datasets)
+    if not known:
+        print(f"warning: {datasets}: missing, so prompts that {run} has seen are graded too", file=sys.stderr)
+    kept = [items[place] for place in unseen(items, known)]
+    if not kept:
+        raise DataError(f"{holdout}: {run} saw all its prompts in training or selection; name a file with others")
+    if seen := len(items) - len(kept):
+        words = f"{seen} of {len(items)} prompts were seen by {run} in training or selection; left out"
+        print(f"{holdout}: {words}", file=sys.stderr)
+    return kept

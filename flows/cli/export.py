@@ -1,5 +1,6 @@
 """`evolora export`."""
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -52,27 +53,35 @@ def export(
     if candidate is not None:
         raise ConfigError(f"--candidate: {run} has organelles; say --organelle")
     if all:
-        from evolora_core.searches.adapters.evolved import open_run
+        from evolora_core.language.hosts.catalog import address_of
+        from evolora_core.searches.adapters.evolved import only_host, open_run
         from evolora_core.searches.adapters.shipping import ship_all
 
         evolved = open_run(home, run)
-        print(f"{out}: {ship_all(evolved, out)} organelles of {evolved.name}, and their router")
+        written = ship_all(evolved, address_of(settings["host"]), out)
+        print(f"{out}: {written} organelles of {evolved.name}, and their router")
+        if evolved.routes and (bare := only_host([evolved.routes])):
+            print(bare, file=sys.stderr)
         return
     entry, suite = find(home, run)
     check_host(home, entry, suite["host"])
 
+    from evolora_core.language.hosts.catalog import address_of
     from evolora_core.language.hosts.host import load_host
     from evolora_core.lora.population.peft_io import export_peft
     from evolora_core.lora.population.trained import load_trained
+    from evolora_core.searches.adapters.evolved import only_host
+    from evolora_core.searches.adapters.routing.routes import read_routes, routings_in
 
-    host = load_host(suite["host"])
-    population, organelles = load_trained(host, home / entry.folder)
+    host, folder = load_host(suite["host"]), home / entry.folder
+    population, organelles = load_trained(host, folder)
     if population is None:
         raise ConfigError(f"{run}: has no adapters, as it only shows examples; name a run that trains")
     slots = {number: slot for slot, number in organelles.items()}
-    others = ""
+    others, bare = "", ""
     if organelle is None:
-        organelle = organelles[best_slot(home / entry.folder, list(organelles))]
+        organelle = organelles[best_slot(folder, list(organelles))]
+        bare = only_host([read_routes(folder, routing) for routing in routings_in(folder)])
         if len(organelles) > 1:
             others = ", the best on the selection split; --organelle takes another, --all every one with the router"
     if organelle not in slots:
@@ -83,9 +92,11 @@ def export(
 
         ship_merged(population.get(slots[organelle]), host, f"organelle {organelle} of {entry.run_id}", out)
         print(f"{out}: {suite['host']} with organelle {organelle} of {entry.run_id}")
-        return
-    export_peft(population.get(slots[organelle]), host, out)
-    print(f"{out}: organelle {organelle} of {entry.run_id}{others}")
+    else:
+        export_peft(population.get(slots[organelle]), host, out, address_of(suite["host"]))
+        print(f"{out}: organelle {organelle} of {entry.run_id}{others}")
+    if bare:
+        print(bare, file=sys.stderr)
 
 
 def best_slot(folder: Path, slots: list[int]) -> int:

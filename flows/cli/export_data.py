@@ -25,7 +25,7 @@ def export_data(
     seed: Annotated[int | None, Parameter(help="Run seed; by default the suite's first."), AnyId] = None,
 ) -> None:
     """Write the splits of a suite as a data set that `datasets.load_dataset` reads: a file for each split, with prompt,
-    right answer, family and depth.
+    right answer, family, depth and the item's name in the store.
     """
     from evolora_core.searches.data_export import write_splits
 

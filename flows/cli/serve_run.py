@@ -39,7 +39,7 @@ def serve_run(
     OpenAI's clients ask again by themselves.
     """
     home = prepare_home()
-    from evolora_core.searches.adapters.evolved import open_run
+    from evolora_core.searches.adapters.evolved import only_host, open_run
     from flows._openai import LOCAL, listen
 
     token = os.environ.get(TOKEN, "")
@@ -49,6 +49,8 @@ def serve_run(
         )
     print(f"{run}: loading", file=sys.stderr)
     evolved = open_run(home, run, routing=routing)
+    if evolved.routes and (bare := only_host([evolved.routes])):
+        print(bare, file=sys.stderr)
     try:
         listen(evolved, run, address, port, token, max_new_tokens)
     except KeyboardInterrupt:  # that is how it ends

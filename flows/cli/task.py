@@ -30,8 +30,9 @@ def check(
     settings: Settings = None,
     json: Json = False,
 ) -> None:
-    """Ask the suite's host the tasks before a long run: accuracy, what a search finds, right and wrong answers, the
-    longest prompt and right answer, the items that a seed needs, and the cost of a generation.
+    """Ask the suite's host the tasks before a long run: accuracy, that of always giving the most frequent right answer,
+    what a search finds, right and wrong answers, the longest prompt and right answer, the items that a seed needs, and
+    the cost of a generation.
     """
     from evolora_core.searches.adapters.experiment import SuiteConfig
     from evolora_core.searches.registry import load_experiment
@@ -83,6 +84,7 @@ def _row(own: "Foresight") -> dict[str, Any]:
         "asked": own.asked,
         "right %": round(100 * own.accuracy, 1),
         "95 % interval": f"{100 * own.lo:.1f} to {100 * own.hi:.1f}",
+        "always the same %": None if own.usual is None else f"{100 * own.usual[1]:.1f} ({one_line(own.usual[0], 20)})",
         "a search finds %": None if own.found is None else round(100 * own.found, 1),
         "longest prompt": f"{own.longest} of {own.context} tokens",
         "longest answer": None if own.answer is None else f"{own.answer} of {own.cap} tokens",

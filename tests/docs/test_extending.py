@@ -1,5 +1,6 @@
 """The code of docs/extending.md runs as it stands, block after block, on the shipped host."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ import pytest
 import torch
 
 from evolora_core.language.families.names import MODULES
+from evolora_core.language.hosts.host import load_host
+from evolora_core.searches.adapters.arms.foresight import foresee
 from evolora_core.searches.adapters.ecology.rules.names import RULES
+from evolora_core.searches.adapters.experiment import load_suite
 from evolora_core.statistics.inference import Comparison
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -43,6 +47,25 @@ def ran() -> dict[str, Any]:
         for registry, before in ((MODULES, families), (RULES, rules)):
             registry.clear()
             registry.update(before)  # type: ignore[arg-type]
+
+
+def test_nano_answers_some_of_the_rows_of_its_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite with 300 rows of one's own: where the host is never right, a search learns nothing."""
+    monkeypatch.chdir(tmp_path)
+    (suite,) = [
+        text for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S) if "mine.jsonl" in text
+    ]
+    row = json.loads(re.findall(r"mine\.jsonl has (\{.*?\})", suite)[0])
+    first, second = map(int, re.findall(r"[0-9]+", row["question"]))
+    assert row == {"question": f"Compute {first} + {second}.", "answer": str(first + second)}
+    sums = [(100 + 3 * place, 10 + place % 90) for place in range(300)]
+    rows = [{"question": f"Compute {a} + {b}.", "answer": str(a + b)} for a, b in sums]
+    Path("mine.jsonl").write_text("".join(json.dumps(own) + "\n" for own in rows))
+    Path("mine.yaml").write_text(suite)
+    load_suite("mine.yaml")
+    untrained = load_suite("mine.yaml", ["conditions=[frozen]", "evaluation.comparisons=[]"])
+    ((own,), _) = foresee(untrained, load_host("nano"), lambda *_: None)
+    assert own.rows == 300 and 0.3 < own.accuracy < 0.9
 
 
 def test_every_kind_of_extension_has_an_example() -> None:

@@ -102,6 +102,17 @@ def test_documents_can_be_read_by_whom_the_umask_lets(tmp_path: Path) -> None:
     assert (tmp_path / "f.json").stat().st_mode & 0o777 == 0o640
 
 
+def test_whoever_may_read_a_manifest_may_read_the_files_that_it_lists(tmp_path: Path) -> None:
+    partial = artifacts.partial_folder(tmp_path / "a")
+    (partial / "weights").mkdir()
+    file = partial / "weights" / "all.safetensors"
+    file.write_bytes(b"1")
+    file.chmod(0o600)  # as safetensors leaves it
+    artifacts.commit(tmp_path / "a", {})
+    modes = {path.stat().st_mode for path in (tmp_path / "a").rglob("*") if path.is_file()}
+    assert modes == {(tmp_path / "a" / artifacts.MANIFEST).stat().st_mode}
+
+
 def test_an_atomic_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
     artifacts.write_json(tmp_path / "f.json", {"a": 1})
     with pytest.raises(TypeError):

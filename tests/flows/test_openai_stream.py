@@ -88,6 +88,16 @@ def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Ev
         assert said(messages=silent) == whole
 
 
+def test_keys_that_are_not_read_are_named_once(bare: Evolved, caplog: pytest.LogCaptureFixture) -> None:
+    asked: dict[str, Any] = {"messages": [{"role": "user", "content": "Compute 512 - 7."}], "max_tokens": 2}
+    _openai._log_unread.cache_clear()
+    with TestClient(make_app(bare, "mine", "", 8), "http://localhost") as client:
+        for more in ({}, {"temprature": 1, "user": "me", "seed": None, "top_k": None}, {"user": "x"}, {"user": "y"}):
+            assert client.post("/v1/chat/completions", json=asked | more).status_code == 200
+    told = [record.getMessage() for record in caplog.records if record.name == "uvicorn.error"]
+    assert told == [f"keys of a question that are not read: {keys}" for keys in ("temprature, user", "user")]
+
+
 def test_a_stream_that_has_to_be_refused_is_refused_before_it_begins(bare: Evolved) -> None:
     asked: dict[str, Any] = {"messages": [{"role": "user", "content": "1 + 1 = 2. " * 2000}], "max_tokens": 8}
     with TestClient(make_app(bare, "mine", "", 8), "http://localhost") as client:

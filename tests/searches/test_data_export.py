@@ -54,6 +54,7 @@ def test_an_answer_is_one_that_its_verifier_accepts_or_none(home: Path, tmp_path
     assert {family: row["answer"] for family, row in rows.items()} == {
         "row_pattern": None, "task_pattern": "ab", "plain": "forty", "shape": None, "math": "3",
     }  # fmt: skip
+    assert rows["math"]["task_id"] == "sum"  # as the store calls it
     assert rows["row_pattern"]["target"] == r'"\\d{3}"'  # its pattern is still there to grade by
     for family, row in rows.items():
         if row["answer"] is not None:

@@ -206,20 +206,23 @@ def test_a_condition_that_was_not_run_is_compared_over_the_other_seeds() -> None
         compute_comparisons(pd.DataFrame(rows), facts, declared, 200)
 
 
-def test_a_family_that_seeds_share_is_crossed_though_its_split_is_not() -> None:
-    """All seeds err alike, so that crossing shows in its width."""
+@pytest.mark.parametrize("others", [100, 200])
+def test_a_family_that_seeds_share_is_crossed_and_its_split_if_it_weighs(others: int) -> None:
+    """All seeds err alike, so that crossing shows in its width. Of 20 prompts that eight seeds have and 100 that one
+    has, a prompt stands with 2.2 seeds in the mean; beside 200 with 1.6.
+    """
     rows = [
         {"condition": "frozen", "arm": "frozen", "seed": seed, "split": "holdout_id", "task_id": f"{family}{item}"}
         | {"family": family, "correct": item % 3 == 0, "prompt": f"{family} {item}{'' if few else f' of {seed}'}"}
         for seed in range(8)
-        for family, items, few in (("small", 20, True), ("large", 100, False))
+        for family, items, few in (("small", 20, True), ("large", others, False))
         for item in range(items)
     ]
     drawn_again = pd.DataFrame(rows)
     apart = drawn_again.assign(prompt=drawn_again["prompt"] + " " + drawn_again["seed"].astype(str))
     wide, narrow = ({r["family"]: r for r in compute_accuracies(items, 1000)} for items in (drawn_again, apart))
     widths = {own: (wide[own]["hi"] - wide[own]["lo"]) / (narrow[own]["hi"] - narrow[own]["lo"]) for own in wide}
-    assert widths["small"] > 1.5 and widths["large"] == widths["*"] == 1
+    assert widths["small"] > 1.5 and widths["large"] == 1 and (widths["*"] > 1.5 if others == 100 else widths["*"] == 1)
 
 
 def test_a_gain_on_the_few_items_of_a_file_is_no_verdict() -> None:

@@ -309,6 +309,8 @@ def test_queries_can_write_nothing(recorded: Path, tmp_path: Path) -> None:
             query(recorded, sql)
     with pytest.raises(StoreError, match=r'^SQL: .*episods does not exist! Did you mean "episodes"\?; .*SHOW TABLES'):
         query(recorded, "SELECT * FROM episods")
+    with pytest.raises(StoreError, match=r'`evolora sql "DESCRIBE data\.episodes"` shows the names'):
+        query(recorded, "SELECT nope FROM data.episodes WHERE seed = 0")
     assert query(recorded, "SELECT ? + 1 AS two", [1]).records() == [{"two": 2}]
     twice = query(recorded, "SELECT 1 AS acc, 2 AS acc, 3 AS n, 4 AS acc").records()
     assert twice == [{"acc": 1, "acc_1": 2, "n": 3, "acc_2": 4}]

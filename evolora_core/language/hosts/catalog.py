@@ -107,6 +107,13 @@ def names_of(name: str) -> set[str]:
     return {name, load_description(described).repository} if known else {name}
 
 
+def address_of(word: str) -> str:
+    """What others load a host by: its id on the hub, else the path of its folder or file. HostError as above."""
+    place = find_host(word)
+    names = {place.name} if place.foreign else names_of(place.name)
+    return next((name for name in names if "/" in name), str(place.path.resolve()))
+
+
 def _existing(word: str) -> Path | None:
     """The folder or GGUF file of that name, if there is one. HostError for a file of another kind."""
     try:

@@ -26,11 +26,14 @@ def filled(setting: str, row: Mapping[str, Any]) -> Any:
 
 def _sound(setting: str) -> str:
     if "{" in setting:
-        for _, name, form, conversion in string.Formatter().parse(setting):
-            if form or conversion:
-                after = f"!{conversion}" if conversion else f":{form}"
-                raise ValueError(f"in braces stands the name of a column alone; take {after!r} out behind {name!r}")
+        try:
+            parts = list(string.Formatter().parse(setting))
+        except ValueError as error:
+            raise ValueError(f"{error}; {_TWICE}") from None
+        if any(name == "" or form or conversion for _, name, form, conversion in parts):
+            raise ValueError(f"in braces stands the name of a column alone; {_TWICE}")
     return setting
 
 
+_TWICE = "write braces that are text twice: {{ }}"
 Template = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_sound)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import ConfigError, DataError
-from evolora_core.foreign.text import one_line
+from evolora_core.foreign.text import one_line, one_value
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
 from evolora_core.language.tasks.base import Verifier, spelled
@@ -21,6 +21,7 @@ from evolora_core.language.tasks.settings import TaskConfig
 ALIKE = "all"  # the depth of rows of which nothing says how hard they are
 MOST_DEPTHS = 20  # a column of more values is none that says how hard a row is
 LONGEST_PROMPT = 100_000  # characters
+LISTED = 5  # rows with faults that are named beside the first
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _read(document: str, _: tuple[tuple[str, int, int], ...]) -> Pool:
     if why := task.verifier.hindrance():
         raise ConfigError(f"tasks.{task.name}.verifier: {why}")
     parts: dict[str, tuple[Item, ...]] = {}
-    known: dict[str, str] = {}  # canonical prompt -> where it stands
+    known: dict[str, tuple[str, str]] = {}  # canonical prompt -> where it stands, and its answer
     asked: list[tuple[str, str | None]] = [*task.splits.items()] if task.splits else [("", None)]
     for part, split in asked:
         rows = read_rows(task, split)
@@ -78,30 +79,39 @@ def _read(document: str, _: tuple[tuple[str, int, int], ...]) -> Pool:
     return Pool(parts, blake2b(text.encode(), digest_size=8).hexdigest())
 
 
-def _items(task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: dict[str, str]) -> list[Item]:
-    """The items of one part, in the order of its rows; `known` says where each canonical prompt stood first."""
+def _items(
+    task: TaskConfig, verifier: Verifier, rows: Rows, split: str, known: dict[str, tuple[str, str]]
+) -> list[Item]:
+    """The items of one part, in the order of its rows; `known` says where each canonical prompt stood first, and its
+    answer. ConfigError explains the first fault, and names other rows that have one.
+    """
     if not rows.rows:
         raise DataError(f"tasks.{task.name}: {task.data} has no rows{f' in {split}' if split else ''}; add some")
     columns = _columns(task, verifier)
     _check_columns(task, columns, rows)
-    found = []
-    for number, row in enumerate(rows.rows, start=1):
+    found, faults = [], dict[int, ConfigError]()
+    unit, numbers = ("line", rows.lines) if rows.lines else ("row", range(1, len(rows.rows) + 1))
+    for number, row in zip(numbers, rows.rows, strict=True):
         if any(spelled(row[column]) != value for column, value in (task.where or {}).items()):
             continue
-        place = f"row {number}{f' of {split}' if split else ''}"
-        where = f"tasks.{task.name}: {task.data}: {place}"
-        _check_cells(task, columns, row, where)
-        prompt = _prompt(task, columns["prompt"], row, where)
-        text = canonical(prompt)
-        if text in known:
-            raise ConfigError(
-                f"{where}: has the prompt of {known[text]}, as case and white space do not count; keep one of them"
-            )
-        known[text] = place
-        target = _target(task, verifier, row, where)
+        place = f"{unit} {number}{f' of {split}' if split else ''}"
+        where = f"tasks.{task.name}: {task.data}{f':{number}' if rows.lines else f': {place}'}"
+        try:
+            _check_cells(task, columns, row, where)
+            prompt = _prompt(task, columns["prompt"], row, where)
+            _check_new(prompt, spelled(row[task.answer]) if task.answer else "", place, where, known)
+            target = _target(task, verifier, row, where)
+        except ConfigError as error:
+            faults[number] = error
+            continue
         depth = spelled(row[task.depth]) if task.depth else ALIKE
-        digest = blake2b(text.encode(), digest_size=6).hexdigest()
+        digest = blake2b(canonical(prompt).encode(), digest_size=6).hexdigest()
         found.append(Item(prompt, target, task.name, depth, f"{task.name}:{depth}:{digest}"))
+    if faults:
+        (_, first), *others = faults.items()
+        listed = [*(str(number) for number, _ in others[:LISTED]), *(["…"] if len(others) > LISTED else [])]
+        more = f" (and {len(others)} more: {unit}{'s' if len(others) > 1 else ''} {', '.join(listed)})"
+        raise ConfigError(f"{first}{more if others else ''}")
     if not found and task.where:
         asked = ", ".join(f"{column} {value!r}" for column, value in task.where.items())
         raise ConfigError(f"tasks.{task.name}: {task.data} has no row with {asked}; {_values(rows, task.where)}")
@@ -156,6 +166,17 @@ def _prompt(task: TaskConfig, columns: Sequence[str], row: Mapping[str, Any], wh
     if len(prompt) > LONGEST_PROMPT:
         raise ConfigError(f"{where}: the prompt has more than {LONGEST_PROMPT} characters; shorten it")
     return prompt
+
+
+def _check_new(prompt: str, answer: str, place: str, where: str, known: dict[str, tuple[str, str]]) -> None:
+    """Refuse a prompt that is known; another becomes known."""
+    first, before = known.setdefault(canonical(prompt), (place, answer))
+    if first == place:
+        return
+    mend = "keep one of them"
+    if answer != before:
+        mend = f"its answer is {one_value(answer, 40)}, and there {one_value(before, 40)}: keep the right one"
+    raise ConfigError(f"{where}: has the prompt of {first}, as case and white space do not count; {mend}")
 
 
 def _target(task: TaskConfig, verifier: Verifier, row: Mapping[str, Any], where: str) -> Any:

@@ -30,10 +30,14 @@ SUFFIXES = (".jsonl", ".json", ".csv", ".parquet")
 @dataclass(frozen=True)
 class Rows:
     """Rows by column. A gap is None; a cell of a CSV file is text. Cells that a table types as dates stay dates: how
-    they were written is not known any more."""
+    they were written is not known any more.
+
+    lines: the line of the file in which each row begins; empty where rows are no lines
+    """
 
     columns: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
+    lines: Sequence[int] = ()
 
 
 def read_rows(task: TaskConfig, split: str | None) -> Rows:
@@ -66,31 +70,40 @@ class _Fault(Exception):
 
 def _read_csv(text: str) -> Rows:
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows, numbers, begun = [], [], 1
     try:
         head = next(lines, [])
+        if len(head) == 1 and (mark := next((own for own in ";\t" if own in head[0]), None)):
+            raise _Fault(f":1: has {'semicolons' if mark == ';' else 'tabs'} and no comma; save the file with commas")
         if (twice := repeated(head)) is not None:
             raise _Fault(f": column {twice!r} stands twice; give one another name")
-        rows = []
+        begun = lines.line_num + 1
         for cells in lines:
             if len(cells) > len(head):
                 raise _Fault(
-                    f":{lines.line_num}: has {len(cells)} cells, and the head {len(head)}; put cells with commas in "
-                    "quotes"
+                    f":{begun}: has {len(cells)} cells, and the head {len(head)}; put cells with commas in quotes"
                 )
             if cells:
                 known = dict(zip(head, cells, strict=False))
                 rows.append({name: known.get(name) or None for name in head})
+                numbers.append(begun)
+            begun = lines.line_num + 1
     except csv.Error as error:
-        raise _Fault(f":{lines.line_num}: {error}; mend the line") from None
-    return Rows(head, rows)
+        if lines.line_num > begun or "unexpected end" in str(error):
+            raise _Fault(
+                f":{begun}: a quote opened in this row is not closed (line {lines.line_num}: {error})"
+            ) from None
+        raise _Fault(f":{begun}: {error}; mend the line (within quotes a quote stands twice)") from None
+    return Rows(head, rows, numbers)
 
 
 def _read_json(text: str, *, lines: bool) -> Rows:
     """One object a line; or, unless only `lines` will do, one array of objects."""
     if lines or not text.lstrip().startswith("["):
-        found = [(f":{number}", line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-        rows = [_object(where, line) for where, line in found]
+        found = {number: line for number, line in enumerate(text.split("\n"), start=1) if line.strip()}
+        rows = [_object(f":{number}", line) for number, line in found.items()]
     else:
+        found = {}
         try:
             rows = read_json(text, constants=True)
         except json.JSONDecodeError as error:
@@ -100,7 +113,7 @@ def _read_json(text: str, *, lines: bool) -> Rows:
         if any(not isinstance(row, dict) for row in rows):
             raise _Fault(": holds something that is no object; write a list of objects")
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    return Rows(columns, [{name: _finite(row.get(name)) for name in columns} for row in rows])
+    return Rows(columns, [{name: _finite(row.get(name)) for name in columns} for row in rows], [*found])
 
 
 def _object(where: str, line: str) -> dict[str, Any]:

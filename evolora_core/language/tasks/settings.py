@@ -8,8 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from evolora_core.engine.strict import LATER, Strict, repeated
+from evolora_core.foreign.nearest import nearest
 from evolora_core.language.families.names import ALIASES, MODULES
-from evolora_core.language.tasks.columns import Template
+from evolora_core.language.tasks.columns import Template, columns_of
 from evolora_core.language.tasks.verifiers import AnyVerifier
 
 Part = Literal["train", "selection", "holdout"]
@@ -75,6 +76,11 @@ class TaskConfig(Strict):
             raise ValueError(f"{self.name}: how are answers graded? add `verifier: {{kind: exact}}`, or another kind")
         if self.answer is None and self.verifier.labelled:
             raise ValueError(f"{self.name}: the verifier {self.verifier.kind} needs answers; name their column")
+        # Words that are asked for, and a pattern to be fit, may stand in the prompt; an answer to be copied may not.
+        if self.answer in columns_of(self.prompt) and self.verifier.kind not in ("contains-all", "regex"):
+            raise ValueError(
+                f"{self.name}: the prompt shows {self.answer!r}, the column of the right answer; take it out"
+            )
         if (twice := repeated(list((self.splits or {}).values()))) is not None:
             raise ValueError(
                 f"{self.name}: splits: {twice} is named for two parts, which may share no row; without `splits` rows "
@@ -134,4 +140,6 @@ def check_named(tasks: Sequence[TaskConfig], used: Collection[str], place: str) 
         if name in names[:number]:
             raise ValueError(f"tasks: {name!r} stands twice; give one another name")
         if name not in used:
-            raise ValueError(f"tasks: no {place} names {name!r}; add it there, or take it out here")
+            near = nearest(name, sorted({*used} - {*MODULES, *ALIASES, *names}))
+            mend = f", but one has {near!r}; write both alike" if near else "; add it there, or take it out here"
+            raise ValueError(f"tasks: no {place} names {name!r}{mend}")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,9 @@ UNREADABLE = (
 HARMLESS_STARTS = ("gaussian", "eva", "orthogonal", "mica")
 
 
-def export_peft(adapter: Adapter, host: Host, folder: Path) -> None:
-    """Write an adapter as a folder that `PeftModel.from_pretrained` loads; the same bytes for the same adapter.
+def export_peft(adapter: Adapter, host: Host, folder: Path, base: str = "") -> None:
+    """Write an adapter as a folder that `PeftModel.from_pretrained` loads; the same bytes for the same adapter. `base`
+    is what it says that its model is loaded by: the host's name if not given.
 
     AdapterError: the adapter is empty (rank 0).
     """
@@ -61,7 +63,7 @@ def export_peft(adapter: Adapter, host: Host, folder: Path) -> None:
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     alpha = adapter.scale * adapter.rank
     config = {
-        "base_model_name_or_path": host.name,
+        "base_model_name_or_path": base or host.name,
         "bias": "none",
         "fan_in_fan_out": False,
         "inference_mode": True,
@@ -73,6 +75,7 @@ def export_peft(adapter: Adapter, host: Host, folder: Path) -> None:
         "task_type": "CAUSAL_LM",
     }
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors writes for its owner alone
 
 
 def import_peft(folder: Path, host: Host) -> Adapter:

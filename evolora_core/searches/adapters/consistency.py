@@ -101,7 +101,9 @@ def check_budget(suite: SuiteSettings) -> None:
     if not suite.trained and suite.budget_of == "ecology":
         return
     if suite.budget_of not in suite.conditions:
-        raise ValueError(f"conditions: the others get the FLOPs of {suite.budget_of!r}; add it")
+        raise ValueError(
+            f"conditions: the others spend what {suite.budget_of!r} spends, as no budget is given in FLOPs; add it"
+        )
     if not suite.kind(suite.budget_of).leads:
         leaders = ", ".join(name for name, kind in KINDS.items() if kind.leads)
         raise ValueError(

@@ -215,6 +215,14 @@ def _unsure(text: str, strings: Sequence[str]) -> int:
     return len(text) - len(sure) + max(begun, default=0)
 
 
+def only_host(routes: Sequence[Routes]) -> str:
+    """A line about the routers that send every prompt to the bare host; "" where none does."""
+    names = ", ".join(own.routing for own in routes if not own.slots)
+    return names and (
+        f"routing {names}: the bare host answers every prompt, as no adapter was ahead of it on the selection items"
+    )
+
+
 def open_run(
     home: Path, name: str, *, routing: str = "", organelle: int | None = None, families: bool = False
 ) -> Evolved:

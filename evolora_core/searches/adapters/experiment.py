@@ -6,8 +6,9 @@ from pathlib import Path
 from pydantic import model_validator
 
 from evolora_core.engine.strict import load_yaml
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, HostError
 from evolora_core.language.datasets import check_rows
+from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.tasks.own import enter_tasks
 from evolora_core.language.tasks.pools import read_pool
 from evolora_core.language.tasks.settings import check_named
@@ -35,10 +36,15 @@ def load_suite(path: Path | str, overrides: Sequence[str] = ()) -> SuiteConfig:
 
 
 def check(suite: SuiteConfig) -> None:
-    """Refuse settings without effect, families that do not exist or have too few items, and tasks of a user and holdout
-    files in which something is wrong. Raises ConfigError, or DataError where rows are too few.
+    """Refuse settings without effect, a host of which there is none, families that do not exist or have too few items,
+    and tasks of a user and holdout files in which something is wrong. Raises ConfigError, or DataError where rows are
+    too few.
     """
     check_read(suite)
+    try:
+        find_host(suite.host)
+    except HostError as error:
+        raise ConfigError(f"host: {error}") from error
     unlabelled = enter_tasks(suite.own_families)
     check_rows(suite.data, {task.name: read_pool(task) for task in suite.own_families if task.data is not None})
     for own in suite.evaluation.holdouts:

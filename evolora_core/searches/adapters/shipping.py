@@ -2,6 +2,7 @@
 adapter merged into the host.
 """
 
+import shutil
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,9 @@ ROUTER, CLASSIFIER, CARD = "router.json", "router.safetensors", "README.md"
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 512)  # what vLLM takes as the highest rank
 
 
-def ship_all(evolved: Evolved, out: Path) -> int:
+def ship_all(evolved: Evolved, base: str, out: Path) -> int:
     """Write each organelle that changes anything as `organelle-N`, a PEFT folder; the router, and a card. Returns how
-    many were written.
+    many were written. `base` is what others load the host by.
 
     router.json  by family who answers (a number, or `host`), and who answers prompts of any other family; the router
                  `learned` tells the family of a prompt by router.safetensors: the whitened mean of its tokens'
@@ -38,17 +39,18 @@ def ship_all(evolved: Evolved, out: Path) -> int:
     for number in evolved.organelles:
         adapter = population.get(evolved.run.organelles[number])
         if adapter.rank and adapter.A:
-            export_peft(adapter, evolved.host, out / f"organelle-{number}")
+            export_peft(adapter, evolved.host, out / f"organelle-{number}", base)
             written.append(number)
     names = {slot: number for number, slot in evolved.run.organelles.items()}
     router: dict[str, Any] = {"routing": "none"}
     if evolved.routes is not None:
         table = {bucket: names.get(slot, BARE) for bucket, slot in evolved.routes.table.items()}
         router = {"routing": evolved.routes.routing, "table": table, "other": BARE}
-        if evolved.routes.routing == LEARNED and evolved.run.classifier is not None:
-            write_classifier(out / CLASSIFIER, evolved.run.classifier)
     write_json(out / ROUTER, router)
-    (out / CARD).write_text(_card(evolved, written, router), encoding="utf-8")
+    if router["routing"] == LEARNED and evolved.run.classifier is not None:
+        write_classifier(out / CLASSIFIER, evolved.run.classifier)
+        shutil.copymode(out / ROUTER, out / CLASSIFIER)  # safetensors writes for its owner alone
+    (out / CARD).write_text(_card(evolved, base, written, router), encoding="utf-8")
     return len(written)
 
 
@@ -66,11 +68,13 @@ def ship_merged(adapter: "Adapter", host: "Host", name: str, out: Path) -> None:
         model: Any = PeftModel.from_pretrained(host.model, work).merge_and_unload()
         model.save_pretrained(out, safe_serialization=True)
     host.tokenizer.save_pretrained(out)
+    for weights in out.glob("*.safetensors"):
+        shutil.copymode(out / "config.json", weights)  # safetensors writes for its owner alone
     text = f"# {host.name} with {name}\n\nThe adapter is added to the weights. {_prompts(host)}\n"
     (out / CARD).write_text(text, encoding="utf-8")
 
 
-def _card(evolved: Evolved, written: list[int], router: dict[str, Any]) -> str:
+def _card(evolved: Evolved, base: str, written: list[int], router: dict[str, Any]) -> str:
     rows = "".join(f"| `{bucket or 'every prompt'}` | {who} |\n" for bucket, who in router.get("table", {}).items())
     table = f"| family | who answers |\n| --- | --- |\n{rows}| any other | {router['other']} |\n" if rows else ""
     return (
@@ -78,11 +82,11 @@ def _card(evolved: Evolved, written: list[int], router: dict[str, Any]) -> str:
         f"# Adapters of {evolved.name}\n\n"
         f"{len(written)} LoRA adapters of the host `{evolved.host.name}` "
         f"(weights {evolved.host.identity['weights_sha256'][:16]}), each in a folder that PEFT loads. "
-        f"{_prompts(evolved.host)}\n\n{table}{_loading(evolved, written)}"
+        f"{_prompts(evolved.host)}\n\n{table}{_loading(evolved, base, written)}"
     )
 
 
-def _loading(evolved: Evolved, written: list[int]) -> str:
+def _loading(evolved: Evolved, base: str, written: list[int]) -> str:
     """How others load the adapters. HOST is left to the reader: a card may be read on another machine."""
     if not written:
         return ""
@@ -90,7 +94,7 @@ def _loading(evolved: Evolved, written: list[int]) -> str:
     most = next((rank for rank in VLLM_RANKS if rank >= max(ranks)), max(ranks))
     modules = " ".join(f"organelle-{number}=organelle-{number}" for number in written)
     return (
-        f"\nHOST is the folder that `evolora host show {evolved.host.name}` names.\n\n"
+        f"\nHOST is `{base}`, or another copy of these weights.\n\n"
         f"```python\n"
         f"from peft import PeftModel\n"
         f"from transformers import AutoModelForCausalLM\n\n"

@@ -8,7 +8,7 @@ import pytest
 
 from evolora_core.engine.strict import load_yaml
 from evolora_core.errors import ConfigError, HostError
-from evolora_core.language.hosts.catalog import find_host, list_hosts
+from evolora_core.language.hosts.catalog import address_of, find_host, list_hosts
 from evolora_core.language.hosts.description import load_description, load_descriptions
 from evolora_core.language.hosts.pretrain_config import TrainedHost, pretrain_config
 from evolora_core.pretraining.data import read_mixture
@@ -80,3 +80,11 @@ def test_words_that_stand_for_hosts(tiny_folder: Path, tmp_path: Path, monkeypat
     for word in ("nowhere", "./no/folder", "no/file.gguf", "/absent"):
         with pytest.raises(HostError, match="no such name, folder or GGUF file"):
             find_host(word)
+
+
+def test_others_load_a_host_from_the_hub_or_from_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "smollm2-135m").mkdir()  # of the name of a described host
+    monkeypatch.chdir(tmp_path)
+    assert address_of("smollm2-135m") == "HuggingFaceTB/SmolLM2-135M-Instruct" and address_of("a/b") == "a/b"
+    assert address_of("./smollm2-135m") == str(tmp_path.resolve() / "smollm2-135m")
+    assert address_of("nano") == str(find_host("nano").path)

@@ -272,7 +272,7 @@ def test_what_is_wrong_with_a_row_is_one_line(change: dict[str, Any], words: str
     with pytest.raises(ConfigError) as error:
         read_pool(rows(tmp_path / "rows.jsonl", change))
     assert words in str(error.value) and "\n" not in str(error.value)
-    assert str(error.value).startswith("tasks.add: ") and "row 1: " in str(error.value)
+    assert str(error.value).startswith("tasks.add: ") and "rows.jsonl:1: " in str(error.value)
 
 
 @confined

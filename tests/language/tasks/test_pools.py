@@ -3,7 +3,6 @@
 import csv
 import datetime
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +72,19 @@ def test_braces_hold_names_of_columns_and_nothing_else(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.jsonl", [{"a.b": "x", "a[0]": "{a.b}", "a": 1, "answer": 2}])
     found = read_pool(task(path, prompt="{{{a.b}}} {a[0]} {a}"))
     assert found.parts[""][0].prompt == "{x} {a.b} 1"
-    for braces, after in (
-        ("{a:.2f}", ":.2f"),
-        ("{a!r}", "!r"),
-        ("{a!x}", "!x"),
-        ("{a:{b}}", ":{b}"),
-        ("{a:99}", ":99"),
-    ):
-        words = f"in braces stands the name of a column alone; take '{after}' out behind 'a'"
-        with pytest.raises(ValidationError, match=re.escape(words)):
+    for braces in ("{a:.2f}", "{a!r}", "{a!x}", "{a:{b}}", "{a:99}", '{a} as {"label": 1}', "{} {a}", "{a", "{a} }"):
+        with pytest.raises(ValidationError, match=r"; write braces that are text twice: \{\{ \}\}"):
             task(path, prompt=f"So {braces}?")
+
+
+def test_a_prompt_does_not_show_the_right_answer(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", [{"Words?": "one, two", "answer": 2}])
+    shown: dict[str, Any] = {"prompt": "Use {Words?}.", "answer": "Words?"}
+    for kind in ("exact", "number"):
+        with pytest.raises(ValidationError, match=r"plus: the prompt shows 'Words\?', the column of the right answer"):
+            task(path, **shown, verifier={"kind": kind})
+    (item,) = read_pool(task(path, **shown, verifier={"kind": "contains-all"})).parts[""]
+    assert item.prompt == "Use one, two."
 
 
 def test_a_column_tells_families_apart(tmp_path: Path) -> None:
@@ -136,15 +138,30 @@ def test_numbers_of_few_bits_are_what_was_meant(tmp_path: Path) -> None:
         (ROWS, {"where": {"level": "odd"}}, "has no row with level 'odd'; level is easy, hard"),
         (ROWS, {"answer": "label"}, "answer: .* has no column 'label'; name one of"),
         ([], {"prompt": "question"}, "rows.jsonl has no rows; add some"),
-        ([{"prompt": " ", "answer": 1}], {}, "row 1: the prompt is empty"),
-        ([ROWS[0] | {"level": ""}], {"depth": "level"}, "row 1: column 'level' is empty; fill it in"),
+        ([{"prompt": " ", "answer": 1}], {}, "rows.jsonl:1: the prompt is empty"),
+        ([ROWS[0] | {"level": ""}], {"depth": "level"}, "rows.jsonl:1: column 'level' is empty; fill it in"),
         (
             [*ROWS, ROWS[3] | {"prompt": "3  PLUS one?"}],
             {},
-            "row 31: has the prompt of row 4, as case and white space do not count; keep one",
+            "rows.jsonl:31: has the prompt of line 4, as case and white space do not count; keep one of them$",
         ),
-        ([ROWS[0] | {"answer": "many"}], {}, "row 1: the answer 'many' must be a number"),
-        ([ROWS[0], ROWS[1] | {"answer": None}], {}, "row 2: has no answer, and the verifier number needs one"),
+        (
+            [*ROWS, ROWS[3] | {"answer": 5}],
+            {},
+            "rows.jsonl:31: has the prompt of line 4, .*; its answer is '5', and there '4': keep the right one$",
+        ),
+        ([ROWS[0] | {"answer": "many"}], {}, "rows.jsonl:1: the answer 'many' must be a number; [^()]*$"),
+        ([ROWS[0], ROWS[1] | {"answer": None}], {}, "rows.jsonl:2: has no answer, and the verifier number needs one"),
+        (
+            [*ROWS[:2], ROWS[2] | {"answer": None}, ROWS[3] | {"answer": None}],
+            {},
+            r"rows.jsonl:3: has no answer.* \(and 1 more: line 4\)$",
+        ),
+        (
+            [row | {"answer": None} for row in ROWS],
+            {},
+            r"rows.jsonl:1: has no answer.* \(and 29 more: lines 2, 3, 4, 5, 6, …\)$",
+        ),
         (
             [{"prompt": f"{n}", "answer": 1, "level": f"{n}"} for n in range(30)],
             {"depth": "level"},
@@ -168,10 +185,20 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
     (tmp_path / "latin.csv").write_bytes("prompt,answer\na\xe9,1\n".encode("latin1"))
     (tmp_path / "rows.parquet").write_text("no table")
+    (tmp_path / "semicolons.csv").write_text("prompt;answer\na;1\n")
+    (tmp_path / "tabs.csv").write_text("prompt\tanswer\na\t1\n")
+    (tmp_path / "open.csv").write_text('prompt,answer\n"a\nb",1\n"c,2\nd,3\n"e",4\n')
+    (tmp_path / "last.csv").write_text('prompt,answer\na,1\n"b,2')
+    (tmp_path / "inner.csv").write_text('prompt,answer\n"a "b" c",1\n')
     for data, words in (
         (tmp_path / "rows.jsonl", "rows.jsonl:1: is no JSON; write one object a line"),
         (tmp_path / "array.json", r"array.json:1: is no JSON \(.*\); mend the line"),
         (tmp_path / "ragged.csv", "ragged.csv:3: has 3 cells, and the head 2; put cells with commas in quotes"),
+        (tmp_path / "semicolons.csv", "semicolons.csv:1: has semicolons and no comma; save the file with commas"),
+        (tmp_path / "tabs.csv", "tabs.csv:1: has tabs and no comma"),
+        (tmp_path / "open.csv", r"open.csv:4: a quote opened in this row is not closed \(line 6: "),
+        (tmp_path / "last.csv", r"last.csv:3: a quote opened in this row is not closed \(line 3: "),
+        (tmp_path / "inner.csv", r"inner.csv:2: .*; mend the line \(within quotes a quote stands twice\)"),
         (tmp_path / "twice.csv", "twice.csv: column 'a' stands twice; give one another name"),
         (tmp_path / "latin.csv", "latin.csv: byte 15 is no UTF-8; save the file as UTF-8"),
         (tmp_path / "rows.parquet", r"rows.parquet: cannot be read \("),
@@ -213,8 +240,8 @@ def test_values_of_json_stay_what_they_are(
 
 
 def test_gaps_of_columns_that_a_prompt_needs_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("a,b,answer\n5,3,2\n7,,7\n9,4,5\n")
-    with pytest.raises(ConfigError, match=r"row 2: column 'b' is empty; fill it in, or take the row out"):
+    (tmp_path / "rows.csv").write_text('a,b,answer\n"5\n",3,2\n\n7,,7\n9,4,5\n')  # a row of two lines, and a blank line
+    with pytest.raises(ConfigError, match=r"rows.csv:5: column 'b' is empty; fill it in, or take the row out"):
         read_pool(task(tmp_path / "rows.csv", prompt="Compute {a} - {b}."))
     pd.DataFrame({"a": [5, 7, 9], "b": [3.0, None, 4.0], "answer": [2, 7, 5]}).to_parquet(tmp_path / "rows.parquet")
     found = read_pool(task(tmp_path / "rows.parquet", prompt="Compute {a} - {b}.", where={"a": "9"}))
@@ -231,7 +258,9 @@ def test_dates_of_a_typed_table_and_prompts_that_are_no_text_are_refused(tmp_pat
     with pytest.raises(ConfigError, match=r"row 1: column 'answer' holds dates by its type"):
         read_pool(task(tmp_path / "inside.parquet", verifier={"kind": "json"}))
     path = write(tmp_path / "rows.jsonl", [{"prompt": [{"role": "user", "content": "hi"}], "answer": 1}])
-    with pytest.raises(ConfigError, match=r"row 1: column 'prompt' is a list or an object; a prompt is made of text"):
+    with pytest.raises(
+        ConfigError, match=r"rows.jsonl:1: column 'prompt' is a list or an object; a prompt is made of text"
+    ):
         read_pool(task(path))
 
 
@@ -290,6 +319,24 @@ def test_no_seed_trains_on_what_another_holds_out(count: int, train: int, held: 
             return
         assert len(seen) == train + 2 * held  # no prompt in two splits
     assert not trained & asked
+
+
+@settings(max_examples=40)
+@given(st.integers(20, 200), st.integers(1, 60), st.integers(1, 30), st.integers(0, 9), st.integers(0, 9))
+def test_settings_are_tuned_on_no_row_of_a_reported_holdout(
+    count: int, train: int, held: int, seed: int, tuned: int
+) -> None:
+    held = min(held, train, count // 2)
+    train = min(train, count - held)
+    own = pool(count)
+
+    def holdout(of: int, tuning: bool) -> set[str]:
+        seen: set[str] = set()
+        take(own, "train", "own", ALIKE, train, of, seen, train, held, "data.own", tuning=tuning)
+        found = take(own, "holdout_id", "own", ALIKE, held, of, seen, train, held, "data.own", tuning=tuning)
+        return {item.prompt for item in found}
+
+    assert not holdout(seed, False) & holdout(tuned, True)
 
 
 def test_all_rows_can_be_used_and_one_more_is_missed() -> None:

@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,16 @@ def test_an_adapter_of_some_modules_keeps_to_them_in_peft(qwen: Any, tmp_path: P
     with torch.no_grad():
         theirs = model(input_ids=IDS).logits
     torch.testing.assert_close(logits_of(qwen, adapter), theirs, atol=1e-4, rtol=1e-4)
+
+
+def test_an_export_names_its_base_and_is_as_open_as_other_files(qwen: Any, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        export_peft(tiny_population(qwen, [4]).get(0), qwen, tmp_path, "/models/mine")
+    finally:
+        os.umask(before)
+    assert json.loads((tmp_path / "adapter_config.json").read_text())["base_model_name_or_path"] == "/models/mine"
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o640}
 
 
 def test_an_empty_adapter_is_not_exported(qwen: Any, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_every_kept_suite_can_be_read(file: Path) -> None:
         ("seeds: [0, 1]", "seeds: [0, 0]", r"suite.yaml:[2-9]\d*: seeds: 0 stands twice; keep one"),
         ("seeds: [0, 1]", "seeds: [0, one]", r"suite.yaml:\d+: key 'seeds.1': input should be a valid integer"),
         ("data:\n", "data: [\n", r"suite.yaml:\d+: not valid YAML"),
+        ("data:\n", "data:\n\tdepths: [short]\n", r"suite.yaml:\d+: not valid YAML \(a tab; indent with blanks\)"),
         (
             "sft]",
             "stf]",
@@ -113,7 +114,11 @@ def test_every_kept_suite_can_be_read(file: Path) -> None:
             r"data.selection_items: 3 are too few for the families and depth",
         ),
         ("sft]", "sft, quick]\narms:\n  quick: {lik: sft}", r"unknown key 'arms.quick.lik'; did you mean 'like'"),
-        ("sft]", "sft, Quick]\narms:\n  Quick: {like: sft}", r"key 'arms.Quick.*should match pattern"),
+        (
+            "sft]",
+            "sft, Quick]\narms:\n  Quick: {like: sft}",
+            r"key 'arms.Quick.*beginning with a letter, such as 'quick'",
+        ),
         ("sft]", "sft]\narms:\n  single: {like: sft}", r"arms: 'single' is taken"),
         ("sft]", "sft, undecided]\narms:\n  undecided: {like: sft}", r"conditions: 'undecided' is taken"),
         ("sft]", "sft]\narms:\n  ecology: {like: ecology}", r"arms: 'ecology' is taken"),

@@ -42,6 +42,10 @@ def prompts(suite: SuiteConfig, seed: int, *splits: str) -> set[str]:
 def test_answers_are_to_items_for_training_or_of_a_seed_that_is_never_reported() -> None:
     suite, found = look()
     unreported = suite.tuning.seeds[0]
+    answers = [line.rpartition(",")[2] for line in Path("configs/tasks/rounded.csv").read_text().splitlines()[1:]]
+    most = max(map(answers.count, answers))
+    usual = found["rounded"].usual
+    assert usual is not None and answers.count(usual[0]) == most and usual[1] == most / len(answers)
     assert shown(found["rounded"]) and shown(found["rounded"]) <= prompts(suite, unreported, "train")
     assert shown(found["string.rotate"]) and shown(found["string.rotate"]) <= prompts(suite, unreported, "holdout_ood")
     for seed in suite.seeds:

@@ -48,7 +48,14 @@ def test_the_shipped_suite_loads_again_from_what_was_resolved(tmp_path: Path) ->
     ("changes", "words"),
     [
         ({"tasks": rounded(name="math")}, "name: math is a family of this project; choose another name"),
-        ({"tasks": rounded(name="other")}, "tasks: no list of `data` names 'other'"),
+        ({"tasks": rounded(name="other")}, "tasks: no list of `data` names 'other'; add it there, or take it out here"),
+        ({"tasks": rounded(name="round")}, "tasks: no list of `data` names 'round', but one has 'rounded'; write both"),
+        (
+            {"tasks": rounded(name="My Rows")},
+            "key 'tasks.0.name': must be lower-case letters, digits and '-', beginning",
+        ),
+        ({"tasks": rounded()[0]}, "key 'tasks': must be a list; put `- ` before each entry"),
+        ({"host": "nanoo"}, "host: host 'nanoo': no such name, folder or GGUF file (did you mean 'nano'?)"),
         ({"tasks": [*rounded(), rounded()[0]]}, "tasks: 'rounded' stands twice"),
         ({"tasks": rounded(verifier=None)}, "how are answers graded"),
         ({"tasks": rounded(verifier={"kind": "numbers"})}, "its `kind` is one of exact, number"),

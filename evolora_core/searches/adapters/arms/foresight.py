@@ -7,6 +7,7 @@ by `estimating.py` alone.
 import logging
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from evolora_core.language.datasets import build_splits, cells_of_splits, wanted
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host
 from evolora_core.language.splits import SPLITS
+from evolora_core.language.tasks.own import gold_of
 from evolora_core.language.tasks.pools import read_pool
 from evolora_core.language.tasks.settings import TaskConfig
 from evolora_core.lora.answering.grading import answer_items
@@ -51,6 +53,8 @@ class Foresight:
     rows           in the data set; None: items are drawn
     wanted         items that a seed needs, over all splits
     accuracy       share of `asked` items that the bare host answers rightly, lo and hi its 95 % interval
+    usual          right answer that most rows have, or most items where they are drawn, and their share; None where
+                   none has one: a host that always says it has this accuracy
     found          share of the items for which a search found a right answer; None: it was not tried, as no arm trains
                    on the task
     longest        tokens of the longest prompt of those that were looked at, of the `context` that a host has for
@@ -66,6 +70,7 @@ class Foresight:
     accuracy: float
     lo: float
     hi: float
+    usual: tuple[str, float] | None
     found: float | None
     longest: int
     context: int
@@ -89,6 +94,7 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
     are too few.
     """
     pools = {task.name: read_pool(task) for task in suite.own_families if task.data is not None}
+    # Cut as for reported seeds, whose held-out rows nobody is shown.
     splits = build_splits(suite.data, suite.tuning.seeds[0], pools)
     wanted = wanted_items(suite.data, cells_of_splits(suite.data))
     shares = 1 / (1 + len(suite.own_families))
@@ -101,9 +107,11 @@ def foresee(suite: SuiteConfig, host: Host, report: Progress) -> tuple[list[Fore
         if task.name in pools and not by_split["train"]:  # all seeds draw from the same rows
             log.warning("%s: the suite asks for it in holdouts alone, so no answers to its rows are shown", task.name)
             own |= {"right": [], "wrong": []}
-        rows = sum(map(len, pools[task.name].parts.values())) if task.name in pools else None
+        everything = pools[task.name].parts if task.name in pools else by_split
+        answers = [gold_of(item, task.verifier) for items in everything.values() for item in items]
+        rows = len(answers) if task.name in pools else None
         count = sum(number for cells in wanted.values() for cell, number in cells.items() if cell[0] == task.name)
-        found.append(Foresight(rows=rows, wanted=count, **own))
+        found.append(Foresight(rows=rows, wanted=count, usual=_usual(answers), **own))
     if not suite.trained:
         return found, "no condition of the suite trains anything"
     try:
@@ -139,6 +147,12 @@ def _asked(
         "right": right[:EXAMPLES], "wrong": wrong[:EXAMPLES],
     }  # fmt: skip
     return facts, len(outcomes) / seconds
+
+
+def _usual(answers: Sequence[str | None]) -> tuple[str, float] | None:
+    """The most frequent of the right answers that there are, and its share of all."""
+    common = Counter(answer for answer in answers if answer is not None).most_common(1)
+    return (common[0][0], common[0][1] / len(answers)) if common else None
 
 
 def _generation(

@@ -271,9 +271,21 @@ def _report(run: Run, progress: Progress, generations: int | None) -> None:
     """Say how far a run has come."""
     state, horizon = run.state, run.horizon
     last = state.events.fresh["generations"][-1]
-    text = f"{last['population']} alive, {last['accuracy']:.1%} right, {last['merges']} merged"
+    text = f"{last['population']} alive, {last['accuracy']:.1%} of {last['episodes']} answers right{_unrewarded(run)}"
+    if last["merges"]:
+        text += f", {last['merges']} merged"
     if horizon.budget_flops is not None:
-        progress(min(state.meter.total(), horizon.budget_flops), generations or horizon.budget_flops, text)
+        progress(min(state.meter.total(), horizon.budget_flops), horizon.budget_flops, text)
     elif total := generations or horizon.generations:
         progress(state.generation, total, text)
     log.info("generation %d: %s", last["generation"], text)
+
+
+def _unrewarded(run: Run) -> str:
+    """The families that are there to which the last generation gave no right answer, or not even an item."""
+    episodes = run.state.events.fresh["episodes"]
+    own = episodes[len(episodes) - run.state.events.fresh["generations"][-1]["episodes"] :]
+    asked, solved = {row["family"] for row in own}, {row["family"] for row in own if row["correct"]}
+    there = [family for family in run.task.families if run.horizon.there(family, run.state.phase)]
+    parts = {"none of": [f for f in there if f in asked - solved], "no item of": [f for f in there if f not in asked]}
+    return "".join(f", {words} {', '.join(families)}" for words, families in parts.items() if families)

@@ -3,8 +3,10 @@
 The generations are the run's own: it is resumed from their commit.
 """
 
+import logging
 import resource
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -13,6 +15,8 @@ import torch
 from evolora_core.errors import StageError
 from evolora_core.searches.adapters.ecology.events import Row
 from evolora_core.searches.adapters.ecology.run import Run
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,9 @@ class FirstGenerations:
 
 
 def measure(run: Run) -> FirstGenerations:
-    """What the generations of `run` so far took and found. Raises StageError where they cannot teach anything."""
+    """What the generations of `run` so far took and found. Raises StageError where they cannot teach anything; a family
+    in which they cannot is logged.
+    """
     state = run.state
     done = state.events["generations"]
     episodes = state.events["episodes"]
@@ -56,9 +62,11 @@ def measure(run: Run) -> FirstGenerations:
         key = row["generation"], row["organelle"], row["task_id"]
         items[key] = items.get(key, False) or row["correct"]
     solved = np.array(list(items.values()))
+    labelled = run.rule.sees_gold or run.config.memory.labels > 0
     if not run.horizon.arrivals:  # families that have not come yet may be easier, or harder
-        hopes = run.rule.sees_gold or run.config.memory.labels > 0 or run.config.unrewarded == "go_on"
-        _check_that_rewards_vary(solved, right, len(done), hopes)
+        _check_that_rewards_vary(solved, right, len(done), labelled or run.config.unrewarded == "go_on")
+    if not labelled:
+        _warn_of_what_is_never_right(run, episodes, len(done))
     return FirstGenerations(
         generations=len(done),
         generation_seconds=done[-1]["seconds"],
@@ -81,6 +89,23 @@ def _check_that_rewards_vary(solved: np.ndarray, right: np.ndarray, generations:
             f"calibrate: all {len(right)} items of the first {generations} generations were answered correctly, so "
             "nothing can be learned; choose harder families or depths"
         )
+
+
+def _warn_of_what_is_never_right(run: Run, episodes: Sequence[Row], generations: int) -> None:
+    """Name each family of which neither the bare host, as it was priced, nor practice has answered an item rightly."""
+    solved = {row["family"] for row in episodes if row["correct"]}
+    solved |= {family for family, depth in run.task.cells if run.task.prices.accuracy[f"{family}/{depth}"]}
+    for family in run.task.families:
+        items = {row["task_id"] for row in episodes if row["family"] == family}
+        if items and family not in solved:
+            log.warning(
+                "%s: none of %d items of the first %d generations was answered rightly, by the host or in practice; "
+                "rewards teach nothing of it unless one is; choose easier depths or a stronger host, raise "
+                "ecology.plasticity.calls, or leave it out",
+                family,
+                len(items),
+                generations,
+            )
 
 
 def _peak_bytes(device: torch.device) -> int:

@@ -6,14 +6,17 @@ What `evolora evaluate` prints. Knows nothing of run folders or stores.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import isabs, isdir
 from pathlib import Path, PurePosixPath
 
 from evolora_core.engine.progress import Progress, part_of, silent
-from evolora_core.errors import ConfigError
+from evolora_core.errors import ConfigError, HostError
 from evolora_core.foreign.text import one_line
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.catalog import names_of
+from evolora_core.language.hosts.folder import weight_files
 from evolora_core.language.hosts.host import Host
+from evolora_core.language.hosts.identity import sha256_of_weights
 from evolora_core.lora.answering.outcome import Decoding, Outcome
 from evolora_core.lora.population.peft_io import base_named, import_peft
 from evolora_core.lora.population.slots import HOST
@@ -82,15 +85,25 @@ def evaluate_holdout(
 
 
 def _tell_other_base(folder: Path, host: Host) -> None:
-    """Warn where an adapter that fits says that it was trained on a model of another name."""
+    """Warn where an adapter that fits says that it was trained on another model."""
     named = base_named(folder)
-    known = {PurePosixPath(name.lower()).name for name in names_of(host.name)}
-    if named and PurePosixPath(named.lower()).name not in known:
+    if named and not _is_host(named, host):
         log.warning(
             "warning: %s: adapter_config.json: base_model_name_or_path is %s, the host is %s; an adapter is of use on "
             "its own base alone",
             *(folder, one_line(named, 100), host.name),
         )
+
+
+def _is_host(named: str, host: Host) -> bool:
+    """Whether a model that an adapter names is the host: by its weights where they lie there, else by the name."""
+    try:
+        files = weight_files(Path(named)) if isabs(named) and isdir(named) else []
+        if files and all(file.is_file() for file in files):  # a pipe may have no end
+            return bool(sha256_of_weights(files) == host.identity["weights_sha256"])
+    except (HostError, OSError):
+        pass
+    return PurePosixPath(named.lower()).name in {PurePosixPath(name.lower()).name for name in names_of(host.name)}
 
 
 def accuracy_row(arm: str, outcomes: Sequence[Outcome]) -> dict[str, str | int | float]:

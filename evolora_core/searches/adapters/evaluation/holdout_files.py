@@ -7,9 +7,11 @@ from pathlib import Path
 from evolora_core.engine.identity import digest
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError, DataError
+from evolora_core.language.datasets import read_items
 from evolora_core.language.families.base import Item
 from evolora_core.language.families.canonical import canonical
 from evolora_core.language.holdouts import read_holdout
+from evolora_core.language.splits import HOLDOUTS, SPLITS
 from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
 
 
@@ -27,6 +29,12 @@ def read_file(own: HoldoutFile) -> list[Item]:
 def digest_of(items: Sequence[Item]) -> str:
     """Hash of what is asked and what is right."""
     return digest([asdict(item) for item in items])
+
+
+def known_prompts(datasets: Path) -> set[str]:
+    """The canonical prompts of every split in a folder that is looked at before the end."""
+    files = [datasets / f"{split}.jsonl" for split in SPLITS if split not in HOLDOUTS]
+    return {canonical(item.prompt) for file in files if file.is_file() for item in read_items(file)}
 
 
 def unseen(items: Sequence[Item], known: Collection[str]) -> list[int]:

@@ -55,9 +55,9 @@ say). A verdict for an arm that was the bare host is no merit of that arm.
 
 Equal compute: a rival may spend the FLOPs that the ecology of the same seed spent on answers, updates, calibration,
 tests of merges, selection and routing, unless its budget says otherwise. *FLOPs spent* is what the rival did spend,
-relative to the ecology. It is far below 1 where the rival had few labels: the epochs that tuning offered did not
-spend the rest. FLOPs are algorithmic. They leave out tuning, in which every arm had equally many trials, and the
-evaluation on the holdouts.
+relative to the ecology. It is far below 1 where the rival had few labels: the passes that the suite allowed or tuning
+offered did not spend the rest. FLOPs are algorithmic. They leave out tuning, in which every arm had equally many
+trials, and the evaluation on the holdouts.
 """
 NOWHERE = "it compares no ecology with a fine-tuned arm or with `single`"
 

@@ -35,6 +35,7 @@ class Splits(Strict):
     data: DataConfig
     tasks: list[TaskConfig] = Field(exclude=True)  # where rows lie; what they are is in the definitions
     definitions: list[Definition] = Field([], json_schema_extra=LATER)  # of the tasks
+    tuning: bool = Field(False, json_schema_extra=LATER)  # whether settings are tuned on the seed; rows alone read it
 
 
 class Sizes(RootModel[dict[str, int]]):
@@ -51,7 +52,12 @@ def request(suite: "Suite[SuiteConfig]", seed: int) -> StageRequest:
         seed,
         entry=__name__,
         also=suite.config.modules_of(data.train_families, data.ood_families, data.retention_families),
-        config=Splits(data=data, tasks=tasks, definitions=[define(task) for task in tasks]),
+        config=Splits(
+            data=data,
+            tasks=tasks,
+            definitions=[define(task) for task in tasks],
+            tuning=bool(tasks) and seed in suite.config.tuning.seeds,
+        ),
         inputs={},
         uses_host=False,
     )
@@ -65,7 +71,7 @@ def make(work: Work[Splits]) -> Made[Sizes]:
     refuse_changed_tasks(own.tasks)
     write_definitions(work.folder, own.definitions)
     enter_beside(work.folder)
-    splits = build_splits(own.data, work.seed, pools_of(own.tasks, own.definitions))
+    splits = build_splits(own.data, work.seed, pools_of(own.tasks, own.definitions), tuning=own.tuning)
     write_table(work.folder, "leaks", check_disjoint(splits))
     write_table(work.folder, "splits", split_rows(splits))
     for name, items in splits.items():

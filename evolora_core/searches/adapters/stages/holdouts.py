@@ -13,13 +13,11 @@ from evolora_core.engine.stage import SHARED, Made, Stage, StageRequest, StageRe
 from evolora_core.engine.strict import Strict
 from evolora_core.engine.tables import write_table
 from evolora_core.errors import DataError
-from evolora_core.language.datasets import read_items, write_items
+from evolora_core.language.datasets import write_items
 from evolora_core.language.families.base import Item
-from evolora_core.language.families.canonical import canonical
-from evolora_core.language.splits import HOLDOUTS, SPLITS
 from evolora_core.language.tasks.own import enter_tasks
 from evolora_core.searches.adapters.evaluation.chosen import Chosen, Count
-from evolora_core.searches.adapters.evaluation.holdout_files import digest_of, read_file, sample, unseen
+from evolora_core.searches.adapters.evaluation.holdout_files import digest_of, known_prompts, read_file, sample, unseen
 from evolora_core.searches.adapters.settings.holdouts import HoldoutFile
 from evolora_core.searches.adapters.stages.datasets import split_rows
 
@@ -68,7 +66,7 @@ def make(work: Work[Files]) -> Made[Chosen]:
     """Leaves NAME.jsonl for each file, and the table `splits`. DataError if a file has changed, or all of it is left
     out.
     """
-    known = _known(work.inputs["datasets"])
+    known = known_prompts(work.inputs["datasets"])
     asked, counts = {}, {}
     for own, digest in zip(work.config.files, work.config.digests, strict=True):
         refuse_changed(Path(own.file), "file")
@@ -90,12 +88,6 @@ def make(work: Work[Files]) -> Made[Chosen]:
         )
     write_table(work.folder, "splits", split_rows(asked))
     return Made(0, Chosen(counts))
-
-
-def _known(datasets: Path) -> set[str]:
-    """The canonical prompts of every split that is looked at before the end."""
-    files = [datasets / f"{split}.jsonl" for split in SPLITS if split not in HOLDOUTS]
-    return {canonical(item.prompt) for file in files if file.is_file() for item in read_items(file)}
 
 
 HOLDOUT_ITEMS = Stage("holdouts", request, make)

@@ -115,6 +115,23 @@ def test_a_learner_in_debt_makes_the_last_steps(ecology: Run) -> None:
     assert [organelle.id for organelle, _ in learners_of(run, {0, 2}, owing=True)] == [0]
 
 
+def test_the_children_of_a_rich_niche_do_not_end_a_poor_one(ecology: Run) -> None:
+    """Two niches of two: the learner of one is the poorest of all, and the other has nobody who learned."""
+    state = ecology.state
+    for organelle, balance in enumerate((1.0, 8.0, 9.0, 7.0)):
+        leave(state, organelle, balance)
+    state.teach(state.organelles[0])
+    state.generation = 5
+    for organelle in (2, 3):
+        state.organelles[organelle] = replace(state.organelles[organelle], born=5)
+    cull(changed(ecology, population=3))
+    assert [own.id for own in state.living] == [0, 2, 3]  # 1, the elder of two that never learned
+    cull(changed(ecology, population=2))
+    assert [own.id for own in state.living] == [0, 3]  # not the richest of all, whose niche has its learner
+    cull(changed(ecology, population=1))
+    assert [own.id for own in state.living] == [0]
+
+
 def test_the_poorest_of_the_spared_go_where_nobody_else_is_left(ecology: Run) -> None:
     run = changed(ecology, population=3)
     state = run.state

@@ -3,13 +3,15 @@
 import math
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small_ecologies import evolve, rows, without_clock
+from small_ecologies import evolve, rows, start, without_clock
 
 from evolora_core.engine import artifacts
 from evolora_core.errors import StageError
@@ -18,6 +20,7 @@ from evolora_core.lora.population.merge import summed_rank
 from evolora_core.lora.population.saved import load_population
 from evolora_core.searches.adapters.ecology import evolve as loop
 from evolora_core.searches.adapters.ecology import merit
+from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
 
@@ -88,6 +91,25 @@ def test_tables_agree_with_one_another(straight: Any) -> None:
     assert cooled and {row["entry"] for row in cooled} == {"update"}
     energy -= sum(row["amount"] for row in cooled if row["account"] in ids) / 1e6
     assert math.isclose(energy, generations[-1]["energy_total"], abs_tol=1e-6)
+
+
+def test_the_log_names_families_without_a_right_answer(
+    small: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = [replace(item, target=10**9 + n) if item.family == "math" else item for n, item in enumerate(small.items)]
+    run = start(SimpleNamespace(task=replace(small.task, items=wrong)), tmp_path, small.config)
+    caplog.set_level("INFO")
+    advance(run, generations=1)
+    for organelle in run.state.living:
+        if organelle.niche == "math":
+            run.state.retire(organelle, "culled")
+    advance(run, generations=2)
+    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("generation ")]
+    shown = run.state.events["generations"]
+    for line, row, words in zip(lines, shown, (", none of math", ", no item of math"), strict=True):
+        merged = f", {row['merges']} merged" if row["merges"] else ""
+        share = f"{row['accuracy']:.1%} of {row['episodes']} answers right"
+        assert line == f"generation {row['generation']}: {row['population']} alive, {share}{words}{merged}"
 
 
 def test_the_population_can_be_loaded_again(small: Any, straight: Any) -> None:

@@ -23,9 +23,9 @@ def started(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run
 
 
-def struck(run: Any, **changes: Any) -> Any:
-    """The same run where every answer of its first generations was another."""
-    rows = [row | changes for row in run.state.events["episodes"]]
+def struck(run: Any, family: str = "", **changes: Any) -> Any:
+    """The same run where every answer of its first generations was another, or every one to a family."""
+    rows = [row | changes if family in ("", row["family"]) else row for row in run.state.events["episodes"]]
     events = Events(fresh={name: run.state.events[name] for name in LOGGED} | {"episodes": rows})
     return dataclasses.replace(run, state=dataclasses.replace(run.state, events=events))
 
@@ -63,6 +63,26 @@ def test_where_discovery_is_luck_an_unlucky_run_goes_on(started: Any) -> None:
     for hope in ({"unrewarded": "go_on"}, {"memory": run.config.memory.model_copy(update={"labels": 4})}):
         patient = dataclasses.replace(run, config=run.config.model_copy(update=hope))
         assert first_generations.measure(patient).practised == 0
+
+
+def test_a_family_that_neither_host_nor_practice_has_answered_is_named(
+    started: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def told(run: Any) -> list[str]:
+        caplog.clear()
+        first_generations.measure(run)
+        return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+    run, prices = struck(started, "math", correct=False), started.task.prices
+    assert prices.accuracy["math/short"] > 0 and told(run) == []  # practice may find what the host has answered once
+    never = dataclasses.replace(prices, accuracy=prices.accuracy | {"math/short": 0.0})
+    lost = dataclasses.replace(run, task=dataclasses.replace(run.task, prices=never))
+    items = {row["task_id"] for row in run.state.events["episodes"] if row["family"] == "math"}
+    (line,) = told(lost)
+    assert line.startswith(f"math: none of {len(items)} items of the first 2 generations was answered rightly")
+    assert told(dataclasses.replace(lost, state=started.state)) == []
+    memory = run.config.memory.model_copy(update={"labels": 4})
+    assert told(dataclasses.replace(lost, config=run.config.model_copy(update={"memory": memory}))) == []
 
 
 def test_families_that_have_not_come_yet_may_be_harder(small: Any, started: Any) -> None:

@@ -1,10 +1,12 @@
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from random_host import random_host
 
 from evolora_core.engine.meter import Meter
 from evolora_core.errors import AdapterError, ConfigError
@@ -88,6 +90,23 @@ def test_an_adapter_that_names_another_base_is_warned_about(
     assert f"base_model_name_or_path is meta-llama/Llama-3.2-1B, the host is {host.name};" in said and "\n" not in said
     described = replace(host, name="smollm2-135m")
     assert not warnings("HuggingFaceTB/SmolLM2-135M-Instruct", described)
+    for hostile in ("/" + "a" * 5000, "/a\0b", f"{tmp_path}"):  # the last one holds no model
+        assert len(warnings(hostile, host)) == 1
+
+
+def test_where_the_base_of_an_adapter_lies_on_this_machine_its_weights_decide(
+    population: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = random_host(tmp_path / "host")
+    copy = shutil.copytree(tmp_path / "host", tmp_path / "copy")
+    other = shutil.copytree(tmp_path / "host", tmp_path / "elsewhere" / "host")
+    weights = (other / "model.safetensors").read_bytes()
+    (other / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    for base, warned in ((copy, False), (other, True)):
+        caplog.clear()
+        export_peft(population.get(2), host, tmp_path / "adapter", str(base))
+        evaluate_holdout(host, [], decoding=DECODING, adapters=[tmp_path / "adapter"])
+        assert bool(caplog.records) == warned
 
 
 def test_a_run_answers_by_its_own_routes_or_by_new_ones(host: Any, population: Any, answerable: Any) -> None:

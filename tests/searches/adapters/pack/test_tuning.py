@@ -86,12 +86,14 @@ def test_a_pack_shows_what_was_tried_and_chosen(tmp_path: Path) -> None:
         and "| learning_rate 0.008 | holdout_id |        60.0 |        40.0 |   50.0 | yes    | highest learning_rate |"
         in text
     )
-    assert verify(tmp_path, pack, TABLES_ALONE) == [] and "are held out from every" not in text
-    tasks = json.dumps({"tasks": [{"name": "rounded", "data": "rounded.csv"}, {"name": "mine", "data": None}]})
+    assert verify(tmp_path, pack, TABLES_ALONE) == [] and "come in splits" not in text
+    tasks = json.dumps(
+        {"tasks": [{"name": "cut", "data": "a.csv"}, {"name": "rounded", "splits": {"holdout": "test"}}]}
+    )
     with opened(store_path(tmp_path)) as connection:
         connection.execute("UPDATE data.suites SET config = json_merge_patch(config, ?)", [tasks])
     text = (build(tmp_path, SUITE, tmp_path / "own", TABLES_ALONE) / "README.md").read_text()
-    assert "Rows of rounded that are held out are held out from every\nseed, the tuning seeds too" in text
+    assert "The data of rounded come in splits, and the tuning seeds\ndraw from the same holdout as all others" in text
 
     paid = paid_frame(StoredSuite(tmp_path, SUITE)).set_index("condition")
     assert paid["trials"].to_dict() == {"frozen": 0, "single": 0, "ecology": 3, "sft": 3}

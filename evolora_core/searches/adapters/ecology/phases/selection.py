@@ -85,26 +85,24 @@ def archive(run: Run) -> None:
 
 def cull(run: Run) -> None:
     """Retire the organelles above the population limit, the poorest first, or those who were paid least, or by lot.
-    Elites, learners and those born or taught in this generation go last; contenders, about which a contest decides,
-    after these.
+    Elites and those born or taught in this generation go last; after these the last one of each niche, then learners;
+    then contenders, about which a contest decides. A niche that is empty stays so: without that order the children of a
+    rich family would end a poor one.
     """
     state = run.state
-    living = state.living
-    spared = {elite.organelle for elite in state.archive.elites.values()}
-    spared |= {organelle.id for organelle in incumbents(living).values()}
-    contending = {own.id for niche in run.contenders().values() for own in niche if run.config.contest.contenders > 1}
-    surplus = len(living) - run.regime.limit(run.config)
+    surplus = len(state.living) - run.regime.limit(run.config)
     if surplus <= 0:
         return
-    value = _value_of(run)
+    value, awake = _value_of(run), run.awake()
+    elites = {elite.organelle for elite in state.archive.elites.values()}
+    spared = {o.id: o.id in elites or state.generation in (o.born, o.learned) for o in awake}
+    contending = {own.id for niche in run.contenders().values() for own in niche if run.config.contest.contenders > 1}
+    by_worth = sorted(awake, key=lambda o: (spared[o.id], value[o.id], -o.id))
+    learners = incumbents(awake)
+    last = {o.id for o in ({o.niche: o for o in by_worth} | learners).values()}
+    taught = {o.id for o in learners.values()}
     order = sorted(
-        run.awake(),
-        key=lambda o: (
-            o.id in contending,
-            o.id in spared or state.generation in (o.born, o.learned),
-            value[o.id],
-            o.id,
-        ),
+        awake, key=lambda o: (o.id in contending, o.id in last, o.id in taught, spared[o.id], value[o.id], o.id)
     )
     for organelle in order[:surplus]:
         state.retire(organelle, "culled")
