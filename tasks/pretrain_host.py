@@ -26,7 +26,7 @@ def pretrain_host(name: str, folder: str) -> dict[str, Any]:
     config = pretrain_config(name)
     check_folder(Path(folder))
     with progress(f"pretrain {name}", lead=f"pretrain {name}: ") as report:
-        host = pretrain(config, Path(folder), lambda own: report(own.step, own.steps, f"loss {own.loss:.3f}"))
+        host = pretrain(config, Path(folder), report)
     return {
         "folder": str(host.folder),
         "weights_sha256": host.weights_sha256,

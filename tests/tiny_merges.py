@@ -1,5 +1,6 @@
 """Tiny models that can be merged: a base and models that came from it, in memory and as folders."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,11 +9,13 @@ from tiny_models import COMMON, VOCABULARY
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.language.hosts.tokenizer import VOCABULARY as VOCABULARY_OF_HOSTS
 from evolora_core.language.hosts.tokenizer import build_tokenizer
+from evolora_core.searches.merging.build import merged_names, merged_tensor
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.weights import Loaded, Weights
 
@@ -48,6 +51,11 @@ def family(architecture: str = "qwen3", **changes: Any) -> dict[str, Weights]:
     for seed, name in enumerate("abc", 1):
         found[name] = Loaded.of(moved(tiny(architecture, **changes), seed))
     return found
+
+
+def build(genome: Genome, models: Mapping[str, Weights], base: str) -> dict[str, Tensor]:
+    """Every tensor of the merged model by name."""
+    return {name: merged_tensor(genome, name, models, base) for name in merged_names(genome, models, base)}
 
 
 def tokens(words: int = VOCABULARY) -> Tokenizer:

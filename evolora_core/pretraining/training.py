@@ -11,11 +11,11 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evolora_core.engine.artifacts import sha256
+from evolora_core.engine.progress import Progress, silent
 from evolora_core.engine.rng import stream
 from evolora_core.errors import ConfigError
 from evolora_core.language.hosts.pretrain_config import Architecture, PretrainConfig, Schedule
@@ -37,30 +37,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, Qwen3ForCausalLM
 
 
-@dataclass(frozen=True)
-class PretrainStep:
-    """What the progress callback hears after each optimizer step."""
-
-    step: int  # 1 … steps
-    steps: int
-    loss: float  # mean negative log-likelihood of an answer token, in nats
-    pace: float  # learning rates as a fraction of their peaks
-    tokens: int  # non-padding tokens so far
-    seconds: float  # since the start
-
-
-def pretrain(
-    config: PretrainConfig, folder: Path, progress: Callable[[PretrainStep], None] | None = None
-) -> PretrainReport:
+def pretrain(config: PretrainConfig, folder: Path, progress: Progress = silent) -> PretrainReport:
     """Train a host from nothing and write it, with its tokenizer and model card, into `folder`.
 
-    The folder is made if missing; files of the same names are replaced once all is done. ConfigError for a mixture that
-    the families cannot serve.
+    `progress` hears of each step its mean negative log-likelihood of an answer token, in nats. The folder is made if
+    missing; files of the same names are replaced once all is done. ConfigError for a mixture that the families cannot
+    serve.
     """
     import torch
 
     from evolora_core.language.hosts.host import load_host
-    from evolora_core.language.hosts.identity import sha256_of_file
     from evolora_core.pretraining.card import measure, write_card
 
     _refuse_unwritable(folder)  # before training, so that a place that cannot be written costs none
@@ -84,7 +70,7 @@ def pretrain(
         tokenizer.save_pretrained(made)
         report = PretrainReport(
             folder=folder,
-            weights_sha256=sha256_of_file(made / "model.safetensors"),
+            weights_sha256=sha256(made / "model.safetensors"),
             parameters=model.num_parameters(),
             steps=config.schedule.steps,
             rows=config.schedule.steps * config.schedule.rows,
@@ -172,7 +158,7 @@ def _train(
     tokenizer: "PreTrainedTokenizerBase",
     config: PretrainConfig,
     mixture: Mixture,
-    progress: Callable[[PretrainStep], None] | None,
+    progress: Progress,
 ) -> tuple[int, int, float]:
     """All optimizer steps; returns (tokens, FLOPs, seconds)."""
     import torch
@@ -201,8 +187,7 @@ def _train(
             optimizer.zero_grad()
         tokens += sum(len(prompt) + len(answer) for prompt, answer in rows)
         flops += sum(_row_flops(config.architecture, len(prompt) + len(answer), len(answer)) for prompt, answer in rows)
-        if progress is not None:
-            progress(PretrainStep(step + 1, schedule.steps, loss, pace, tokens, time.monotonic() - started))
+        progress(step + 1, schedule.steps, f"loss {loss:.3f}")
     return tokens, flops, time.monotonic() - started
 
 

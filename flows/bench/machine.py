@@ -1,12 +1,12 @@
 """On which machine, and of which code, a benchmark is measured."""
 
 import os
-import platform
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 from evolora_core import __version__
+from evolora_core.language.hosts.arithmetic import processor
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,20 +17,11 @@ def machine_facts() -> dict[str, str | int | None]:
     """
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "processor": _processor(),
+        "processor": processor(),
         "torch": version("torch"),
         "version": __version__,
         "code": _commit(),
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.machine())
 
 
 def _commit() -> str | None:

@@ -86,14 +86,13 @@ def _searched(strategy: str, pool: "Pool", splits: Any, streams: int) -> Any:
     from evolora_core.searches.merging.evolution import evolve
     from evolora_core.searches.merging.judging.judge import Judge
     from evolora_core.searches.merging.judging.scoring import Questions
-    from evolora_core.searches.merging.roles import BASE
     from evolora_core.searches.merging.spaces.registry import make_space
     from evolora_core.searches.merging.strategies.base import Problem, ranked
     from evolora_core.searches.merging.strategies.registry import make_strategy
 
     weights = {name: own.weight for name, own in _domains().items()}
     judge = Judge(pool, {split: Questions.of(pool.host, splits[split], weights) for split in ("search", "selection")})
-    space = make_space("operators", PARENTS, BASE, pool.layers, GROUPS)
+    space = make_space("operators", PARENTS, pool.layers, GROUPS)
     budget = EVALUATIONS * judge.plain_cost()
     with TemporaryDirectory(prefix="evolora-placebo-") as folder:
         past = evolve(

@@ -3,17 +3,18 @@
 import json
 import re
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pytest
 import torch
 from random_host import SHAPE
 
+from evolora_core.engine.artifacts import sha256
 from evolora_core.errors import ConfigError
 from evolora_core.language.families.canonical import reserved
 from evolora_core.language.hosts.catalog import find_host
 from evolora_core.language.hosts.host import load_host
-from evolora_core.language.hosts.identity import sha256_of_file
 from evolora_core.language.hosts.pretrain_config import Measurement, PretrainConfig, Schedule, pretrain_config
 from evolora_core.language.hosts.tokenizer import build_tokenizer
 from evolora_core.pretraining.card import write_card
@@ -27,7 +28,7 @@ from evolora_core.pretraining.data import (
     that_fit,
 )
 from evolora_core.pretraining.results import CellAccuracy, PretrainReport
-from evolora_core.pretraining.training import PretrainStep, build_model, pace_at, pretrain
+from evolora_core.pretraining.training import build_model, pace_at, pretrain
 
 CONFIG = PretrainConfig(
     seed=3,
@@ -38,32 +39,35 @@ CONFIG = PretrainConfig(
     measurement=Measurement(items_per_cell=2, max_new_tokens=8),
 )
 
+Told: TypeAlias = tuple[float, float, str]  # of progress
+
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[PretrainReport, list[PretrainStep]]:
-    steps: list[PretrainStep] = []
-    report = pretrain(CONFIG, tmp_path_factory.mktemp("made") / "small", steps.append)
-    return report, steps
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[PretrainReport, list[Told]]:
+    told: list[Told] = []
+    report = pretrain(CONFIG, tmp_path_factory.mktemp("made") / "small", lambda *own: told.append(own))
+    return report, told
 
 
-def test_it_learns_and_reports(trained: tuple[PretrainReport, list[PretrainStep]]) -> None:
-    report, steps = trained
-    assert [step.step for step in steps] == [1, 2, 3, 4, 5, 6]
-    assert steps[-1].loss < steps[0].loss
-    assert report.rows == 96 and report.tokens == steps[-1].tokens > 0 and report.flops > 0
+def test_it_learns_and_reports(trained: tuple[PretrainReport, list[Told]]) -> None:
+    report, told = trained
+    assert [own[:2] for own in told] == [(step, 6) for step in range(1, 7)]
+    losses = [float(text.removeprefix("loss ")) for *_, text in told]
+    assert losses[-1] < losses[0]
+    assert report.rows == 96 and report.tokens > 0 and report.flops > 0
     assert sum(cell.share for cell in report.accuracy) == pytest.approx(1)
     assert {cell.depth for cell in report.accuracy if cell.family == "math" and cell.share} == {"short"}
 
 
 def test_a_place_that_cannot_be_written_costs_no_training(tmp_path: Path) -> None:
     (tmp_path / "small").touch()
-    steps: list[PretrainStep] = []
+    told: list[Told] = []
     with pytest.raises(ConfigError, match=r"small: cannot be made \(Not a directory\); name a new folder"):
-        pretrain(CONFIG, tmp_path / "small", steps.append)
-    assert not steps
+        pretrain(CONFIG, tmp_path / "small", lambda *own: told.append(own))
+    assert not told
 
 
-def test_what_it_writes_is_a_host(trained: tuple[PretrainReport, list[PretrainStep]]) -> None:
+def test_what_it_writes_is_a_host(trained: tuple[PretrainReport, list[Told]]) -> None:
     report, _ = trained
     host = load_host(str(report.folder))
     assert host.identity["weights_sha256"] == report.weights_sha256
@@ -73,9 +77,9 @@ def test_what_it_writes_is_a_host(trained: tuple[PretrainReport, list[PretrainSt
     assert not list(report.folder.parent.glob(".small-*"))
 
 
-def test_same_config_same_weights(trained: tuple[PretrainReport, list[PretrainStep]], tmp_path: Path) -> None:
+def test_same_config_same_weights(trained: tuple[PretrainReport, list[Told]], tmp_path: Path) -> None:
     again = pretrain(CONFIG, tmp_path / "again")
-    assert again.weights_sha256 == trained[0].weights_sha256 == sha256_of_file(tmp_path / "again" / "model.safetensors")
+    assert again.weights_sha256 == trained[0].weights_sha256 == sha256(tmp_path / "again" / "model.safetensors")
     assert again.accuracy == trained[0].accuracy
 
 

@@ -32,7 +32,7 @@ def settled_dtype(dtype: str, device: str, *, keep: bool = True) -> str:
     accelerated = device.startswith("cuda")
     if accelerated and not torch.cuda.is_available():
         return "float32"  # loading the host says what is wrong
-    name = torch.cuda.get_device_name(device) if accelerated else _processor()
+    name = torch.cuda.get_device_name(device) if accelerated else processor()
     key, path = f"{name}, torch {torch.__version__}", home_path() / RECORD
     if not keep:
         return str((_known(path).get(key) or _measured(device))["dtype"])
@@ -74,7 +74,7 @@ def _gigaflops(kind: str, device: str) -> float:
     return round(2 * SIDE**3 / median(seconds) / 1e9, 1)
 
 
-def _processor() -> str:
+def processor() -> str:
     """The model of the CPU."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []

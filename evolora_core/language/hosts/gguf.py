@@ -1,6 +1,7 @@
 """GGUF files: loaded by transformers, which dequantises them to ordinary floating-point weights."""
 
 import logging
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -114,4 +115,6 @@ def convert_gguf(path: Path, folder: Path) -> None:
     for how in ("is_local", "local_files_only"):  # it was loaded: files of a host say what it is, alike on all machines
         tokenizer.init_kwargs.pop(how, None)
     tokenizer.save_pretrained(folder)
+    for weights in folder.glob("*.safetensors"):
+        shutil.copymode(folder / "config.json", weights)  # safetensors writes for its owner alone
     logging.getLogger(__name__).info("converted %s to %s", path.name, folder)

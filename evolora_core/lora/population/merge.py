@@ -21,6 +21,7 @@ from evolora_core.lora.population.fisher import Fisher
 from evolora_core.lora.population.singular import alike, leading, stacked, truncate
 
 METHODS = ("weighted", "ties", "dare", "fisher")
+DENSITY = 0.5  # share of its entries that a parent keeps under ties and dare
 DENSE = 2**22  # elements of the parents' dense ΔW that a Fisher merge holds at once, one module's at least
 
 
@@ -31,15 +32,14 @@ def merge(
     method: str = "weighted",
     *,
     seed: int = 0,
-    density: float = 0.5,
     fishers: Sequence[Fisher] = (),
 ) -> Adapter:
     """One adapter of `rank` whose ΔW is the merge of the parents' with these weights; their ranks may differ.
 
     weighted   Σ wᵢΔWᵢ, never dense: O((in + out)·R²) a module with R = Σ ranks; exact when rank ≥ R
-    ties       each parent keeps its largest entries (a share `density`), every entry elects a sign and takes
+    ties       each parent keeps its largest entries (a share DENSITY), every entry elects a sign and takes
                the weighted mean of those that agree, times Σw (Yadav et al. 2023, arXiv 2306.01708)
-    dare       each parent keeps entries at random with probability `density`, divided by it; then weighted (Yu et al.
+    dare       each parent keeps entries at random with probability DENSITY, divided by it; then weighted (Yu et al.
                2023, arXiv 2311.03099)
     fisher     in every entry the mean of the parents', weighted by wᵢFᵢ with their Fisher information Fᵢ (`fishers`,
                one a parent, of all modules), times Σw (Matena and Raffel 2022, arXiv 2111.09832). Equal Fᵢ, or none
@@ -74,7 +74,7 @@ def merge(
         else:
             own = [weights[number] for number in present]
             whole = sum(weights)
-            pairs = [_dense_merge(parents, own, whole, name, scale, rank, method, density, draw) for name in names]
+            pairs = [_dense_merge(parents, own, whole, name, scale, rank, method, draw) for name in names]
             left, right = (torch.stack(factors) for factors in zip(*pairs, strict=True))
         like = parents[0].A[names[0]]
         rows, columns = (factor.to(like) for factor in truncate(left, right, rank, draw))
@@ -145,7 +145,6 @@ def _dense_merge(
     scale: float,
     rank: int,
     method: str,
-    density: float,
     draw: np.random.Generator,
 ) -> tuple[Tensor, Tensor]:
     """Factors of one module's merge by entries; `whole` is the weight of all parents, those without the module too."""
@@ -154,15 +153,15 @@ def _dense_merge(
     )
     shares = torch.tensor(weights, dtype=torch.float64, device=deltas.device)
     if method == "ties":
-        return leading(_ties(deltas, shares, whole, density), rank)
-    return leading(_dare(deltas, shares, density, draw), rank)
+        return leading(_ties(deltas, shares, whole), rank)
+    return leading(_dare(deltas, shares, draw), rank)
 
 
-def _ties(deltas: Tensor, weights: Tensor, whole: float, density: float) -> Tensor:
+def _ties(deltas: Tensor, weights: Tensor, whole: float) -> Tensor:
     """Trim, elect, disjoint mean over `[n, out, in]`; times the weight of all parents, `whole`, so that parents who
     agree give their weighted sum.
     """
-    kept = max(1, round(density * deltas[0].numel()))
+    kept = max(1, round(DENSITY * deltas[0].numel()))
     threshold = deltas.abs().flatten(1).kthvalue(deltas[0].numel() - kept + 1, dim=1).values
     trimmed = torch.where(deltas.abs() >= threshold[:, None, None], deltas, 0.0)
     weighted = trimmed * weights[:, None, None]
@@ -172,10 +171,10 @@ def _ties(deltas: Tensor, weights: Tensor, whole: float, density: float) -> Tens
     return torch.where(share != 0, merged / share, 0.0)
 
 
-def _dare(deltas: Tensor, weights: Tensor, density: float, draw: np.random.Generator) -> Tensor:
+def _dare(deltas: Tensor, weights: Tensor, draw: np.random.Generator) -> Tensor:
     """Drop and rescale, then the weighted sum of `[n, out, in]`."""
-    kept = torch.from_numpy(draw.random(tuple(deltas.shape)) < density).to(deltas.device)
-    return torch.einsum("n,noi->oi", weights, torch.where(kept, deltas / density, 0.0))
+    kept = torch.from_numpy(draw.random(tuple(deltas.shape)) < DENSITY).to(deltas.device)
+    return torch.einsum("n,noi->oi", weights, torch.where(kept, deltas / DENSITY, 0.0))
 
 
 def _check_finite(adapters: Sequence[Adapter]) -> None:

@@ -23,12 +23,6 @@ OPERATIONS = 4  # for each weight of each input of an operator: subtract, compar
 Models = Mapping[str, Weights]
 
 
-def build(genome: Genome, models: Models, base: str) -> dict[str, Tensor]:
-    """Every tensor of the merged model by name, float32. A recipe that is one model's name gives its own tensors, which
-    are not to be written to."""
-    return {name: merged_tensor(genome, name, models, base) for name in merged_names(genome, models, base)}
-
-
 def merged_names(genome: Genome, models: Models, base: str) -> list[str]:
     """Names of the merged model's tensors. Misfit, one line, where the recipe and the models do not fit."""
     shapes = _shapes(genome.recipe, models, base)

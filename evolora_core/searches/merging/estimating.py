@@ -181,7 +181,7 @@ class Bench:
         """What `timed` says of genomes that are drawn from a space."""
         if space not in self.merging:
             pool = self.family().pool
-            own = make_space(space, pool.parents, BASE, pool.layers, self.config.groups)
+            own = make_space(space, pool.parents, pool.layers, self.config.groups)
             rng = stream(0, 0, 0, "estimate", space)
             self.merging[space] = self.timed(None, [own.draw(rng) for _ in range(MERGES)])
         return self.merging[space]

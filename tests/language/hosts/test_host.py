@@ -19,11 +19,11 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from evolora_core.engine.artifacts import sha256
 from evolora_core.errors import HostError
 from evolora_core.language.hosts.catalog import HostPlace
 from evolora_core.language.hosts.description import TemplateDescription
 from evolora_core.language.hosts.host import load_host
-from evolora_core.language.hosts.identity import sha256_of_file
 from evolora_core.language.hosts.template import PromptTemplate, ending_id
 from evolora_core.lora.answering.stopping import endings
 
@@ -39,7 +39,7 @@ def test_a_host_is_frozen_and_says_who_it_is(tiny_folder: Path) -> None:
     assert not host.model.training and not any(p.requires_grad for p in host.model.parameters())
     assert host.identity == {
         "name": "tiny",
-        "weights_sha256": sha256_of_file(tiny_folder / "model.safetensors"),
+        "weights_sha256": sha256(tiny_folder / "model.safetensors"),
         "tokenizer_sha256": host.identity["tokenizer_sha256"],
         "template_sha256": host.identity["template_sha256"],
         "parameters": sum(p.numel() for p in host.model.parameters()),
@@ -288,7 +288,7 @@ def test_the_shipped_host_loads_by_name_and_without_our_code() -> None:
 
 def test_the_shipped_card_tells_the_shipped_weights() -> None:
     folder = Path(load_host("nano").model.config._name_or_path)
-    assert sha256_of_file(folder / "model.safetensors") in (folder / "README.md").read_text(encoding="utf-8")
+    assert sha256(folder / "model.safetensors") in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def _fault(path: Path | str, **options: str) -> str:

@@ -11,7 +11,7 @@ from evolora_core.errors import AdapterError
 from evolora_core.lora.population import merge as merging
 from evolora_core.lora.population.adapter import Adapter
 from evolora_core.lora.population.fisher import Fisher
-from evolora_core.lora.population.merge import add_up, merge, resize
+from evolora_core.lora.population.merge import DENSITY, add_up, merge, resize
 from evolora_core.lora.population.singular import ROW_NORM
 
 SHAPES = {"wide": (7, 12), "tall": (15, 6)}
@@ -104,10 +104,10 @@ def test_ties_keeps_what_agrees_and_drops_the_outvoted() -> None:
 
 def test_ties_of_equal_parents_is_the_parent_trimmed() -> None:
     adapter = random_adapter(4)
-    child = merge([adapter, adapter], [0.5, 0.5], 12, "ties", density=0.25)
+    child = merge([adapter, adapter], [0.5, 0.5], 12, "ties")
     for name in SHAPES:
         dense = adapter.delta(name)
-        kept = dense.abs() >= dense.abs().flatten().kthvalue(dense.numel() - round(0.25 * dense.numel()) + 1).values
+        kept = dense.abs() >= dense.abs().flatten().kthvalue(dense.numel() - round(DENSITY * dense.numel()) + 1).values
         torch.testing.assert_close(child.delta(name), torch.where(kept, dense, 0.0), atol=1e-4, rtol=1e-4)
 
 

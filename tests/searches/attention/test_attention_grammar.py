@@ -1,5 +1,6 @@
 """What every program of a grammar must be: well written, causal, finite, trainable, and what its choices say."""
 
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ NAMES = list(FRAMEWORKS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_baseline_is_the_template(name: str) -> None:
     grammar = get_grammar(name)
-    assert grammar.size >= 5000
+    assert math.prod(len(gene.choices) for gene in grammar.genes) >= 5000
     assert grammar.program(grammar.baseline()) == FRAMEWORKS[name].source
 
 
@@ -70,7 +71,6 @@ def test_programs_are_written_as_the_house_writes(tmp_path: Path) -> None:
 
 
 def test_the_table_has_576_programs() -> None:
-    assert TABLE.size == 576
     genomes: list[dict[str, str]] = [{}]
     for gene in TABLE.genes:
         genomes = [genome | {gene.name: choice} for genome in genomes for choice in gene.choices]

@@ -36,12 +36,12 @@ def scored(losses: Losses, program: str, flops: dict[str, float] = SAME_COST) ->
 def test_the_slope_prefers_a_handicapped_program_and_the_score_does_not() -> None:
     losses = losses_of(handicapped=HANDICAP, honest=np.array([0.0, -0.005, -0.01, -0.015]))
     worse, honest, base = (scored(losses, name) for name in ("handicapped", "honest", "base"))
-    slopes = {own.program: -straight(losses, own.program).slope for own in (worse, honest, base)}
+    slopes = {name: -straight(losses, name).slope for name in ("handicapped", "honest", "base")}
     assert slopes["base"] == pytest.approx(0.126, abs=2e-3)
     assert slopes["handicapped"] == pytest.approx(0.199, abs=2e-3)
     assert slopes["handicapped"] > slopes["honest"] > slopes["base"]
     chosen = max((own for own in (worse, honest, base) if own.passed), key=lambda own: own.score or 0.0)
-    assert chosen.program == "honest" and worse.passed and base.score == worse.score == 0
+    assert chosen is honest and worse.passed and base.score == worse.score == 0
     assert honest.score == pytest.approx(0.015)
 
 

@@ -8,8 +8,9 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import torch
+from tiny_merges import build
 
-from evolora_core.searches.merging.build import build, merged_config
+from evolora_core.searches.merging.build import merged_config
 from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.recipe import Genome, Node, Route

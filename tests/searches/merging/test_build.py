@@ -8,11 +8,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tiny_merges import ARCHITECTURES, LAYERS, family, genome, route, tiny
+from tiny_merges import ARCHITECTURES, LAYERS, build, family, genome, route, tiny
 
 from evolora_core.errors import ConfigError
 from evolora_core.searches.merging.build import (
-    build,
     layer_count,
     merge_flops,
     merged_config,

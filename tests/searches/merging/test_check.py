@@ -12,12 +12,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from test_weights import rewrite
-from tiny_merges import family, family_folders, genome, moved, saved, tiny, tokens
+from tiny_merges import build, family, family_folders, genome, moved, saved, tiny, tokens
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from evolora_core.errors import ConfigError, HostError
 from evolora_core.searches.merging import distances
-from evolora_core.searches.merging.build import build
 from evolora_core.searches.merging.check import check_models
 from evolora_core.searches.merging.compatibility import misfit
 from evolora_core.searches.merging.distances import cosines, sampled_products

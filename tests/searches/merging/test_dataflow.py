@@ -3,10 +3,10 @@
 import pytest
 import torch
 from searches.merging.routed_models import routed_model
-from tiny_merges import family, genome, route
+from tiny_merges import build, family, genome, route
 
 from evolora_core.errors import ConfigError
-from evolora_core.searches.merging.build import build, merged_config
+from evolora_core.searches.merging.build import merged_config
 from evolora_core.searches.merging.folding import FOLDABLE
 from evolora_core.searches.merging.models import fill, shell
 

@@ -26,7 +26,7 @@ class Killed(BaseException):
 
 def run(judge: Judge, folder: Path, kind: str, evaluations: int = 20) -> Evolution:
     """A short evolution."""
-    space = make_space(STRATEGIES[kind].space, PARENTS, "base", judge.pool.layers, 2)
+    space = make_space(STRATEGIES[kind].space, PARENTS, judge.pool.layers, 2)
     strategy = make_strategy(
         kind, Problem.of(space, 5, judge.questions["search"].domain_of, judge.questions["search"].weights)
     )

@@ -82,7 +82,7 @@ def test_a_base_that_counts_its_layers_by_another_word_is_merged(tmp_path: Path)
     kinds = {"num_heads": 4, "attention_types": [[["global", "local"], 1]]}
     judge = tiny_judge(tmp_path, "gpt_neo", num_hidden_layers=2, num_attention_heads=4, **kinds)
     assert judge.pool.layers == 2 and "num_hidden_layers" not in judge.pool.models["base"].config
-    mean = make_space("smooth", judge.pool.parents, "base", judge.pool.layers, 2).seeds(stream(0, 0, 0, "test"))[0][0]
+    mean = make_space("smooth", judge.pool.parents, judge.pool.layers, 2).seeds(stream(0, 0, 0, "test"))[0][0]
     assert np.isfinite(judge.measure(mean).score)
 
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save
-from tiny_merges import ARCHITECTURES, family, family_folders, genome, route, saved, tiny
+from tiny_merges import ARCHITECTURES, build, family, family_folders, genome, route, saved, tiny
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evolora_core.errors import ConfigError
 from evolora_core.searches.merging import make
-from evolora_core.searches.merging.build import build, merged_config
+from evolora_core.searches.merging.build import merged_config
 from evolora_core.searches.merging.check import check_models
 from evolora_core.searches.merging.make import make_model
 from evolora_core.searches.merging.recipe_file import load_recipe

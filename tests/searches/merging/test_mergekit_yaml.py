@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from tiny_merges import family_folders, genome, route
+from tiny_merges import build, family_folders, genome, route
 
 from evolora_core.errors import ConfigError
-from evolora_core.searches.merging.build import build
 from evolora_core.searches.merging.mergekit_yaml import mergekit_yaml
 from evolora_core.searches.merging.weights import FolderWeights, Weights
 

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_merges import character_host, family_folders, genome, moved, saved, tiny
+from tiny_merges import build, character_host, family_folders, genome, moved, saved, tiny
 from transformers import AutoTokenizer
 
 from evolora_core.engine.identity import host_files_hash
 from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import HostUse, Suite, Work
 from evolora_core.errors import ConfigError, HostError
-from evolora_core.searches.merging.build import build
 from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.make import make_described, make_model
 from evolora_core.searches.merging.pool import open_made, source_of

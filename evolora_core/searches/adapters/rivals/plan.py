@@ -26,15 +26,13 @@ class Plan:
     flops       budget FLOPs of each step `[steps]`
     tokens      non-padding tokens of each step `[steps]`
     keep        steps after which the adapter is kept for selection; the last one is always among them
-    reserve     FLOPs set aside for the selection answers; sum(flops) + reserve <= budget
-    questions   selection items that the reserve is planned for, per kept checkpoint
+    questions   selection items that are asked, per kept checkpoint; what they and all steps cost is within the budget
     """
 
     order: np.ndarray
     flops: np.ndarray
     tokens: np.ndarray
     keep: tuple[int, ...]
-    reserve: int
     questions: int
 
     @property
@@ -106,4 +104,4 @@ def make_plan(
     steps = len(order)
     keep = sorted({max(1, round(steps * (i + 1) / checkpoints)) for i in range(checkpoints)})
     rows = np.stack(order)
-    return Plan(rows, np.array(flops), row_tokens[rows].sum(axis=1), tuple(keep), reserve, questions)
+    return Plan(rows, np.array(flops), row_tokens[rows].sum(axis=1), tuple(keep), questions)

@@ -4,7 +4,6 @@ The first choice of every gene is the baseline's: the genome of first choices is
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -44,11 +43,6 @@ class Grammar:
     framework: str
     genes: tuple[Gene, ...]
     render: Callable[[Genome], str]
-
-    @property
-    def size(self) -> int:
-        """How many genomes there are."""
-        return math.prod(len(gene.choices) for gene in self.genes)
 
     def baseline(self) -> dict[str, str]:
         """The genome of first choices."""

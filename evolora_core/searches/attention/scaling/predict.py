@@ -27,10 +27,9 @@ Form = Literal["power", "line"]
 
 @dataclass(frozen=True)
 class Prediction:
-    """A loss or gain (nats) at `at` parameters, with its interval."""
+    """A loss or gain (nats), with its interval."""
 
     form: Form
-    at: float
     estimate: Estimate
 
     @property
@@ -50,7 +49,7 @@ def predict_loss(losses: Losses, program: str, at: float, law: Law | None = None
     if cells.texts is not None:
         parts += [of_texts(cells.texts @ pull)] * (2 if fresh else 1)
     found = estimate(curve.at(at), parts + _shared(curve, at, law, 1 - float(pull.sum())))
-    return Prediction(_form(curve), at, found)
+    return Prediction(_form(curve), found)
 
 
 def predict_gain(
@@ -75,7 +74,7 @@ def predict_gain(
     if mine.texts is not None and other.texts is not None:
         parts += [of_texts(other.texts @ pull_other - mine.texts @ pull)] * (2 if fresh else 1)
     found = estimate(theirs.at(at) - ours.at(at), parts + _shared(ours, at, law, float(pull.sum() - pull_other.sum())))
-    return Prediction(_form(ours), at, found)
+    return Prediction(_form(ours), found)
 
 
 def _form(curve: Curve) -> Form:

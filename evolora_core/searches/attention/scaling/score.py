@@ -25,7 +25,6 @@ class Scored:
     guards  which of `finite`, `flops` and `parameters` it fails; only one without any may be selected
     """
 
-    program: str
     gain: Estimate | None
     curve: Mapping[str, Estimate] | None
     guards: tuple[str, ...]
@@ -55,14 +54,14 @@ def score(losses: Losses, program: str, baseline: str, flops: Mapping[str, float
     """
     own = losses.values[losses.place(program)]
     if np.isinf(own).any() or np.isnan(own).all():
-        return Scored(program, None, None, ("finite",))
+        return Scored(None, None, ("finite",))
     curve = paired_curve(losses, program, baseline)
     largest = max(paired_curve(losses, baseline, baseline), key=lambda size: _parameters(losses, baseline, size))
     if largest not in curve:
         raise StageError(f"{program} was not measured at {largest}, the largest size of {baseline}")
     worse = curve[largest]
     gain = Estimate(0.0 - worse.value, worse.se, worse.dof, 0.0 - worse.hi, 0.0 - worse.lo)
-    return Scored(program, gain, curve, tuple(_failed(losses, program, baseline, flops)))
+    return Scored(gain, curve, tuple(_failed(losses, program, baseline, flops)))
 
 
 def _parameters(losses: Losses, program: str, size: str) -> float:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from evolora_core.searches.merging.recipe import Genome, Route, Step
+from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.spaces.routes import FAR, FEWEST, MOST, Genes, Routes
 from evolora_core.searches.merging.spaces.values import DIGITS
 
@@ -100,6 +101,6 @@ class Flow:
         return tuple(float(scale) for scale in np.exp(SPREAD * rng.standard_normal(count)))
 
 
-def make(parents: tuple[str, ...], base: str, layers: int, groups: int, seed: int) -> Flow:
+def make(parents: tuple[str, ...], layers: int, groups: int, seed: int) -> Flow:
     """The space over these parents; embeddings, last norm and head are the base's."""
-    return Flow(Routes(parents, layers, base))
+    return Flow(Routes(parents, layers, BASE))

@@ -120,6 +120,6 @@ def _fits(recipe: Node) -> bool:
     return 1 <= depth(recipe) <= DEEPEST and len(places(recipe)) <= LARGEST
 
 
-def make(parents: tuple[str, ...], base: str, layers: int, groups: int, seed: int) -> Operators:
+def make(parents: tuple[str, ...], layers: int, groups: int, seed: int) -> Operators:
     """The space over these parents. Operators that need a base take the common one, which no recipe names."""
     return Operators(parents, layers, groups, seed)

@@ -8,7 +8,7 @@ from evolora_core.searches.merging.spaces.base import Space
 from evolora_core.searches.merging.spaces.names import NAMES
 
 
-def make_space(name: str, parents: Sequence[str], base: str, layers: int, groups: int, seed: int = 0) -> Space:
+def make_space(name: str, parents: Sequence[str], layers: int, groups: int, seed: int = 0) -> Space:
     """The space of that name over parents of one base. ValueError: there is none, or it does not fit them.
 
     layers   layers of each parent
@@ -19,5 +19,5 @@ def make_space(name: str, parents: Sequence[str], base: str, layers: int, groups
         raise ValueError(f"space {name[:60]!r} is unknown; {nearest_or_all(name, NAMES)}")
     if len(parents) < 2 or layers < 1 or groups < 1:
         raise ValueError("a space has two parents or more, and at least one layer and one group of layers")
-    space: Space = import_module(NAMES[name]).make(tuple(parents), base, layers, groups, seed)
+    space: Space = import_module(NAMES[name]).make(tuple(parents), layers, groups, seed)
     return space

@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from evolora_core.searches.merging.recipe import Genome, Route, Step
+from evolora_core.searches.merging.roles import BASE
 
 Genes: TypeAlias = tuple[int, ...]  # one for each position
 Genotype: TypeAlias = tuple[tuple[int, int], ...]  # (parent, count) of each position
@@ -194,6 +195,6 @@ class Routes:
         return np.full(self.dimension, 0.5)
 
 
-def make(parents: Sequence[str], base: str, layers: int, groups: int, seed: int) -> Routes:
+def make(parents: Sequence[str], layers: int, groups: int, seed: int) -> Routes:
     """The space over these parents; embeddings, last norm and head are the base's."""
-    return Routes(tuple(parents), layers, base)
+    return Routes(tuple(parents), layers, BASE)

@@ -98,6 +98,6 @@ class Smooth:
         return np.full(self.dimension, 1 / len(self.parents))
 
 
-def make(parents: tuple[str, ...], base: str, layers: int, groups: int, seed: int) -> Smooth:
+def make(parents: tuple[str, ...], layers: int, groups: int, seed: int) -> Smooth:
     """The space over these parents."""
     return Smooth(parents, groups, layers)

@@ -68,13 +68,10 @@ def make(work: Work[Base]) -> Made[Based]:
         host = stage_host(work)
         return Made(0, Based(parameters=host.model.num_parameters(), tokens=0))
     from evolora_core.engine.tables import write_table
-    from evolora_core.pretraining.training import PretrainStep, pretrain
+    from evolora_core.pretraining.training import pretrain
     from evolora_core.searches.merging.roles import MODEL
 
-    def progress(step: PretrainStep) -> None:
-        work.report(step.step, step.steps, f"loss {step.loss:.3f}")
-
-    report = pretrain(work.config.training, work.folder / MODEL, progress)
+    report = pretrain(work.config.training, work.folder / MODEL, work.report)
     spent = {"flops": report.flops, "executed_flops": report.flops, "tokens": report.tokens, "seconds": report.seconds}
     write_table(work.folder, "compute", [{"purpose": "update", **spent}])
     return Made(report.flops, Based(parameters=report.parameters, tokens=report.tokens))

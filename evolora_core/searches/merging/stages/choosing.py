@@ -103,14 +103,13 @@ def search(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     from evolora_core.engine.tables import write_table
     from evolora_core.searches.merging import finalists
     from evolora_core.searches.merging.evolution import evolve
-    from evolora_core.searches.merging.roles import BASE
     from evolora_core.searches.merging.spaces.registry import make_space
     from evolora_core.searches.merging.stages.measuring import judge_of
     from evolora_core.searches.merging.strategies.base import Problem, ranked
     from evolora_core.searches.merging.strategies.registry import make_strategy
 
     own, judge = work.config, judge_of(work, JUDGED)
-    space = make_space(own.space, tuple(own.parents), BASE, judge.pool.layers, own.groups, work.seed)
+    space = make_space(own.space, tuple(own.parents), judge.pool.layers, own.groups, work.seed)
     problem = Problem.of(space, work.seed, judge.questions["search"].domain_of, judge.questions["search"].weights)
     budget = own.budget.evaluations * judge.plain_cost()
     checkpoints = work.folder / ".work" / "checkpoints"

@@ -1,6 +1,6 @@
 """M2N2: natural niches (Abrantes, Lange and Tang, arXiv 2508.16204).
 
-An archive of 20. Its members share what they solve: fᵢ = Σⱼ sᵢⱼ / (Σᵢ sᵢⱼ)^α over items j that someone solves, so a
+An archive of 20. Its members share what they solve: fᵢ = Σⱼ sᵢⱼ / Σᵢ sᵢⱼ over items j that someone solves, so a
 model that solves what few do is worth more than one that solves what all do. The first parent is drawn in proportion to
 f, the mate in proportion to what it solves and the first does not (attraction). Their child, split at a point, enters
 and the worst under sharing, the child counted, leaves.
@@ -32,7 +32,6 @@ from evolora_core.searches.merging.strategies.common import (
 )
 
 SIZE = 20
-ALPHA = 1.0  # 0: nothing is shared, a plain genetic algorithm
 MUTATED = 0.5  # probability that a child is mutated
 
 
@@ -84,16 +83,16 @@ class Niches:
         first = pick(shared, rng)
         if len(archive) == 1:
             return mutated(self.problem, archive[0], self._known, rng)
-        pull = attraction(solved[first], solved, solved.sum(axis=0) ** ALPHA, self.problem.item_weights)
+        pull = attraction(solved[first], solved, solved.sum(axis=0), self.problem.item_weights)
         if not pull.any():  # nobody else solves anything that it does not
             pull = np.ones(len(archive))
         pull[first] = 0.0
         return crossed(self.problem, archive[first], archive[pick(pull, rng)], self._known, MUTATED, rng)
 
 
-def shared_fitness(solved: np.ndarray, weights: np.ndarray, alpha: float = ALPHA) -> np.ndarray:
+def shared_fitness(solved: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """fᵢ `[members]` of which member solves which item, bool `[members, items]`, each of its weight `[items]`."""
-    sums = solved.sum(axis=0).astype(float) ** alpha
+    sums = solved.sum(axis=0)
     some = solved.any(axis=0)
     found: np.ndarray = solved[:, some] @ (weights[some] / sums[some])
     return found

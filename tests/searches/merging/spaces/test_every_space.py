@@ -31,7 +31,7 @@ def check(genome: Genome, space: Space) -> None:
     groups=st.integers(1, 4),
 )
 def test_all_that_a_space_makes_is_valid(name: str, seed: int, parents: int, layers: int, groups: int) -> None:
-    space = make_space(name, PARENTS[:parents], "base", layers, groups)
+    space = make_space(name, PARENTS[:parents], layers, groups)
     rng = stream(seed, 0, 0, "space")
     pool = [genome for genome, _ in space.seeds(rng)]
     assert len(pool) >= 8
@@ -52,7 +52,7 @@ def test_all_that_a_space_makes_is_valid(name: str, seed: int, parents: int, lay
 def test_masks_are_drawn_anew_for_each_run() -> None:
     """Every genome of a run has the run's seed, so that equal recipes stay equal genomes."""
     rng = stream(4, 0, 0, "space")
-    space = make_space("operators", PARENTS[:3], "base", 4, 2, seed=7)
+    space = make_space("operators", PARENTS[:3], 4, 2, seed=7)
     made = [genome for genome, _ in space.seeds(rng)] + [space.draw(rng), space.decode(space.start())]
     made += [space.mutate(made[0], rng)[0], space.cross(made[0], made[1], rng)]
     assert {genome.seed for genome in made} == {7}
@@ -62,7 +62,7 @@ def test_masks_are_drawn_anew_for_each_run() -> None:
 @given(data=st.data())
 @settings(max_examples=25)
 def test_any_vector_is_a_genome(name: str, data: st.DataObject) -> None:
-    space = make_space(name, PARENTS[:2], "base", 2, 2)
+    space = make_space(name, PARENTS[:2], 2, 2)
     assert space.start().shape == (space.dimension,)
     numbers = st.floats(width=64, allow_nan=True, allow_infinity=True)
     vector = np.array(data.draw(st.lists(numbers, min_size=space.dimension, max_size=space.dimension)))
@@ -73,7 +73,7 @@ def test_any_vector_is_a_genome(name: str, data: st.DataObject) -> None:
 def test_the_same_stream_makes_the_same(name: str) -> None:
     made = []
     for _ in range(2):
-        space, rng = make_space(name, PARENTS[:3], "base", 4, 2), stream(4, 0, 0, "space")
+        space, rng = make_space(name, PARENTS[:3], 4, 2), stream(4, 0, 0, "space")
         seeds = space.seeds(rng)
         mutants = [space.mutate(genome, rng) for genome, _ in seeds]
         made.append((seeds, mutants, space.cross(seeds[0][0], seeds[1][0], rng), space.draw(rng)))
@@ -82,6 +82,6 @@ def test_the_same_stream_makes_the_same(name: str) -> None:
 
 def test_what_is_no_space_is_told() -> None:
     with pytest.raises(ValueError, match="did you mean 'routes'"):
-        make_space("route", PARENTS, "base", 4, 1)
+        make_space("route", PARENTS, 4, 1)
     with pytest.raises(ValueError, match="two parents"):
-        make_space("routes", PARENTS[:1], "base", 4, 1)
+        make_space("routes", PARENTS[:1], 4, 1)

@@ -116,8 +116,6 @@ ALIKE = np.ones(4)
 def test_shared_fitness_is_what_a_hand_computes() -> None:
     # Item 0 is solved by three, items 1 and 2 by one each, item 3 by nobody.
     assert niches.shared_fitness(SOLVED, ALIKE) == pytest.approx([1 / 3 + 1, 1 / 3 + 1, 1 / 3])
-    assert niches.shared_fitness(SOLVED, ALIKE, alpha=0.0) == pytest.approx([2, 2, 1])  # nothing is shared
-    assert niches.shared_fitness(SOLVED, ALIKE, alpha=2.0) == pytest.approx([1 / 9 + 1, 1 / 9 + 1, 1 / 9])
 
 
 def test_attraction_is_to_those_who_solve_what_one_does_not() -> None:

@@ -36,7 +36,7 @@ def copied(candidate: Candidate) -> Candidate:
 @pytest.mark.parametrize("space", NAMES)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_fresh_strategy_proposes_the_same(name: str, space: str) -> None:
-    problem = problem_of(make_space(space, PARENTS, "base", 3, 2))
+    problem = problem_of(make_space(space, PARENTS, 3, 2))
     strategy = make_strategy(name, problem)
     past: list[Candidate] = []
     proposed: list[list[Proposal]] = []
@@ -51,7 +51,7 @@ def test_a_fresh_strategy_proposes_the_same(name: str, space: str) -> None:
     for generation in [5, *rng.integers(6, size=2).tolist()]:
         until = past[: starts[generation]]
         assert make_strategy(name, problem).propose(generation, until) == proposed[generation]
-        fresh = make_strategy(name, problem_of(make_space(space, PARENTS, "base", 3, 2)))
+        fresh = make_strategy(name, problem_of(make_space(space, PARENTS, 3, 2)))
         assert fresh.propose(generation, [copied(candidate) for candidate in until]) == proposed[generation]
         # The one that has gone on, asked for an earlier generation or with copies, answers alike.
         assert strategy.propose(generation, [copied(candidate) for candidate in until]) == proposed[generation]
@@ -61,28 +61,28 @@ def test_a_fresh_strategy_proposes_the_same(name: str, space: str) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_other_seeds_propose_others(name: str) -> None:
-    space = make_space("operators", PARENTS, "base", 4, 2)
+    space = make_space("operators", PARENTS, 4, 2)
     runs = [play(make_strategy(name, problem_of(space, seed)), by_text, 4) for seed in (0, 1)]
     assert {one.genome.id for one in runs[0]} != {one.genome.id for one in runs[1]}
 
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_the_first_generation_is_the_seeds(name: str) -> None:
-    space = make_space("operators", PARENTS, "base", 4, 2)
+    space = make_space("operators", PARENTS, 4, 2)
     first = make_strategy(name, problem_of(space)).propose(0, [])
     assert [(one.genome, one.operator) for one in first] == space.seeds(stream(3, 0, 0, "seeds"))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_run_in_which_everything_fails_does_not_raise(name: str) -> None:
-    space = make_space("operators", PARENTS, "base", 4, 2)
+    space = make_space("operators", PARENTS, 4, 2)
     past = play(make_strategy(name, problem_of(space)), lambda genome: None, 4)
     assert len(past) >= 8 and not ranked(past)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_single_survivor_is_enough(name: str) -> None:
-    space = make_space("smooth", PARENTS, "base", 4, 2)
+    space = make_space("smooth", PARENTS, 4, 2)
     strategy = make_strategy(name, problem_of(space))
     first = measured(strategy.propose(0, []), 0, 0, lambda genome: -1.0)
     past = measured([one.proposal for one in first], 0, 0, lambda genome: -1.0 if genome == first[0].genome else None)
@@ -94,13 +94,13 @@ def test_a_single_survivor_is_enough(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in ("cma", "evomerge-as-published")])
 @pytest.mark.parametrize("space", ["smooth", "operators", "routes"])
 def test_hardly_a_genome_is_proposed_twice(name: str, space: str) -> None:
-    past = play(make_strategy(name, problem_of(make_space(space, PARENTS, "base", 4, 2))), by_text, 10)
+    past = play(make_strategy(name, problem_of(make_space(space, PARENTS, 4, 2))), by_text, 10)
     assert len({one.genome.id for one in past}) >= 0.97 * len(past) and len(past) == 80
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_parents_are_candidates_of_earlier_generations(name: str) -> None:
-    past = play(make_strategy(name, problem_of(make_space("routes", PARENTS, "base", 4, 2))), by_text, 6)
+    past = play(make_strategy(name, problem_of(make_space("routes", PARENTS, 4, 2))), by_text, 6)
     for one in past:
         assert all(past[number].generation < one.generation for number, _ in one.proposal.parents)
         assert bool(one.proposal.parents) == (one.generation > 0 and name not in ("random", "cma"))
@@ -108,4 +108,4 @@ def test_parents_are_candidates_of_earlier_generations(name: str) -> None:
 
 def test_an_unknown_strategy_is_told_its_nearest() -> None:
     with pytest.raises(ValueError, match="did you mean 'evomerge'"):
-        make_strategy("evomrge", problem_of(make_space("routes", PARENTS, "base", 2, 1)))
+        make_strategy("evomrge", problem_of(make_space("routes", PARENTS, 2, 1)))
