@@ -349,7 +349,7 @@ def test_an_exported_organelle_is_graded_like_any_adapter(
     finished: SimpleNamespace, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     holdout = tmp_path / "mine.jsonl"
-    datasets = next(finished.home.glob("runs/tiny/shared-s0/datasets/*"))
+    datasets = next(finished.home.glob("runs/tiny/shared-s0/datasets/[!.]*"))
     new, seen = ((datasets / f"{name}.jsonl").read_text().splitlines(True) for name in ("holdout_id", "train"))
     holdout.write_text("".join([*seen[:2], *new[:8]]))  # what the run has seen is left out
     printed = command(capsys, "export", "tiny.ecology.s0", "--out", str(tmp_path / "adapter"))
