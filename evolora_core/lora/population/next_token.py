@@ -12,7 +12,7 @@ def scaled(logits: Tensor, temperatures: Tensor) -> Tensor:
 def likeliest(logits: Tensor) -> Tensor:
     """The likeliest token of each row `[rows]`, the first of equals.
 
-    On a CPU numpy's `argmax` takes a fortieth of torch's time.
+    On a CPU numpy's `argmax` takes a sixth of torch's time or less.
     """
     return logits.argmax(dim=1) if logits.device.type != "cpu" else torch.from_numpy(logits.numpy().argmax(axis=1))
 
