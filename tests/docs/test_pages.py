@@ -31,7 +31,7 @@ def test_the_readme_is_read_once() -> None:
     text = prose(ROOT / "README.md")
     assert len(text.split()) <= 1200
     assert len(re.findall(r"^!\[", text, flags=re.MULTILINE)) == 1
-    assert len(re.findall(r"^\| -", text, flags=re.MULTILINE)) == 1
+    assert len(re.findall(r"^\| -", text, flags=re.MULTILINE)) == 2  # what a run leaves, and what the runs say
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
