@@ -26,7 +26,7 @@ class ArmConfig(Strict):
 
     like: str = Field(description="the kind of condition: " + ", ".join(STRATEGIES) + ", adam")
     space: Literal["smooth", "operators", "routes", "flow"] | None = Field(None, description="space of recipes")
-    groups: int | None = Field(None, ge=1, le=64, description="groups of layers with values of their own")
+    groups: int | None = Field(None, ge=1, le=64, description="groups of layers, in the place of the suite's `groups`")
 
 
 class ComparisonConfig(Strict):
@@ -82,7 +82,12 @@ class MergeExperiment(Experiment):
     data: DataSettings = Field(DataSettings(), description="sizes of the splits")
     specialists: FineTuning = Field(FineTuning(), description="how a specialist of each domain is made of the base")
     budget: Budget = Field(Budget(), description="what every strategy and control may spend")
-    groups: int = Field(2, ge=1, le=64, description="groups of layers with values of their own, in recipes")
+    groups: int = Field(
+        2,
+        ge=1,
+        le=64,
+        description="groups of layers with weights of their own: in `smooth`, and for `cma` in `operators`",
+    )
     adam: Gradients = Field(Gradients(learning_rates=[0.03, 0.1]), description="gradient descent on the coefficients")
     fine_tuned_mean: Gradients = Field(
         Gradients(learning_rates=[1e-5, 3e-5, 1e-4, 5e-4]),
@@ -189,8 +194,9 @@ class MergeExperiment(Experiment):
 
 
 def check(config: MergeExperiment) -> None:
-    """Refuse families that do not exist or have none of the depths, models and tasks of a user in which something is
-    wrong, and a base that nothing says how to train. Raises ConfigError, and DataError for too few rows.
+    """Refuse families that do not exist or have none of the depths, depths that no family has, models and tasks of a
+    user in which something is wrong, and a base that nothing says how to train. Raises ConfigError, and DataError for
+    too few rows.
     """
     for name, word in config.models.items():
         try:
@@ -209,6 +215,7 @@ def check(config: MergeExperiment) -> None:
                 raise ConfigError(f"law.widths: {width}: each of {heads} heads needs an even width of 4 or more")
     for name, domain in config.domains.items():
         named: list[str] = []
+        drawn: set[str] = set()
         for word in domain.families:
             try:
                 family = get_family(word)
@@ -217,8 +224,13 @@ def check(config: MergeExperiment) -> None:
             if family.name in named:
                 raise ConfigError(f"domains.{name}.families: {word!r} stands twice; keep one")
             named.append(family.name)
-            if not family.rows and not set(domain.depths) & set(family.depths):
+            if family.rows:
+                continue
+            drawn.update(family.depths)
+            if not set(domain.depths) & set(family.depths):
                 raise ConfigError(f"domains.{name}.depths: {word!r} has {', '.join(family.depths)}")
+        if domain.depths != Domain.model_fields["depths"].default and (idle := set(domain.depths) - drawn):
+            raise ConfigError(f"domains.{name}.depths: none of its families is drawn {min(idle)!r}; take that out")
     if pools := {task.name: read_pool(task) for task in config.own_families if task.data is not None}:
         from evolora_core.searches.merging.data import check_rows
 

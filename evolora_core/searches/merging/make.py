@@ -84,7 +84,7 @@ def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) ->
     models = {name: open_weights(path, mapped=False) for name, path in paths.items()}
     base = file.base or ""
     if mergekit is not None:
-        words = {name: str(path) for name, path in paths.items()}
+        words = {name: str(path.absolute()) for name, path in paths.items()}  # elsewhere `code` is an id of the hub
         mergekit.write_text(mergekit_yaml(file.genome, models, base, words, file.dtype, first), encoding="utf-8")
     return make_model(file.genome, models, base, out, paths[first], file.dtype, file.used, file.tokenizer)
 

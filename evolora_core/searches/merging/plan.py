@@ -114,8 +114,8 @@ def _check_flow(suite: Suite[MergeExperiment]) -> None:
     kind = load_config(folder).model_type
     if kind not in FOLDABLE:
         raise ConfigError(
-            f"{scaled[0]}: scales of {kind} layers cannot be written into weights; take the space `routes`, or a base "
-            f"of {', '.join(FOLDABLE)}"
+            f"arms.{scaled[0]}.space: scales of {kind} layers cannot be written into weights; take the space "
+            f"`routes`, or a base of {', '.join(FOLDABLE)}"
         )
 
 

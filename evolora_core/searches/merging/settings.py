@@ -1,8 +1,8 @@
 """Settings of a merge suite's parts."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from evolora_core.engine.strict import Strict, repeated
 from evolora_core.searches.merging.names import STRATEGIES
@@ -10,11 +10,17 @@ from evolora_core.searches.merging.names import STRATEGIES
 SPLITS = ("train", "search", "selection", "test")  # in the order in which they are drawn
 
 
+def _once(values: list[Any]) -> list[Any]:
+    if (twice := repeated(values)) is not None:
+        raise ValueError(f"{twice} stands twice; keep one")
+    return values
+
+
 class Domain(Strict):
     """One kind of ability, with the families that ask for it."""
 
     families: list[str] = Field(min_length=1, max_length=20, description="families whose items ask for it")
-    depths: list[Literal["short", "medium", "long"]] = Field(
+    depths: Annotated[list[Literal["short", "medium", "long"]], AfterValidator(_once)] = Field(
         ["short"],
         min_length=1,
         max_length=3,
@@ -31,7 +37,9 @@ class Domain(Strict):
 class DataSettings(Strict):
     """Items of each domain in each split. No prompt is in two splits."""
 
-    train: int = Field(4096, ge=1, le=1_000_000, description="items a domain, on which specialists are trained")
+    train: int = Field(
+        4096, ge=1, le=1_000_000, description="items a domain, on which specialists and `multitask` are trained"
+    )
     search: int = Field(64, ge=1, le=100_000, description="items a domain, on which candidates are measured")
     selection: int = Field(64, ge=1, le=100_000, description="items a domain, on which a run chooses among its best")
     test: int = Field(256, ge=1, le=100_000, description="items a domain, opened once a run, at its end")
@@ -77,7 +85,7 @@ class Budget(Strict):
 class Landscape(Strict):
     """The whole space of layer routes is measured, and strategies are replayed on what is known of it."""
 
-    strategies: list[str] = Field(
+    strategies: Annotated[list[str], AfterValidator(_once)] = Field(
         ["random", "hill-climbing", "evomerge", "niches", "cycleqd", "cma"],
         min_length=1,
         max_length=20,
@@ -94,8 +102,6 @@ class Landscape(Strict):
         for name in names:
             if name not in STRATEGIES:
                 raise ValueError(f"{name!r} is none of {', '.join(STRATEGIES)}")
-        if len(set(names)) < len(names):
-            raise ValueError("name each strategy once")
         return names
 
     @model_validator(mode="after")
@@ -108,22 +114,18 @@ class Landscape(Strict):
 class Law(Strict):
     """Every subset of the parents is merged by every method, for bases of several widths: how loss falls with both."""
 
-    widths: list[int] = Field(
+    widths: Annotated[list[int], AfterValidator(_once)] = Field(
         [48, 64, 96], min_length=1, max_length=10, description="hidden sizes of the bases, each trained for the suite"
     )
-    methods: list[Literal["linear", "task_arithmetic", "ties", "dare_linear", "dare_ties", "model_stock"]] = Field(
+    methods: Annotated[
+        list[Literal["linear", "task_arithmetic", "ties", "dare_linear", "dare_ties", "model_stock"]],
+        AfterValidator(_once),
+    ] = Field(
         ["linear", "task_arithmetic", "ties", "dare_ties"], min_length=1, description="operators that merge a subset"
     )
     fitted: int = Field(5, ge=2, le=64, description="largest subsets that the law is fitted on")
     first_predicted: int = Field(7, ge=3, le=64, description="smallest subsets that it is judged on")
     bootstrap: int = Field(200, ge=10, le=10_000, description="resamples of the subsets, for intervals")
-
-    @field_validator("widths", "methods")
-    @classmethod
-    def _once(cls, values: list[Any]) -> list[Any]:
-        if (twice := repeated(values)) is not None:
-            raise ValueError(f"{twice} stands twice; keep one")
-        return values
 
     @model_validator(mode="after")
     def _predicts(self) -> "Law":

@@ -27,6 +27,24 @@ def test_stop_strings_end_the_answers_of_an_ensemble(merge_host: Host, splits: S
     assert sum(one.answer_tokens for one in together) < sum(one.answer_tokens for one in whole)
 
 
+def test_no_more_items_are_answered_together_than_the_suite_says(merge_host: Host, splits: Splits) -> None:
+    """`decoding.batch_rows` is lowered where memory is short, and an ensemble needs the most."""
+    items, rows = by_name(splits)["search"], list[int]()
+    watched = merge_host.model.register_forward_pre_hook(
+        lambda _, args, given: rows.append(len(given["input_ids"])), with_kwargs=True
+    )
+    try:
+        many = answer_together(merge_host, [merge_host.model], items, DecodingConfig(max_new_tokens=4), lambda *_: None)
+        wide = max(rows)
+        rows.clear()
+        few = DecodingConfig(max_new_tokens=4, batch_rows=2)
+        narrow = answer_together(merge_host, [merge_host.model], items, few, lambda *_: None)
+    finally:
+        watched.remove()
+    assert wide > 2 == max(rows)
+    assert [one.answer for one in narrow] == [one.answer for one in many]
+
+
 def test_what_does_not_fit_the_context_is_too_long_for_an_ensemble_as_well(merge_host: Host, splits: Splits) -> None:
     items = by_name(splits)["search"]
     lengths = [len(prompt) for prompt in merge_host.encode_prompts([item.prompt for item in items])]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
@@ -19,8 +20,8 @@ from evolora_core.errors import ConfigError
 from evolora_core.searches.merging import make
 from evolora_core.searches.merging.build import merged_config
 from evolora_core.searches.merging.check import check_models
-from evolora_core.searches.merging.make import make_model
-from evolora_core.searches.merging.recipe_file import load_recipe
+from evolora_core.searches.merging.make import make_described, make_model
+from evolora_core.searches.merging.recipe_file import load_recipe, parse_recipe
 from evolora_core.searches.merging.streaming import BYTES, size_of, write_tensors
 from evolora_core.searches.merging.weights import FolderWeights, Loaded, Weights, model_path, open_model
 
@@ -90,6 +91,19 @@ def test_transformers_loads_it(tmp_path: Path, architecture: str, recipe: Any) -
     assert ours("w5 w6").input_ids == theirs("w5 w6").input_ids and type(ours) is type(theirs)
     assert model.generate(torch.tensor([[5, 6]]), max_new_tokens=3).shape[1] > 2
     assert sorted(path.name for path in out.parent.iterdir()) == ["out"]
+
+
+def test_mergekit_is_told_of_folders_in_full(
+    tmp_path: Path, words: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Called from elsewhere it would look for a relative one on the hub."""
+    monkeypatch.chdir(Path(words["a"]).parent)
+    models = {"a": "a", "b": "./b", "base": "base"}
+    file = parse_recipe({"models": models, "base": "base", "recipe": TIES})
+    make_described(file, tmp_path / "out", tmp_path / "mergekit.yaml")
+    told = yaml.safe_load((tmp_path / "mergekit.yaml").read_text())
+    named = [own["model"] for own in told["slices"][0]["sources"]] + [told["base_model"]]
+    assert named == [words["a"], words["b"], words["base"], words["base"]]
 
 
 def test_the_same_recipe_gives_the_same_bytes(tmp_path: Path, words: dict[str, str]) -> None:

@@ -43,6 +43,10 @@ def arm(**settings: object) -> dict[str, object]:
         ),
         ({"models": {"one": "x"}}, "models: one model alone cannot be merged"),
         ({"domains": {"code": {"families": ["code.formt"]}, "math": {"families": ["math"]}}}, "domains.code.families"),
+        (
+            {"domains": PLAIN["domains"] | {"math": {"families": ["math"], "depths": ["short", "long", "short"]}}},
+            "'domains.math.depths': short stands twice; keep one",
+        ),
         ({"arms": {"cma": {"like": "cma"}}}, "arms: 'cma' is taken"),
         ({"arms": {"far": {"like": "uniform"}}}, "arms.far.like: 'uniform' is none of"),
         ({"arms": {"far": {"like": "cma"}}}, "arms.far: not among the conditions"),
@@ -72,7 +76,7 @@ def arm(**settings: object) -> dict[str, object]:
             {"models": {"one": "x", "two": "y"}, "specialists": {"steps": 3}},
             "specialists: your own `models` are not trained; leave it out, or compare `multitask` too",
         ),
-        ({"landscape": {"strategies": ["cma", "cma"]}}, "name each strategy once"),
+        ({"landscape": {"strategies": ["cma", "cma"]}}, "'landscape.strategies': cma stands twice; keep one"),
         (arm(like="evomerge", space="routes", groups=3), "arms.far.groups: evomerge has no use for it in 'routes'"),
         (arm(like="cma", space="flow", groups=3), "arms.far.groups: cma has no use for it in 'flow'; leave it out"),
         (arm(like="niches", groups=3), "arms.far.groups: niches has no use for it in 'operators'; leave it out"),
@@ -137,7 +141,9 @@ def test_a_search_among_scales_is_refused_where_weights_cannot_have_them(tmp_pat
         for space in ("flow", "routes"):
             config = MergeExperiment.model_validate(PLAIN | {"host": host} | arm(like="evomerge", space=space))
             suite = Suite(config, suite_id("m-0a1b2c3d"), HostUse(host, "cpu", "float32", 1, "", {}))
-            said = r"^far: scales of gemma3_text layers cannot be .*; take the space `routes`, or a base of llama, "
+            said = (
+                r"^arms\.far\.space: scales of gemma3_text layers cannot be .*; take the space `routes`, or a base of "
+            )
             with pytest.raises(ConfigError, match=said) if refused and space == "flow" else nullcontext():
                 assert plan(suite)
 

@@ -78,6 +78,10 @@ def prompts(splits: Splits, *names: str, family: str = "rounded") -> set[str]:
             {"domains": PLAIN["domains"] | {"rounding": {"families": ["rounded", "rounded"]}}},
             "domains.rounding.families: 'rounded' stands twice; keep one",
         ),
+        (
+            {"domains": PLAIN["domains"] | {"rounding": {"families": ["rounded"], "depths": ["long"]}}},
+            "domains.rounding.depths: none of its families is drawn 'long'; take that out",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_one_line(changes: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from evolora_core.lora.answering.stopping import endings, stop_at, until
 from evolora_core.lora.population.slots import HOST
 from evolora_core.searches.merging.controls.ensemble import mean_log_probabilities
 
-ROWS = 128  # answered together
+ROWS = 128  # answered together at most: every member keeps a cache of them
 
 
 @torch.inference_mode()
@@ -34,10 +34,11 @@ def answer_together(
             found[row] = Outcome(items[row], HOST, "", TOO_LONG, len(prompt), 0, 0, 0, [], False)
         else:
             by_length.setdefault(len(prompt), []).append(row)
+    most = min(ROWS, decoding.batch_rows)
     cost, ends = FlopModel.from_model(host.model), endings(host, decoding.stop_strings)
     for length, rows in sorted(by_length.items()):
-        for start in range(0, len(rows), ROWS):
-            own = rows[start : start + ROWS]
+        for start in range(0, len(rows), most):
+            own = rows[start : start + most]
             answers = _decode(host, models, [prompts[row] for row in own], decoding)
             for row, tokens in zip(own, answers, strict=True):
                 text = until(host.decode(tokens), ends)

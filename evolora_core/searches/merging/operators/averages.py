@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.operators.base import Draw, Operator, Parameter
-from evolora_core.searches.merging.operators.deltas import combined, divisor, moved, products, weighted
+from evolora_core.searches.merging.operators.deltas import TINY, combined, divisor, moved, products, weighted
 
 WEIGHT = Parameter("weight", 1.0, -10.0, 10.0, each=True)
 SCALE = Parameter("scale", 1.0, -10.0, 10.0)  # mergekit's lambda
@@ -21,8 +22,12 @@ NO_LENGTH = 1e-8  # norm up to which a tensor has no direction
 def linear(
     inputs: Sequence[Tensor], base: Tensor | None, params: Mapping[str, Any], options: Mapping[str, str], draw: Draw
 ) -> Tensor:
-    """Σ wᵢθᵢ / Σ wᵢ: model soups (Wortsman et al. 2022, arXiv 2203.05482). The default weights give the mean."""
-    total = divisor(params["weight"], options["normalize"] == "yes")
+    """Σ wᵢθᵢ / Σ wᵢ: model soups (Wortsman et al. 2022, arXiv 2203.05482). The default weights give the mean. Misfit
+    where the weights add up to 0: what is left of whole models then is no model.
+    """
+    total = math.fsum(params["weight"]) if options["normalize"] == "yes" else 1.0
+    if abs(total) < TINY:
+        raise Misfit("operator 'linear': its weights add up to 0; change `weight`, or say `normalize: no`")
     return combined(inputs, [weight / total for weight in params["weight"]])
 
 

@@ -113,7 +113,9 @@ def largest(values: Tensor, k: int) -> Tensor:
 
 
 def trim(delta: Tensor, density: float) -> Tensor:
-    """Keep the max(1, ⌊ρn⌋) largest magnitudes of a task vector, in place; none at density 0."""
+    """Keep the max(1, ⌊ρn⌋) largest magnitudes of a tensor's task vector, in place; none at density 0. The paper of
+    TIES trims that of the whole model at once; mergekit too takes tensor by tensor.
+    """
     if density >= 1 or not delta.numel():
         return delta
     if density <= 0:
@@ -169,8 +171,9 @@ def drop_by_rank(
     delta: Tensor, shape: Sequence[int], density: float, epsilon: float, rescale: str, stream: torch.Generator
 ) -> Tensor:
     """Keep each element with a probability that grows with the rank of its magnitude in its row, from ρ − ε for the
-    smallest to ρ + ε for the largest (DELLA, Deep et al. 2024, arXiv 2406.11617). `shape` is that of the tensor; a row
-    runs along its second dimension, and a tensor with fewer is one row.
+    smallest to ρ + ε for the largest (DELLA, Deep et al. 2024, arXiv 2406.11617, whose ε is the whole span: twice this
+    one, which is mergekit's). `shape` is that of the tensor; a row runs along its second dimension, and a tensor with
+    fewer is one row.
 
     ε is cut to min(ε, ρ, 1 − ρ) to keep probabilities in [0, 1]. A row of one element has probability ρ. `rescale` is
     as for `drop`, where inverse_p divides each element that is kept by its own probability.

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from evolora_core.searches.merging.misfits import Misfit
 from evolora_core.searches.merging.operators import deltas
 from evolora_core.searches.merging.operators.registry import get_operator, operators
 
@@ -241,6 +242,17 @@ def test_values_by_layer_group_are_picked() -> None:
         {"weight": [[0.2, 0.8], 1.0]}, 2, lambda value: value[1] if isinstance(value, list) else value
     )
     assert found == {"weight": [0.8, 1.0], "density": [1.0, 1.0], "scale": 1.0}
+
+
+@pytest.mark.parametrize("weight", [[1.0, -1.0], 0.0, [2.0, -2.0 + 1e-9]])
+def test_a_mean_by_weights_that_cancel_is_refused(merge: Any, weight: Any) -> None:
+    """Their sum divides nothing, and what is left undivided is the difference of two models, or nothing at all."""
+    _, models = drawn((4, 6), 0, 2)
+    with pytest.raises(Misfit, match="operator 'linear': its weights add up to 0; change `weight`, or say `normalize"):
+        merge("linear", models, weight=weight)
+    values = weight if isinstance(weight, list) else [weight] * 2
+    told = merge("linear", models, weight=weight, options={"normalize": "no"})
+    close(told, values[0] * models[0] + values[1] * models[1])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evolora_core.engine.rng import stream
-from evolora_core.searches.merging.recipe import DEEPEST, Genome, depth, leaves
+from evolora_core.searches.merging.recipe import DEEPEST, Genome, Merge, depth, leaves, values_at
 from evolora_core.searches.merging.spaces.base import Space
 from evolora_core.searches.merging.spaces.names import NAMES
 from evolora_core.searches.merging.spaces.registry import make_space
+from evolora_core.searches.merging.weights import place_of
 
 PARENTS = ("code", "math", "structured", "multilingual", "more")
 
@@ -67,6 +68,26 @@ def test_any_vector_is_a_genome(name: str, data: st.DataObject) -> None:
     numbers = st.floats(width=64, allow_nan=True, allow_infinity=True)
     vector = np.array(data.draw(st.lists(numbers, min_size=space.dimension, max_size=space.dimension)))
     check(space.decode(vector), space)
+
+
+@pytest.mark.parametrize("name", ["smooth", "operators"])
+@pytest.mark.parametrize("groups", [3, 5, 64])
+def test_every_number_of_a_vector_changes_the_model(name: str, groups: int) -> None:
+    """Four layers and what lies behind them have five groups at most."""
+    space = make_space(name, PARENTS[:2], 4, groups)
+    places = [
+        place_of(own, 4) for own in (*(f"model.layers.{layer}.up.weight" for layer in range(4)), "lm_head.weight")
+    ]
+
+    def values(vector: np.ndarray) -> list[object]:
+        recipe = space.decode(vector).recipe
+        assert isinstance(recipe, Merge)
+        return [values_at(recipe, place) for place in places]
+
+    for number in range(space.dimension):
+        moved = space.start()
+        moved[number] += 0.1
+        assert values(moved) != values(space.start()), number
 
 
 @pytest.mark.parametrize("name", NAMES)
