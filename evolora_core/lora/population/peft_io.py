@@ -221,7 +221,7 @@ def _read_factors(folder: Path) -> dict[str, tuple[Tensor, Tensor]]:
         raise AdapterError(f"{path}: it holds no tensors; save the adapter anew")
     factors = {}
     for name, pair in found.items():
-        if len(pair) < 2 or len(pair["lora_A"]) != pair["lora_B"].shape[1]:
+        if len(pair) < 2 or not 0 < len(pair["lora_A"]) == pair["lora_B"].shape[1]:
             shapes = " and ".join(f"{factor} {tuple(tensor.shape)}" for factor, tensor in sorted(pair.items()))
             raise AdapterError(f"{path}: module {name!r}: {shapes} do not make a product; save the adapter anew")
         factors[name] = (pair["lora_A"], pair["lora_B"])

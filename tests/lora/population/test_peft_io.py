@@ -129,6 +129,12 @@ def stored_as(folder: Path, dtype: torch.dtype) -> None:
     save_file({key: tensor.to(dtype) for key, tensor in load_file(path).items()}, path)
 
 
+def without_rank(folder: Path) -> None:
+    path = folder / "adapter_model.safetensors"
+    empty = {key: tensor[:0] if "lora_A" in key else tensor[:, :0] for key, tensor in load_file(path).items()}
+    save_file({key: tensor.contiguous() for key, tensor in empty.items()}, path)
+
+
 def without_weights(folder: Path) -> None:
     (folder / "adapter_model.safetensors").unlink()
     (folder / "adapter_model.bin").write_bytes(b"")
@@ -157,6 +163,7 @@ def without_weights(folder: Path) -> None:
         (lambda f: renamed(f, "model.layers.0.self_attn.q_proj", "lm_head"), "'lm_head': the head for words is not ad"),
         (lambda f: renamed(f, "lora_A", "lora_E"), "is no factor of a linear layer"),
         (lambda f: save_file({}, f / "adapter_model.safetensors"), "it holds no tensors"),
+        (without_rank, r"lora_A \(0, \d+\) and lora_B \(\d+, 0\) do not make a product"),
         (lambda f: stored_as(f, torch.float8_e4m3fn), "lora_.*: it is float8_e4m3fn; save the adapter as float32"),
         (lambda f: stored_as(f, torch.int64), "lora_.*: it is int64; save the adapter as float32"),
     ],

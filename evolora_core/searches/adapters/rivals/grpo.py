@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from torch.utils.data import Sampler
-from transformers import PreTrainedModel
+from transformers import GenerationConfig, PreTrainedModel, StoppingCriteriaList
 from transformers.trainer_callback import PrinterCallback
 from trl import GRPOConfig as TrlConfig
 from trl import GRPOTrainer
@@ -205,7 +205,6 @@ def _fingerprint(task: _Task) -> str:
 
 def _arguments(task: _Task, config: GrpoSettings, groups: Groups, work: Path) -> TrlConfig:
     """The Trainer's settings; the learning-rate schedule is `_BudgetedTrainer`'s own."""
-    sampling = {"stop_strings": task.ends} if task.ends else {}
     arguments = TrlConfig(
         max_steps=groups.steps,
         num_generations=config.samples,
@@ -213,7 +212,7 @@ def _arguments(task: _Task, config: GrpoSettings, groups: Groups, work: Path) ->
         gradient_accumulation_steps=groups.parts,
         max_completion_length=task.decoding.max_new_tokens,
         temperature=config.temperature,
-        generation_kwargs={"remove_invalid_values": True, **sampling},  # who diverges ends by its loss, not in CUDA
+        generation_kwargs={"remove_invalid_values": True},  # who diverges ends by its loss, not in CUDA
         beta=config.beta,
         weight_decay=0.0,
         disable_dropout=True,
@@ -246,9 +245,11 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
             tokenizer.pad_token = tokenizer.convert_ids_to_tokens(task.host.pad_id)
         if tokenizer.eos_token_id is None:  # what ends an answer may stand in the host's generation config alone
             tokenizer.eos_token = tokenizer.convert_ids_to_tokens(task.host.template.end)
-        if self._stop is not None:  # transformers finds stop strings by the tokenizer, which TRL does not pass on
-            copied: Any = model
-            copied.generate = functools.partial(copied.generate, tokenizer=tokenizer)
+        copied: Any = model  # TRL reads its ends of an answer here; a host's filters of tokens are not evaluation's
+        copied.generation_config = GenerationConfig(eos_token_id=[*task.host.eos_ids])
+        if (stop := self._stop) is not None:
+            stopping = StoppingCriteriaList([lambda ids, *_, **__: stop(ids[:, self._asked :])])
+            copied.generate = functools.partial(copied.generate, stopping_criteria=stopping)
         super().__init__(
             model=model,
             reward_funcs=self._reward,
@@ -285,6 +286,7 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
         while (at := len(answers)) < len(prompt_ids):
             torch.manual_seed(rng.key(self._groups.seed, self.state.global_step, at, "grpo answers") % 2**63)
             asked = prompt_ids[at : at + self._together]
+            self._asked = max(map(len, asked))  # columns before the answers
             try:
                 found, logprobs = super()._generate_single_turn(asked, *arguments, **options)  # type: ignore[no-untyped-call]
                 answers += found
@@ -293,8 +295,7 @@ class _BudgetedTrainer(AdapterOnly, GRPOTrainer):
                     raise
                 self._together //= 2
                 log.warning("out of memory: going on with %d answers together", self._together)
-        made = max(map(len, answers))  # padded rows of stop strings are as long as the longest
-        answers = self._ended(answers)
+        made, answers = max(map(len, answers)), self._ended(answers)  # padded rows are as long as the longest
         prompts, new = np.array([*map(len, prompt_ids)]), np.array([*map(len, answers)])
         self._charge(
             "rollout",

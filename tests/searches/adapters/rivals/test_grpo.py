@@ -249,6 +249,25 @@ def test_a_stop_string_ends_an_answer_and_its_bill(host: Any, items: list[Item],
     assert 0 < prompts < len(seen) * host.max_context
 
 
+def test_answers_end_and_are_drawn_as_those_of_evaluation(
+    host: Any, items: list[Item], tmp_path: Path, easy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every end that the host knows, by no stop string that begins in the prompt, from all tokens."""
+    last = host.encode_prompts(["x"])[0][-1]
+    edge = host.tokenizer.convert_ids_to_tokens(last)[-1]
+    stops = [edge + chr(code) for code in range(33, 127)]
+    monkeypatch.setattr(host.model.generation_config, "suppress_tokens", list(range(60, 128)))
+    known = dataclasses.replace(host, eos_ids=(*host.eos_ids, *range(20, 60)))
+    seen: list[list[int]] = []
+    decoding = DecodingConfig(max_new_tokens=8, batch_rows=64, stop_strings=stops)
+    with probe("answers", lambda ids: seen.extend(ids)):
+        train(known, items, tmp_path, steps=3, decoding=decoding)
+    assert not any(token in known.eos_ids for ids in seen for token in ids[:-1])
+    stopped = [any(stop in host.decode(ids) for stop in stops) for ids in seen]
+    assert all(own or len(ids) == 8 or ids[-1] in known.eos_ids for own, ids in zip(stopped, seen, strict=True))
+    assert sum(60 <= token < 128 for ids in seen for token in ids) > len(seen) / 2
+
+
 def test_a_killed_run_goes_on_as_if_nothing_had_been(
     host: Any, items: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, easy: None
 ) -> None:
