@@ -1,6 +1,7 @@
 """The small parts of the stages that compute something themselves."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ from evolora_core.engine.run_index import SuiteId
 from evolora_core.engine.stage import StageResult, Suite
 from evolora_core.language.families.base import Item
 from evolora_core.searches.adapters.arms.base import common
-from evolora_core.searches.adapters.arms.evolved import asked
+from evolora_core.searches.adapters.arms.evolved import Evolution, asked
 from evolora_core.searches.adapters.arms.registry import TRAINED, Trained
+from evolora_core.searches.adapters.arms.short_runs import shortened
 from evolora_core.searches.adapters.evaluation.trial import leaders
 from evolora_core.searches.adapters.experiment import SuiteConfig, load_suite
 from evolora_core.searches.adapters.pack.sections import SECTIONS
@@ -38,6 +40,15 @@ def test_contests_of_a_shorter_run_end_at_the_same_part_of_it() -> None:
     assert (whole.ecology.contest.every, whole.ecology.contest.ends) == (2, 4)
     contests = [whole.shortened(share).ecology.contest for share in (1.0, 0.5, 0.1)]
     assert [(own.every, own.ends) for own in contests] == [(2, 4), (1, 2), (1, 1)]
+
+
+def test_a_short_run_has_an_answer_for_each_contender_on_the_slowest_machine() -> None:
+    whole = asked(load_suite(ROOT / "configs" / "suites" / "untuned.yaml"), "halving", None)
+    own = whole.ecology.model_copy(update={"population": 2})
+    assert own.contest.contenders > own.population
+    slow: Any = SimpleNamespace(prices=SimpleNamespace(answers_per_second=1e-3))
+    short = shortened(whole.model_copy(update={"ecology": own}), slow)
+    assert isinstance(short, Evolution) and short.ecology.episodes == own.contest.contenders * own.samples
 
 
 def test_split_rows_count_and_hash_every_cell() -> None:

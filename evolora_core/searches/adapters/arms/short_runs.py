@@ -179,7 +179,8 @@ def shortened(training: Training, bench: Bench) -> Training:
         return training
     own = training.ecology
     answers = round(SECONDS * bench.prices.answers_per_second / max(1, own.plasticity.calls))
-    episodes = max(own.population * own.samples, min(own.episodes, answers))
+    fewest = max(own.population, own.contest.contenders) * own.samples  # each of them answers
+    episodes = max(fewest, min(own.episodes, answers))
     return training.model_copy(update={"ecology": own.model_copy(update={"episodes": episodes})})
 
 

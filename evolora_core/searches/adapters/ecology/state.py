@@ -209,11 +209,15 @@ class State:
         """Let an organelle remember an answer; it forgets the oldest beyond `limit`."""
         self.buffers[organelle.id].add(memory, limit)
 
-    def sell(self, seller: Organelle, memory: Memory, price: int, limit: int, living: Sequence[Organelle]) -> None:
-        """Sell a memory to every living organelle in the seller's niche that lacks it and can pay."""
+    def sell(
+        self, seller: Organelle, memory: Memory, price: int, limit: int, living: Sequence[Organelle], *, kept: int
+    ) -> None:
+        """Sell a memory to every living organelle in the seller's niche that lacks it, and that has `kept` left when it
+        has paid.
+        """
         for buyer in living:
             wanted = buyer.niche == seller.niche and buyer.id != seller.id and memory not in self.buffers[buyer.id]
-            if wanted and self.ledger.balance(buyer.id) >= price:
+            if wanted and self.ledger.balance(buyer.id) >= price + kept:
                 self.ledger.post(self.generation, "sale", str(buyer.id), str(seller.id), price)
                 self.remember(buyer, memory, limit)
 

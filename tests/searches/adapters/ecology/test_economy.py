@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from small_ecologies import founded
 
 from evolora_core.engine.archive import Elite
@@ -17,7 +18,7 @@ from evolora_core.searches.adapters.ecology.ledger import SINK, SUN, micro
 from evolora_core.searches.adapters.ecology.memories import Memory
 from evolora_core.searches.adapters.ecology.pace import LONGER, affords, cooldown_steps, learning_flops
 from evolora_core.searches.adapters.ecology.phases.episodes import admit, trade
-from evolora_core.searches.adapters.ecology.phases.selection import cull
+from evolora_core.searches.adapters.ecology.phases.selection import cull, reproduce
 from evolora_core.searches.adapters.ecology.run import Run
 from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 
@@ -43,13 +44,13 @@ def leave(state: Any, organelle: Any, units: Any) -> None:
     state.ledger.post(state.generation, "reward", payer, payee, abs(missing))
 
 
-def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology: Run) -> None:
-    run = changed(ecology, economy=_prices(ecology, answer_price=3.0))
+def test_what_was_found_is_sold_within_the_niche_to_who_can_pay_and_keep_a_ticket(ecology: Run) -> None:
+    run = changed(ecology, economy=_prices(ecology, answer_price=3.0, ticket=10.0))
     state = run.state
-    newcomer = replace(state.organelles[2], id=4, slot=4)  # a third of the finder's niche, who is poor
+    newcomer = replace(state.organelles[2], id=4, slot=4)  # a third of the finder's niche, who would lack its ticket
     state.organelles.append(newcomer)
     state.buffers[4] = type(state.buffers[0])()
-    leave(state, 4, 2.9)
+    leave(state, 4, 12.9)
     before = {i: state.ledger.balance(i) for i in range(5)}
     memory = Memory(7, (5, 6), 1.0)
     trade(run, [(state.organelles[0], memory)])
@@ -59,6 +60,9 @@ def test_what_was_found_is_sold_within_the_niche_to_who_can_pay(ecology: Run) ->
     assert {row["entry"] for row in state.ledger.drain() if row["account"] == "2"} == {"sale"}
     trade(run, [(state.organelles[0], memory)])
     assert state.ledger.balance(2) / micro(1) == before[2] / micro(1) - 3.0  # nobody buys what it has
+    leave(state, 4, 13.0)
+    trade(run, [(state.organelles[0], memory)])
+    assert state.ledger.balance(4) == micro(10) and memory in state.buffers[4]
 
 
 def test_strikes_count_in_a_row_and_a_paid_ticket_clears_them(ecology: Run) -> None:
@@ -103,6 +107,34 @@ def test_a_learner_that_could_not_pay_for_once_is_stood_in_for_and_comes_back(ec
     state.generation = 3
     cull(changed(run, population=1))
     assert [organelle.id for organelle in state.living] == [0]
+
+
+def test_who_could_not_pay_its_ticket_learns_in_the_cooldown_alone(ecology: Run) -> None:
+    run, state = changed(ecology, economy=_prices(ecology, ticket=10.0)), ecology.state
+    state.teach(state.organelles[0])
+    leave(state, 0, 9.0)
+    assert 0 not in [organelle.id for organelle in admit(run)]
+    assert [organelle.id for organelle, _ in learners_of(run, {0, 2})] == [2]
+    assert [organelle.id for organelle, _ in learners_of(run, {0, 2}, owing=True)] == [0]
+
+
+def test_who_pays_for_a_birth_keeps_its_next_ticket(ecology: Run) -> None:
+    """So a newborn, which has an endowment and no more, pays for no sibling."""
+    run, state = ecology, ecology.state
+    economy, source = run.config.economy, state.organelles[0]
+    adapter = state.population.get(source.slot)
+    torch.nn.init.constant_(next(iter(adapter.B.values())), 0.01)
+    index = state.archive.index(run.task.families.index(source.niche), 1.0)
+    state.archive.add(index, Elite(0, 0.9))
+    state.elites.put(index, adapter)
+    for organelle in (0, 2):
+        leave(state, organelle, economy.endowment + economy.ticket - 1e-6)
+    reproduce(run)
+    assert len(state.organelles) == 4
+    leave(state, 2, economy.endowment + economy.ticket)
+    reproduce(run)
+    assert [own.origin for own in state.organelles[4:]] == ["mutation"]  # of the generation's four
+    assert state.ledger.balance(2) == micro(economy.ticket) and state.ledger.balance(4) == micro(economy.endowment)
 
 
 def test_a_learner_in_debt_makes_the_last_steps(ecology: Run) -> None:

@@ -200,9 +200,10 @@ def test_who_cannot_pay_for_its_information_is_no_mate(small: Any, skill: Any) -
         change(state, organelle, learned=0)
         state.practice[organelle.slot, run.task.inside[run.task.families.index(organelle.niche)], :2] = (100, 99)
         sizes = merging._design(run.config.assimilation).sizes
-        price = micro(small.config.economy.endowment / 2 + (merging.ARMS + 2) / 2 * sizes[-1])
+        economy = small.config.economy
+        price = micro(economy.endowment / 2 + economy.ticket + (merging.ARMS + 2) / 2 * sizes[-1])
         state.ledger.post(0, "reward", "sun", str(organelle.id), price + run.task.energy(fisher_flops(run)) - 1)
-        state.ledger.post(0, "reward", str(organelle.id), "sun", micro(small.config.economy.endowment))
+        state.ledger.post(0, "reward", str(organelle.id), "sun", micro(economy.endowment))
     draw = np.random.default_rng(0)
     assert fisher_flops(plain) == 0 and merging.propose(run, draw, set()) is None
     for organelle in state.organelles:

@@ -31,16 +31,18 @@ def learners_of(run: Run, able: Collection[int], *, owing: bool = False) -> list
 
     All organelles of a niche explore and sell what they find. Only one learns from it: if all did, each would get a
     fraction of the compute. An organelle stays the learner while it lives, or until a merged child takes its place,
-    because skills from practice are too noisy to choose a new learner by. In a generation in which it cannot pay,
-    another of its niche learns, unless those that are `owing` learn too: in a cooldown, after which nobody pays and
-    the learner answers. The rows are shared out to the niches by credit.
+    because skills from practice are too noisy to choose a new learner by. In a generation whose ticket it could not
+    pay, or after whose answers it has nothing left, another of its niche learns, unless those that are `owing` learn
+    too: in a cooldown, after which nobody pays and the learner answers. The rows are shared out to the niches by
+    credit.
 
     In a contest all contenders learn, in fewer steps (`Run.steps`), each step with the rows of one learner. Others of
     the niche learn for those that cannot pay, and no more of them than contend. Who finds something to learn from later
     than the first joins them then.
     """
     state, regime = run.state, run.regime
-    solvent = [o for o in run.awake() if o.id in able and (owing or regime.solvent(state.ledger.balance(o.id)))]
+    among = [o for o in run.awake() if o.id in able]
+    solvent = [o for o in among if owing or (not o.strikes and regime.solvent(state.ledger.balance(o.id)))]
     if not solvent:
         return []
     credit = appraise(run).credit

@@ -133,9 +133,10 @@ def _facts(run: Run, organelle: Organelle, outcome: Outcome) -> Row:
 
 
 def trade(run: Run, found: Sequence[tuple[Organelle, Memory]]) -> None:
-    """Sell each memory to every living organelle of the finder's niche that lacks it and can pay. The buyer rehearses
-    it as its own.
+    """Sell each memory to every living organelle of the finder's niche that lacks it, and can pay for it and for its
+    next ticket. The buyer rehearses it as its own.
     """
-    price, living = micro(run.config.economy.answer_price), run.state.living
+    economy, living = run.config.economy, run.state.living
+    price, ticket = micro(economy.answer_price), micro(economy.ticket)
     for finder, memory in found:
-        run.state.sell(finder, memory, price, run.memories, living)
+        run.state.sell(finder, memory, price, run.memories, living, kept=ticket)

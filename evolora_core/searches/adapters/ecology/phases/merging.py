@@ -65,11 +65,12 @@ def propose(run: Run, draw: np.random.Generator, tried: set[frozenset[int]]) -> 
 
     The smaller lead counts, since the child is on average half of it ahead of the better parent. It must be beyond half
     a standard error, over the bare host too, because a test is too expensive to spend on luck. Both must be able to pay
-    for the longest tests, with their information, and half an endowment: a parent that is poor after a test has a child
-    that cannot learn. Two with a living child are not tried again.
+    for the longest tests, with their information, half an endowment and the next ticket: a parent that is poor after a
+    test has a child that cannot learn. Two with a living child are not tried again.
     """
     config, state, families = run.config.assimilation, run.state, run.task.families
-    price = micro(run.config.economy.endowment / 2 + (ARMS + 2) / 2 * _design(config).sizes[-1])
+    economy = run.config.economy
+    price = micro(economy.endowment / 2 + economy.ticket + (ARMS + 2) / 2 * _design(config).sizes[-1])
     price += run.task.energy(fisher_flops(run))
     learners = [o for o in run.awake() if o.learned == state.generation and state.ledger.balance(o.id) >= price]
     merit = appraise(run)

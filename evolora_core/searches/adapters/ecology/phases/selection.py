@@ -20,7 +20,7 @@ WELL_USED = 1 / 8
 
 def reproduce(run: Run) -> None:
     """Make children by mutation. Weights come from elites of the archive, dead or alive. A living organelle of the
-    elite's niche pays.
+    elite's niche pays, if that leaves it its next ticket: without one it would get no items and never earn again.
 
     A child can find answers and sell them. It takes no learner's place (`incumbents`), and the shortlist of the end
     does not ask it, so that in this version mutation reaches no answer outside.
@@ -29,12 +29,14 @@ def reproduce(run: Run) -> None:
     cells, chances = _elites(run) if births else ([], np.zeros(0))
     if not cells:
         return
-    state, price = run.state, micro(run.config.economy.endowment)
+    state, economy = run.state, run.config.economy
+    price = micro(economy.endowment)
     for birth in range(births):
         draw = run.stream(birth, "mutate")
         index = int(draw.choice(cells, p=chances))
         source = state.organelles[state.archive.elites[index].organelle]
-        payers = [o for o in run.awake() if o.niche == source.niche and state.ledger.balance(o.id) >= price]
+        niche = [o for o in run.awake() if o.niche == source.niche]
+        payers = [o for o in niche if run.regime.ticket(state.ledger.balance(o.id) - price, economy) is not None]
         if not payers or not state.free_slots():
             continue
         payer = source if source in payers else max(payers, key=lambda o: (state.ledger.balance(o.id), -o.id))
