@@ -190,7 +190,7 @@ def test_how_much_there_is_to_train_is_said_first(
         (["measure", "rope", "--beside", "nothing.py"], "nothing.py: there is no such file"),
         (["measure", "rope", "--rates"], "--rates: name one or more learning rates above zero"),
         (["validate", "rope", "--against", "rope"], "that is the program itself"),
-        (["show", "matrix"], "mechanism 'matrix' is unknown"),
+        (["show", "matrix"], "'matrix' is no mechanism and no framework; did you mean 'matrix-mixer'?"),
     ],
 )
 def test_faults_are_one_line(

@@ -28,7 +28,7 @@ from evolora_core.searches.attention.grammar.table import TABLE
 from evolora_core.searches.attention.grammar.vary import draw
 from evolora_core.searches.attention.judging.measure import Measured
 from evolora_core.searches.attention.known.registry import BASELINE
-from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, Task, select
+from evolora_core.searches.attention.panel import LADDER_STEPS, Panel, Task, mend, select
 from evolora_core.searches.attention.replaying import replay
 from evolora_core.searches.attention.sources import source_of, trusted
 from evolora_core.searches.attention.stages import corpus
@@ -215,9 +215,8 @@ class Bench:
         few, short = self._trained(source, size, min(FEW, steps))
         if few.rejection:
             if name:
-                raise StageError(
-                    f"{name}: refused at size {size}: {few.rejection.reason} {few.rejection.place}".strip()
-                )
+                why = f"{few.rejection.reason} {few.rejection.place}".strip()
+                raise StageError(f"{name}: refused at size {size}: {why}; {mend(few.rejection)}, or leave it out")
             return None
         more = min(MOST, steps - FEW, int(np.ceil(WORK / max(1, few.flops))))
         step = 0.0

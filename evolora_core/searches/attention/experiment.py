@@ -146,7 +146,9 @@ class AttentionExperiment(Experiment):
         if any(self.strategy(name) for name in self.conditions) and len(self.sizes.measured) < 3:
             raise ValueError("sizes.measured: a search needs three sizes or more, on which the law is fitted")
         if max(self.seeds) >= LARGEST_SEED:
-            raise ValueError(f"seeds: {max(self.seeds)} is too large; training seeds are made of it")
+            raise ValueError(
+                f"seeds: {max(self.seeds)} is too large; training seeds are made of it, so stay below 2^53"
+            )
         if self.corpus.held_out < FEWEST_TEXTS:
             raise ValueError(f"corpus.held_out: {FEWEST_TEXTS} texts or more, half for selection and half for the end")
 
@@ -173,6 +175,10 @@ class AttentionExperiment(Experiment):
         """Refuse settings that would change nothing."""
         if self.threads > 1:
             raise ValueError("threads: a program is trained by one thread; raise budget.parallel or processes")
+        if not self.ensemble.models and (given := self.ensemble.model_dump(exclude_defaults=True)):
+            raise ValueError(
+                f"ensemble.{min(given)} has no effect with ensemble.models: 0; take it out, or change that"
+            )
         for name in self.ablation.of:
             if self.proposer_of(name):
                 raise ValueError(f"ablation.of: {name!r} has its programs from a model, and they have no genes")

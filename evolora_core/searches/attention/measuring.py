@@ -14,7 +14,7 @@ from evolora_core.searches.attention.host.flops import cost_of_step
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.judging.loading import load_program
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
-from evolora_core.searches.attention.panel import Panel, Task, add
+from evolora_core.searches.attention.panel import Panel, Task, add, mend
 
 KNOWS_NOTHING = "counts as a model that knows nothing"
 
@@ -60,7 +60,7 @@ def measure_programs(
             why = f"{found.rejection.stage}: {found.rejection.reason} {found.rejection.place}".strip()
             refused = f"{name}: refused at size {size} with seed {seed}: {why}"
             if instead is None:
-                raise StageError(refused)
+                raise StageError(f"{refused}; {mend(found.rejection)}, or leave it out")
             failed.append((name, size, seed, found))
             curves[name].refused[size, seed] = why
             report(number + 1, len(tasks), f"{refused}; {KNOWS_NOTHING}")

@@ -44,6 +44,7 @@ from evolora_core.searches.attention.judging.measure import (
     check,
     measure,
 )
+from evolora_core.searches.attention.programs.rejection import Rejection
 from evolora_core.searches.attention.settings import Bounds, Training
 
 LADDER_STEPS = 60  # baseline steps at the smallest size that the ladder is charged as; its own training has 50
@@ -244,6 +245,16 @@ def _asked_twice(ask: Callable[[], Ended]) -> Ended:
 def _lost(found: Checked | Measured) -> bool:
     reason = found.rejection.reason if found.rejection else ""
     return reason == KERNEL_KILL or NO_ROOM in reason or not math.isfinite(found.cpu_seconds)
+
+
+def mend(rejection: Rejection) -> str:
+    """What a user can do where the training of a program that has to be measured was refused."""
+    mends = {
+        "train": "name lower training.rates (--rates)",
+        "timeout": "raise budget.minutes (--minutes)",
+        "memory": "raise budget.megabytes or take smaller sizes",
+    }
+    return mends.get(rejection.stage, "mend the program")
 
 
 def add(curve: Curve, size: str, seed: int, measured: Measured) -> None:

@@ -1,8 +1,9 @@
 """Replay: strategies walk the exhaustive table, so that a run costs look-ups alone.
 
-The loop is that of `evolution.py`, with its strategies and the proposer of the grammar. Two things differ: a genome is
-its own identity (no two of the table make the same program), and a run ends after so many distinct programs instead of
-FLOPs. A strategy that asks for what is known too often in a row ends before, as there.
+The loop is that of `evolution.py`, with its strategies and the proposer of the grammar. Three things differ: a genome
+is its own identity (no two of the table make the same program), a run ends after so many distinct programs instead of
+FLOPs, and it chooses the baseline where nothing that it measured is better. A strategy that asks for what is known too
+often in a row ends before, as there.
 """
 
 from collections.abc import Sequence
@@ -72,7 +73,7 @@ def walk(strategy: str, table: Sequence[Worth], *, seed: int, programs: int, tog
     proposer = GrammarProposer(replace(TABLE, render=genome_json))
     past: list[Candidate] = []
     told: dict[int, Scored] = {PLAIN: Scored(NAME, "", TABLE.baseline(), 0.0, None)}
-    first: dict[int, int] = {}  # number of a program -> its place among the candidates
+    first = {BASELINE: PLAIN}  # number of a program -> its place among the candidates
     order: list[int] = []
     generation = in_a_row = 0
     while in_a_row < failures and len(order) < programs:

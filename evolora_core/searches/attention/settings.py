@@ -68,7 +68,7 @@ class Sizes(Strict):
         for key in ("measured", "predicted"):
             rising(key, getattr(self, key))
         if self.predicted and order(self.predicted[0])[0] <= order(self.measured[-1])[0]:
-            raise ValueError(f"predicted: {self.predicted[0]} is not larger than {self.measured[-1]}")
+            raise ValueError(f"predicted: {self.predicted[0]} is not larger than {self.measured[-1]}; name larger ones")
         return self
 
 

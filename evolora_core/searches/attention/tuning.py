@@ -8,7 +8,7 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.judging.measure import Measured
-from evolora_core.searches.attention.panel import Panel, Task
+from evolora_core.searches.attention.panel import Panel, Task, mend
 from evolora_core.searches.attention.seeds import STRIDE
 
 _TUNING = 900  # added to the first training seed of a run seed: a seed that is used for nothing else
@@ -47,7 +47,8 @@ def tune(
         none_left = len(losses) == len(rates) and min(losses.values()) == math.inf
         if own.rejection and (none_left or not any(word in own.rejection.reason for word in _DIVERGED)):
             why = f"{own.rejection.reason} {own.rejection.place}".strip()
-            raise StageError(f"{name} cannot be trained at size {task.size} with rate {rate:g}: {why}")
+            where = f"at size {task.size} with rate {rate:g}"
+            raise StageError(f"{name} cannot be trained {where}: {why}; {mend(own.rejection)}")
         found.append(own)
         report(len(found), len(tasks), f"size {task.size}, rate {rate:g}: {losses[rate]:.3f}")
     plain = {task.size: own.flops for task, own in zip(tasks, found, strict=True) if own.flops}

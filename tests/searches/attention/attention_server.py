@@ -6,15 +6,16 @@ from contextlib import contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from types import MappingProxyType
 from typing import Any
 
 Answer = Callable[[dict[str, Any], Message], tuple[int, Any]]
 
 
 @contextmanager
-def serving(answer: Answer, location: str = "") -> Iterator[str]:
+def serving(answer: Answer, headers: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """The address. `answer` gives status and document (JSON, or bytes as they are) for a question and its headers;
-    `location` is where a redirect leads to.
+    `headers` are sent beside its length and kind.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -26,8 +27,8 @@ def serving(answer: Answer, location: str = "") -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
-            if location:
-                self.send_header("Location", location)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 

@@ -52,7 +52,9 @@ def test_a_rate_that_diverges_is_charged_and_not_chosen(panel: Panel) -> None:
 
 def test_no_rate_is_left(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel, "training", panel.training.model_copy(update={"rates": [TOO_HIGH, 2 * TOO_HIGH]}))
-    with pytest.raises(StageError, match=r"mine cannot be trained at size xs with rate 2e\+30: .*finite"):
+    with pytest.raises(
+        StageError, match=r"mine cannot be trained at size xs with rate 2e\+30: .*finite.*; name lower training"
+    ):
         tuned(panel, Meter())
 
 

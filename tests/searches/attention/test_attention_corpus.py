@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from evolora_core.engine.strict import stated
 from evolora_core.errors import DataError
 from evolora_core.searches.attention.corpus.alphabet import (
     BLANK,
@@ -248,10 +250,15 @@ def test_a_folder_of_text_files_is_a_corpus(tmp_path: Path) -> None:
     assert all(decode(row.numpy()) in held_out for row in made.texts)
     before = drawn(settings).text
     assert before and drawn(settings).text == before
+    elsewhere = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}-moved"))
+    moved = settings.model_copy(update={"source": str(elsewhere)})
+    assert stated(drawn(moved)) == stated(drawn(settings))  # where it lies decides nothing
     (tmp_path / "train.txt").write_text(stories(300, 2), encoding="utf-8")
     assert drawn(settings).text != before  # so the stage is made again
     assert (
-        drawn(CorpusSettings()).text.startswith("Python 3.") and not drawn(CorpusSettings(shares={"markov": 1.0})).text
+        drawn(CorpusSettings(source="tinystories")).text == "tinystories"
+        and drawn(CorpusSettings()).text.startswith("Python 3.")
+        and not drawn(CorpusSettings(shares={"markov": 1.0})).text
     )
     with pytest.raises(DataError, match="there is no such folder"):
         make_corpus(settings.model_copy(update={"source": str(tmp_path / "none")}), seed=0)

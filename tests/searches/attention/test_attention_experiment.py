@@ -61,6 +61,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"ensemble": {"models": 2, "sizes": ["xl"]}}, "ensemble.sizes: 'xl' is not among the measured ones"),
     ({"ensemble": {"models": 4}}, "ensemble.models: 4 of 3 finalists; raise budget.finalists"),
     ({"ensemble": {"models": 1}}, "one model is no ensemble"),
+    ({"ensemble": {"of": ["evolution"]}}, "ensemble.of has no effect with ensemble.models: 0"),
     ({"ablation": {"of": ["rope"]}}, "ablation.of: 'rope' is no search among the conditions"),
     ({"ensemble": {"models": 2, "of": ["greedy"]}}, "ensemble.of: 'greedy' is no search among the conditions"),
     ({"evaluation": {"contrasts": [{"a": "alibi", "b": "mha"}]}}, "alibi is not among the conditions"),
@@ -78,6 +79,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"budget": {"minutes": 0}}, "minutes"),
     ({"corpus": {"held_out": 3}}, "corpus.held_out: 4 texts or more"),
     ({"corpus": {"shares": {"text": 0.5}}}, "they make 0.5 together"),
+    ({"corpus": {"shares": {"recall": 1.0}, "source": "tinystories"}}, "source: has no effect without `text`"),
     ({"threads": 2}, "threads: a program is trained by one thread; raise budget.parallel or processes"),
     (
         {"ablation": {"of": ["evolution"]}, "proposer": {"kind": "endpoint"}},

@@ -111,6 +111,17 @@ def test_more_parameters_are_no_gain() -> None:
     assert -0.006 < predict_gain(losses, "a", "base", at).value < 0  # the line fits neither and errs to the safe side
 
 
+def test_where_the_floor_is_not_known_a_loss_has_no_interval_and_a_gain_has_one() -> None:
+    """One seed of three sizes fits three numbers exactly, which is no certainty."""
+    losses = draw_world("power", stream(10, 0, 0, "fits"), seeds=1).losses
+    three = replace(losses, sizes=losses.sizes[1:], n=losses.n[:, 1:], values=losses.values[:, 1:])
+    at, law = star(three, "baseline"), fit_law(three, "baseline", [])
+    loss = predict_loss(three, "baseline", at, law)
+    assert loss.form == "power" and np.isfinite(loss.value) and np.isnan([loss.estimate.lo, loss.estimate.hi]).all()
+    gain = predict_gain(three, "p0", "baseline", at, law).estimate
+    assert gain.lo < gain.value < gain.hi
+
+
 def test_a_line_is_taken_for_a_program_below_the_floor() -> None:
     losses = exact([2.1, 0.4], [4.0, 4.0], [0.14, 0.14])
     law = fit_law(losses, "base", [])

@@ -73,6 +73,13 @@ def test_it_starts_with_the_baselines_projections(name: str) -> None:
         assert torch.equal(one, other)
 
 
+def test_the_heads_of_gated_deltanet_begin_with_the_memories_of_its_authors() -> None:
+    module = known("gated-deltanet")(256, 64)
+    speed, step = module.log_speed.detach().exp(), torch.nn.functional.softplus(module.fade.bias.detach())
+    assert 0.01 <= float(speed.min()) < 4 and 12 < float(speed.max()) <= 16
+    assert 0.00099 < float(step.min()) < 0.003 and 0.03 < float(step.max()) <= 0.1001
+
+
 def test_negatives_do_what_they_say() -> None:
     x = torch.randn(1, 9, 16)
     alone = known("window-1")(16, 2)

@@ -408,6 +408,35 @@ def test_what_was_chosen_is_held_against_fresh_seeds(home: Path) -> None:
     assert found["anew"] == pytest.approx(loss("mha", "m", 0) - loss("evolution", "m", 0))
 
 
+def test_a_program_that_is_the_baseline_is_no_best_one(home: Path, tmp_path: Path) -> None:
+    """A proposer may give it back; no search chooses it."""
+    own = Path(shutil.copytree(home, tmp_path / "home"))
+    with opened(store_path(own)) as connection:
+        connection.execute("UPDATE data.candidates SET score = -0.1 WHERE candidate < 2")
+        connection.execute("UPDATE data.candidates SET score = 0, status = 'ok', fresh = false WHERE candidate = 2")
+    stored = StoredSuite(own, SUITE)
+    assert searched.candidate_rows(stored)["best"].to_numpy() == pytest.approx(-0.1)
+    assert plotted.progress(stored)["best"].to_numpy() == pytest.approx(-0.1)
+
+
+def test_a_program_that_a_language_model_wrote_is_named_as_such(home: Path, pack: Path, tmp_path: Path) -> None:
+    assert "A language model wrote it" not in (pack / "README.md").read_text() + (pack / best.FILE).read_text()
+    own = Path(shutil.copytree(home, tmp_path / "home"))
+    with opened(store_path(own)) as connection:
+        connection.execute("UPDATE data.candidates SET operator = 'ask: edits'")
+    made = build(own, SUITE, tmp_path / "pack", replace(SECTIONS, plots={}))
+    for file in ("README.md", best.FILE):
+        assert "A language model wrote it, and nothing confines it" in (made / file).read_text()
+
+
+def test_the_law_and_its_rival_are_held_against_the_same_arms(home: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(home, tmp_path / "home"))
+    with opened(store_path(own)) as connection:
+        connection.execute("DELETE FROM data.attention_predictions WHERE condition = 'random'")
+    found = facts.context(StoredSuite(own, SUITE))["foretold"]
+    assert found["law"].rank.programs == found["largest"].rank.programs == len(LEVEL) - 2
+
+
 def test_programs_together_are_held_against_one_as_often(home: Path) -> None:
     found: Any = searched.ensemble_rows(StoredSuite(home, SUITE)).set_index("arm").loc["random"]
     assert found["ahead"] == pytest.approx(0.04) and found["run_seeds"] == len(SEEDS)

@@ -174,7 +174,7 @@ def test_a_training_that_fails_at_the_end_counts_as_a_model_that_knows_nothing(t
         ends = {seed: made.measure(Task(MOODY, "xs", seed)).losses is not None for seed in range(12)}
         well, ill = (next(seed for seed, ended in ends.items() if ended is kind) for kind in (True, False))
         asked = (["xs"], [ill, well], Meter(), "evaluation", lambda *_: None)
-        with pytest.raises(StageError, match=f"moody: refused at size xs with seed {ill}: train"):
+        with pytest.raises(StageError, match=f"xs with seed {ill}: train: .*; name lower training.rates .*, or leave"):
             measure_all(made, "moody", MOODY, *asked)
         found = measure_all(made, "moody", MOODY, *asked, Curve())
         assert found.mean("xs", ill) == pytest.approx(math.log(made.corpus.vocab))

@@ -8,7 +8,7 @@ import pytest
 
 from evolora_core.report import StoredSuite
 from evolora_core.searches.attention.known.registry import BASELINE, KNOWN
-from evolora_core.searches.attention.pack import looks, plotted
+from evolora_core.searches.attention.pack import looks, plots, plotted
 from evolora_core.searches.attention.pack.sections import SECTIONS
 
 
@@ -28,3 +28,19 @@ def test_a_suite_that_predicts_nothing_has_no_plot_of_predictions(
     for judged, shown in ((rows, rows), (rows.iloc[:1], rows.iloc[:0]), (pd.DataFrame(), pd.DataFrame())):
         monkeypatch.setattr(plotted, "judged", lambda _, judged=judged: judged)
         assert SECTIONS.plots["prediction"].read(StoredSuite(tmp_path, "none")).equals(shown)
+
+
+def test_an_interval_that_leaves_the_plot_has_an_arrow_and_what_lies_beyond_is_said() -> None:
+    rows = [
+        ("rope", 0.2, 0.1, 0.9, 0.2, 0.1, 0.21),
+        ("alibi", 0.1, np.nan, np.nan, 0.1, -0.9, 0.11),
+        ("uniform", -0.05, -0.06, -0.04, -5.0, -6.0, 0.1),
+    ]
+    names = ["arm", "gain", "lo", "hi", "predicted", "predicted_lo", "predicted_hi"]
+    (panel,) = plots.prediction(pd.DataFrame(rows, columns=names).assign(size="xl")).axes
+    arrows = [line for line in panel.lines if line.get_marker() in ("<", ">")]
+    low, high = panel.get_xlim()
+    found = [(line.get_marker(), *np.ravel(line.get_xdata()), *np.ravel(line.get_ydata())) for line in arrows]
+    assert found == [(">", high, -0.13), ("<", low, 1.17)]
+    assert [text.get_text().strip() for text in panel.texts] == ["← measured −0.05, predicted −5.00"]
+    assert len(panel.containers) == 4  # bars, none of them of `uniform`

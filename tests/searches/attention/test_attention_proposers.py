@@ -1,11 +1,12 @@
 """Proposers: from the grammar, from a real server that speaks as OpenAI's does, and from recorded answers."""
 
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from email.message import Message
-from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,10 +24,9 @@ from evolora_core.searches.attention.proposers.answers import _blocks, read_answ
 from evolora_core.searches.attention.proposers.base import Call, Proposal, Request, Scored, Unusable
 from evolora_core.searches.attention.proposers.client import (
     Ask,
+    Client,
     Endpoint,
-    OpenAIClient,
-    PlainClient,
-    connect,
+    Unanswered,
     endpoint_from_environment,
 )
 from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
@@ -190,10 +190,6 @@ def served() -> Iterator[Served]:
 
 
 USAGE = {"prompt_tokens": 900, "completion_tokens": 100}
-CLIENTS: list[Any] = [
-    PlainClient,
-    pytest.param(OpenAIClient, marks=pytest.mark.skipif(find_spec("openai") is None, reason="needs the extra llm")),
-]
 
 
 def endpoint(served: Served, retries: int = 2) -> Endpoint:
@@ -215,12 +211,11 @@ def test_the_prompt_shows_the_last_refused_text_that_there_is() -> None:
     assert "shapes: two" in prompt and "has one" not in prompt and "```python\n\n```" not in prompt
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
-def test_a_server_is_asked_and_its_answer_becomes_a_program(served: Served, kind: Callable[[Endpoint], Ask]) -> None:
+def test_a_server_is_asked_and_its_answer_becomes_a_program(served: Served) -> None:
     served.answers = [completion(EDIT, USAGE)]
     refused = scored(genome(kernel="poly"), rejection=Rejection("causality", "sees the future", "position 3 on 5"))
     parents = scored(score=0.0123), scored(genome(gate="silu"), score=-0.5)
-    made = proposer(kind(endpoint(served))).propose(request(*parents, failures=(refused,)))
+    made = proposer(Client(endpoint(served))).propose(request(*parents, failures=(refused,)))
     assert made.source == read_answer(EDIT, FRAMEWORK.source, FRAMEWORK)[0]
     assert made.operator == "ask: edits" and made.genome is None
     assert made.parents == tuple(own.program_id for own in parents)
@@ -238,13 +233,12 @@ def test_a_server_is_asked_and_its_answer_becomes_a_program(served: Served, kind
     assert user.index("the score +0.0123") < user.index(FRAMEWORK.source.strip())
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
 def test_a_busy_server_is_asked_again_and_a_wrong_question_is_not(
-    served: Served, kind: Callable[[Endpoint], Ask], monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "PAUSE", 0.01)
     served.answers = [(503, {"error": {"message": "busy"}}), completion(EDIT, USAGE)]
-    assert proposer(kind(endpoint(served))).propose(request()).call is not None
+    assert proposer(Client(endpoint(served))).propose(request()).call is not None
     assert len(served.asked) == 2
     for answer, tries, words in (
         ((400, {"error": {"message": "no such model"}}), 1, "no such model"),
@@ -254,12 +248,26 @@ def test_a_busy_server_is_asked_again_and_a_wrong_question_is_not(
         ((200, b"[" * 100_000), 1, "no chat completion"),
     ):
         served.answers, before = [answer], len(served.asked)
-        asking = proposer(kind(endpoint(served, retries=1)))
+        asking = proposer(Client(endpoint(served, retries=1)))
         with pytest.raises(StageError, match=words) as caught:
             asking.propose(request())
         assert len(served.asked) - before == tries
         assert "secret" not in str(caught.value) and "\n" not in str(caught.value)
         assert (asking.budget.calls, asking.budget.tokens) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("says", "waits"), [("7", 7.0), ("9" * 400, client.LONGEST), ("0", client.PAUSE), ("Mon", client.PAUSE)]
+)
+def test_a_busy_server_says_how_long_to_wait(says: str, waits: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(client, "time", SimpleNamespace(perf_counter=time.perf_counter, sleep=waited.append))
+    with (
+        serving(lambda *_: (429, {"error": {"message": "too many"}}), {"Retry-After": says}) as url,
+        pytest.raises(Unanswered, match="status 429: .*too many"),
+    ):
+        proposer(Client(Endpoint(url, "tiny", timeout=20, retries=1))).propose(request())
+    assert waited == [waits]
 
 
 def test_the_key_goes_to_no_other_address() -> None:
@@ -271,29 +279,29 @@ def test_the_key_goes_to_no_other_address() -> None:
 
     with (
         serving(elsewhere) as other,
-        serving(lambda *_: (302, {}), f"{other}/chat/completions") as url,
+        serving(lambda *_: (302, {}), {"Location": f"{other}/chat/completions"}) as url,
         pytest.raises(StageError, match="no answer from tiny: status 302"),
     ):
-        proposer(PlainClient(Endpoint(url, "tiny", "secret", timeout=20, retries=2))).propose(request())
+        proposer(Client(Endpoint(url, "tiny", "secret", timeout=20, retries=2))).propose(request())
     assert not asked
 
 
 def test_a_count_of_tokens_that_no_table_holds_is_none(served: Served) -> None:
     served.answers = [completion(EDIT, {"prompt_tokens": 10**30, "completion_tokens": 100})]
-    asking = EndpointProposer(Asking("tiny"), PlainClient(endpoint(served)), Budget(Limits(), Prices()))
+    asking = EndpointProposer(Asking("tiny"), Client(endpoint(served)), Budget(Limits(), Prices()))
     made = asking.propose(request(scored()))
     assert made.call is not None and made.call.prompt_tokens < 2**53 and made.call.completion_tokens == 100
 
 
 def test_half_a_character_in_an_answer_is_no_fault(served: Served) -> None:
     served.answers = [completion(EDIT + "\ud83d", USAGE)]
-    made = proposer(PlainClient(endpoint(served))).propose(request(scored()))
+    made = proposer(Client(endpoint(served))).propose(request(scored()))
     assert made.call is not None and made.call.response == EDIT + "?"
 
 
 def test_an_answer_without_a_program_costs_a_call(served: Served) -> None:
     served.answers = [completion(None, USAGE)]
-    asking = proposer(connect(endpoint(served)))
+    asking = proposer(Client(endpoint(served)))
     with pytest.raises(Unusable, match="neither") as caught:
         asking.propose(request(scored()))
     assert caught.value.call.outcome == "unusable" and caught.value.parents == (scored().program_id,)
@@ -302,7 +310,7 @@ def test_an_answer_without_a_program_costs_a_call(served: Served) -> None:
 
 def test_tokens_that_nobody_counted_are_taken_for_the_most_there_can_be(served: Served) -> None:
     served.answers = [completion(EDIT)]
-    made = proposer(connect(endpoint(served))).propose(request())
+    made = proposer(Client(endpoint(served))).propose(request())
     sent = sum(len(message["content"].encode()) for message in served.asked[0]["messages"])
     assert made.call is not None and made.call.prompt_tokens >= sent
     assert made.call.completion_tokens == len(EDIT.encode())
@@ -311,7 +319,7 @@ def test_tokens_that_nobody_counted_are_taken_for_the_most_there_can_be(served: 
 def test_the_budget_is_never_exceeded(served: Served) -> None:
     served.answers = [completion(EDIT, USAGE)]
     for limits, words in (({"calls": 2}, "3 calls"), ({"tokens": 22_000}, "tokens"), ({"usd": 0.055}, "usd")):
-        asking, asked = proposer(connect(endpoint(served)), **limits), len(served.asked)
+        asking, asked = proposer(Client(endpoint(served)), **limits), len(served.asked)
         with pytest.raises(BudgetSpent, match=words):
             for slot in range(100):
                 asking.propose(request(slot=slot))
@@ -364,7 +372,7 @@ def several(asking: EndpointProposer) -> list[Proposal | tuple[Rejection, Call]]
 
 def test_a_recorded_run_is_replayed_without_a_server(served: Served, tmp_path: Path) -> None:
     served.answers = [completion(EDIT, USAGE), completion("No.", USAGE), completion(EDIT)]
-    asking = proposer(connect(endpoint(served)))
+    asking = proposer(Client(endpoint(served)))
     made = several(asking)
     calls = [own.call if isinstance(own, Proposal) else own[1] for own in made]
     record = tmp_path / "calls.jsonl"

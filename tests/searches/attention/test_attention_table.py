@@ -149,6 +149,13 @@ def test_a_run_ends_when_it_asks_for_what_it_knows() -> None:
     assert (found.best == BASELINE).all() and (found.regret == 0).all()
 
 
+def test_the_baseline_is_known_from_the_beginning() -> None:
+    """Whoever tries the neighbours of the best program again comes upon it at last."""
+    best = number_of(TABLE.baseline() | {"gate": "silu"})
+    flat = [Worth(own, gain := float(own == best) - float(own not in (best, BASELINE)), gain, "") for own in range(576)]
+    assert not any(BASELINE in walk("greedy", flat, seed=seed, **WALK | {"programs": 100}) for seed in range(5))
+
+
 def test_scores_are_those_of_a_search_and_truths_are_of_other_seeds() -> None:
     table = worths(losses(refused=[7]), list(SIZES), SEEDS)
     assert table[BASELINE].score == table[BASELINE].truth == 0.0

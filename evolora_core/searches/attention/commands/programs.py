@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.nearest import nearest_or_all
 from evolora_core.foreign.text import one_line
 from evolora_core.sandbox.run import refusal
 from evolora_core.searches.attention.frameworks.registry import FRAMEWORKS
@@ -73,5 +74,10 @@ def list_programs() -> list[dict[str, Any]]:
 
 
 def source_named(name: str) -> str:
-    """The program of a mechanism, or the template of a framework. ConfigError names the nearest mechanism."""
-    return FRAMEWORKS[name].source if name in FRAMEWORKS else get_known(name).source
+    """The program of a mechanism, or the template of a framework. ConfigError names the nearest one."""
+    if name in FRAMEWORKS:
+        return FRAMEWORKS[name].source
+    if name not in KNOWN:
+        near = nearest_or_all(name, [*KNOWN, *FRAMEWORKS])
+        raise ConfigError(f"{one_line(name, 60)!r} is no mechanism and no framework; {near}")
+    return KNOWN[name].source

@@ -58,7 +58,7 @@ def _sides(name: str) -> list[Iterator[str]]:
         raise DataError(f"corpus {name!r}: it has no split `train` but {', '.join(found)}; name its files train-*")
     columns = found["train"].features or {}
     if columns and "text" not in columns:
-        raise DataError(f"corpus {name!r}: it has no column `text` but {', '.join(columns)}")
+        raise DataError(f"corpus {name!r}: it has no column `text` but {', '.join(columns)}; name a set with one")
 
     def texts(split: str) -> Iterator[str]:
         return (str(row["text"]) for row in found[split] if row["text"] is not None)

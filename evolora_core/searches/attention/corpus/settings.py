@@ -35,6 +35,8 @@ class CorpusSettings(Strict):
     def _whole(self) -> Self:
         if abs(sum(self.shares.values()) - 1) > 1e-6:
             raise ValueError(f"shares: they make {sum(self.shares.values()):g} together; they have to make 1")
+        if self.source != "python" and "text" not in self.shares:
+            raise ValueError("source: has no effect without `text` in `shares`; take it out, or give `text` a share")
         return self
 
     def counts(self, rows: int) -> dict[str, int]:

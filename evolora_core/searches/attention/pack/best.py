@@ -15,6 +15,7 @@ from evolora_core.searches.attention.programs.block import block_of
 
 FILE = "best_program.py"
 WIDTH = 118  # of a line of the header
+WRITTEN = "A language model wrote it, and nothing confines it here: read it before you run it."
 
 # What stands below a program: at most ten lines.
 TRAINING = """
@@ -37,7 +38,7 @@ _ARMS = """
     ORDER BY measured DESC NULLS LAST, score DESC NULLS LAST, arm
 """
 _CHOSEN = """
-    SELECT c.candidate, c.score, p.program_id, p.source
+    SELECT c.candidate, c.score, p.program_id, p.source, c.operator LIKE 'ask:%' AS written
     FROM candidate AS c JOIN attention_program AS p
         ON p.run_id = c.run_id AND p.candidate = c.candidate
     WHERE c.suite = $suite AND c.condition = $arm AND c.seed = $seed AND p.chosen
@@ -47,7 +48,8 @@ _CHOSEN = """
 @dataclass(frozen=True)
 class Best:
     """What a search found: the program of the best run seed of the best arm. gain, arm_gain: over the baseline at
-    `size`, on fresh seeds and unseen texts, of the run seed and of all of the arm's (nats).
+    `size`, on fresh seeds and unseen texts, of the run seed and of all of the arm's (nats). written: by a language
+    model.
     """
 
     arm: str
@@ -60,6 +62,7 @@ class Best:
     size: str
     gain: float
     arm_gain: float
+    written: bool
 
     @property
     def changes(self) -> list[tuple[str, str]]:
@@ -90,11 +93,12 @@ def best_of(stored: StoredSuite) -> Best | None:
         size=top["size"],
         gain=float(own[seed]),
         arm_gain=float(top["measured"]),
+        written=bool(found["written"]),
     )
 
 
 def chosen_of(stored: StoredSuite, arm: str, seed: int) -> dict[str, Any]:
-    """The candidate that the search of an arm and run seed chose: candidate, score, program_id, source."""
+    """The candidate that the search of an arm and run seed chose: candidate, score, program_id, source, written."""
     rows = rows_of(stored.frame(_CHOSEN, arm=arm, seed=seed))
     if len(rows) != 1:
         raise PackError(f"{stored.suite}: {arm} s{seed} has {len(rows)} chosen programs instead of one; run it again")
@@ -122,6 +126,7 @@ def _header(stored: StoredSuite, best: Best) -> str:
         *(f"- {name}: {says}" for name, says in best.changes or [("nothing", "it is softmax attention")]),
         "",
         f"It needs torch alone. `python {FILE} FILE.txt` trains a small model with it and prints the loss.",
+        *([WRITTEN] if best.written else []),
     ]
     lines = [
         line

@@ -131,15 +131,15 @@ class Foretold:
 
 def _foretold(stored: StoredSuite) -> dict[str, Foretold] | None:
     """Of the law's prediction, and of its plain rival: that the gain stays what it is at the largest size of the
-    search. None without predictions.
+    search; over the arms that have both. None without predictions.
     """
     selected = stored.frame(_SELECTED, size=stored.config["sizes"]["measured"][-1], baseline=BASELINE)
     rows = judged(stored).merge(selected, on="arm")
-    if rows.empty or rows["predicted"].isna().all():
+    if rows.empty or (rows := rows.dropna(subset=["predicted"])).empty:
         return None
     measured = rows["gain"].to_numpy(float)
     known = {"law": rows["predicted"].to_numpy(float), "largest": rows["selected"].to_numpy(float)}
     return {
-        name: Foretold(spearman(values, measured), float(np.nanmean(np.abs(values - measured))))
+        name: Foretold(spearman(values, measured), float(np.mean(np.abs(values - measured))))
         for name, values in known.items()
     }

@@ -40,23 +40,23 @@ def prediction(points: pd.DataFrame) -> Figure:
         shown = pd.concat([points[["arm", "gain"]], points[["arm", "predicted"]].set_axis(["arm", "gain"], axis=1)])
         low, high = limits(shown.dropna(), "gain", zero=True)
         panel.set_xlim(low, high)
+        filled: dict[str, Any] = {"fmt": "o", "ms": 5, "elinewidth": 1.4, "capsize": 2.5}
+        empty: dict[str, Any] = {"fmt": "D", "ms": 4.5, "elinewidth": 0.9, "markerfacecolor": "white", "alpha": 0.75}
         for place, row in enumerate(points.to_dict("records")):
-            look = looks[row["arm"]]
-            bar: dict[str, Any] = {"color": look.colour, "elinewidth": 1.4, "capsize": 2.5, "zorder": 3}
-            panel.errorbar(
-                row["gain"], place - 0.13, xerr=_reach(row["gain"], row["lo"], row["hi"]), fmt="o", ms=5, **bar
-            )
-            if not low <= row["gain"] <= high:
-                _beyond(panel, place, row["gain"], row["predicted"], look.colour)
-            if np.isnan(row["predicted"]):
+            colour, both = looks[row["arm"]].colour, [row["gain"], row["predicted"]]
+            if np.nanmin(both) < low or np.nanmax(both) > high:
+                _beyond(panel, place, row["gain"], row["predicted"], colour)
                 continue
-            panel.errorbar(
-                row["predicted"], place + 0.17, xerr=_reach(row["predicted"], row["predicted_lo"], row["predicted_hi"]),
-                fmt="D", ms=4.5, markerfacecolor="white", alpha=0.75, **bar | {"elinewidth": 0.9, "capsize": 0},
-            )  # fmt: skip
-            for end, mark, edge in ((row["predicted_lo"], "<", low), (row["predicted_hi"], ">", high)):
-                if low <= row["predicted"] <= high and not low <= end <= high:
-                    panel.plot([edge], [place + 0.17], mark, color=look.colour, ms=4, clip_on=False, zorder=4)
+            for name, lo, hi, at, style in (
+                ("gain", row["lo"], row["hi"], place - 0.13, filled),
+                ("predicted", row["predicted_lo"], row["predicted_hi"], place + 0.17, empty),
+            ):
+                if np.isnan(row[name]):
+                    continue
+                panel.errorbar(row[name], at, xerr=_reach(row[name], lo, hi), color=colour, zorder=3, **style)
+                for cut, mark, edge in ((lo < low, "<", low), (hi > high, ">", high)):
+                    if cut:
+                        panel.plot([edge], [at], mark, color=colour, ms=4, clip_on=False, zorder=4)
         panel.axvline(0, color=BLACK, linewidth=0.8)
         panel.set_yticks(range(len(points)), points["arm"].to_list(), fontsize=8)
         for label, arm in zip(panel.get_yticklabels(), points["arm"], strict=True):
@@ -201,11 +201,11 @@ def _reach(
 
 
 def _beyond(panel: Axes, place: float, gain: float, predicted: float, colour: str) -> None:
-    """Say in a row of the panel what lies beyond its edge."""
+    """Say in a row of the panel what is not drawn there, as some of it lies beyond the edge."""
     said = f"measured {gain:+.2f}" + ("" if np.isnan(predicted) else f", predicted {predicted:+.2f}")
     said, (low, high) = said.replace("-", "−"), panel.get_xlim()
     look: dict[str, Any] = {"color": colour, "fontsize": 7.5, "va": "center"}
-    if gain < low:
+    if np.nanmin([gain, predicted]) < low:
         panel.text(low, place, f" ← {said}", ha="left", **look)
     else:
         panel.text(high, place, f"{said} → ", ha="right", **look)

@@ -22,7 +22,7 @@ _PREDICTED = """
 """
 _PROGRESS = """
     SELECT condition AS arm, c.seed, c.candidate + 1 AS programs, sum(flops) OVER run AS flops,
-        sum(coalesce(seconds, 0)) OVER run AS seconds, c.score, max(c.score) OVER run AS best
+        sum(coalesce(seconds, 0)) OVER run AS seconds, c.score, max(c.score) FILTER (fresh) OVER run AS best
     FROM candidate AS c JOIN complete_seeds USING (suite, seed)
     JOIN attention_program AS p ON p.run_id = c.run_id AND p.candidate = c.candidate
     WHERE c.suite = $suite WINDOW run AS (PARTITION BY c.run_id ORDER BY c.candidate)

@@ -15,7 +15,7 @@ from evolora_core.searches.attention.scaling.intervals import of_crossed
 _CANDIDATES = """
     WITH runs AS (
         SELECT condition AS arm, seed, count(*) AS proposed, count(*) FILTER (fresh) AS measured,
-            count(*) FILTER (fresh AND score IS NULL) AS failed, max(score) AS best,
+            count(*) FILTER (fresh AND score IS NULL) AS failed, max(score) FILTER (fresh) AS best,
             first(reason ORDER BY candidate) FILTER (fresh AND score IS NULL) AS first_reason
         FROM candidate JOIN complete_seeds USING (suite, seed) WHERE suite = $suite GROUP BY ALL
     ), chosen AS (

@@ -1,4 +1,4 @@
-"""Asks an OpenAI-compatible endpoint: by the client `openai` where it is installed (extra `llm`), else plainly."""
+"""Asks an OpenAI-compatible endpoint."""
 
 import json
 import os
@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 from evolora_core.errors import ConfigError, Passing, StageError
@@ -16,6 +15,7 @@ from evolora_core.errors import ConfigError, Passing, StageError
 MOST_BYTES = 4 * 2**20  # of an answer
 AGAIN = (408, 409, 429)  # statuses after which it is tried again, as after those from 500 on
 PAUSE = 0.5  # seconds before the second try; twice as long before each that follows
+LONGEST = 60.0  # seconds that a server may ask to wait for
 
 
 @dataclass(frozen=True)
@@ -70,39 +70,8 @@ def endpoint_from_environment(environment: Mapping[str, str] = os.environ) -> En
     return Endpoint(url.rstrip("/").removesuffix("/chat/completions"), model, key)
 
 
-def connect(endpoint: Endpoint) -> Ask:
-    """Whoever asks the endpoint."""
-    return OpenAIClient(endpoint) if find_spec("openai") else PlainClient(endpoint)
-
-
-class OpenAIClient:
-    """Client that uses the library `openai`, which retries by itself."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        import openai
-
-        self._endpoint = endpoint
-        self._faults = openai.OpenAIError
-        self._client = openai.OpenAI(
-            base_url=endpoint.url,
-            api_key=endpoint.key or "none",  # it wants one, also for servers that do not
-            timeout=endpoint.timeout,
-            max_retries=endpoint.retries,
-        )
-
-    def __call__(self, payload: Mapping[str, Any]) -> Answer:
-        """The answer. StageError, one line, if there is none."""
-        began = time.perf_counter()
-        try:
-            text = self._client.chat.completions.with_raw_response.create(**payload).text
-        except self._faults as error:
-            status = getattr(error, "status_code", None)  # there is none where nobody answered
-            raise _unanswered(self._endpoint, str(error) or type(error).__name__, status) from error
-        return _answer(self._endpoint, text if isinstance(text, str) else text(), time.perf_counter() - began)
-
-
-class PlainClient:
-    """Client that uses the standard library alone."""
+class Client:
+    """Whoever asks an endpoint, by plain HTTP."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -111,6 +80,7 @@ class PlainClient:
         """The answer. StageError, one line, if there is none."""
         began = time.perf_counter()
         for number in range(self._endpoint.retries + 1):
+            pause = PAUSE * 2**number
             try:
                 return _answer(self._endpoint, self._post(payload), time.perf_counter() - began)
             except (OSError, HTTPException) as error:  # a status is an OSError too
@@ -120,8 +90,10 @@ class PlainClient:
                     fault = f"status {status}: {error.read(300).decode(errors='replace')}"
                     if not _passes(status):
                         break
+                    wanted = error.headers.get("Retry-After", "")  # seconds; a date is not read
+                    pause = max(pause, min(float(wanted), LONGEST)) if wanted.isdecimal() else pause
             if number < self._endpoint.retries:
-                time.sleep(PAUSE * 2**number)
+                time.sleep(pause)
         raise _unanswered(self._endpoint, fault, status)
 
     def _post(self, payload: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evolora_core.errors import ConfigError
 from evolora_core.searches.attention.proposers.base import Call, Proposal, Proposer, Request, Unusable
-from evolora_core.searches.attention.proposers.client import Ask, Endpoint, connect, endpoint_from_environment
+from evolora_core.searches.attention.proposers.client import Ask, Client, Endpoint, endpoint_from_environment
 from evolora_core.searches.attention.proposers.endpoint import Asking, EndpointProposer
 from evolora_core.searches.attention.proposers.replay import Recorded, call_line, read_calls
 from evolora_core.searches.attention.proposers.settings import ProposerSettings
@@ -27,7 +27,7 @@ def make_proposer(settings: ProposerSettings, folder: Path) -> tuple[Proposer, B
     if settings.recorded is not None:
         ask = Recorded(read_calls(Path(settings.recorded)), settings.recorded)
     else:
-        ask = connect(endpoint_of(settings))
+        ask = Client(endpoint_of(settings))
     limits = Limits(settings.calls, settings.tokens, settings.usd)
     budget = Budget(limits, Prices(settings.prices.prompt, settings.prices.completion))
     asking = Asking(settings.model, settings.temperature, settings.max_tokens)

@@ -7,11 +7,12 @@ too near the floor or below it, and where there is no law, the line is taken.
 The interval comes from the paired residuals of the two fits, pooled over sizes and seeds, with what the texts, the
 floor and the bends of the run's programs add; it holds about 95 % with one to eight seeds. It is that of the curve
 itself, or, with `fresh`, of what is measured later: the mean of so many trainings, on as many other texts, which
-scatter around the curve as the measured ones do. A bootstrap of seeds and texts would not need the sizes of a seed to
-be independent, but it held 50 % with two seeds and 75 % with three, as any bootstrap of so few does.
+scatter around the curve as the measured ones do. That of a loss is not known where the error of the floor is not, as
+with one seed and three sizes. A bootstrap of seeds and texts would not need the sizes of a seed to be independent, but
+it held 50 % with two seeds and 75 % with three, as any bootstrap of so few does.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -62,6 +63,8 @@ def predict_gain(
 
     fresh  pairs of trainings, with seeds and texts of their own, for whose mean gain the interval is; 0: for the curves
     """
+    if law is not None and np.isnan(law.floor_se):
+        law = replace(law, floor_se=0.0)  # both have the same floor, which hardly moves their difference
     where = losses.common([program, baseline])
     mine, other = cells_of(losses, program, where), cells_of(losses, baseline, where)
     if not len(mine.x):
@@ -103,5 +106,4 @@ def _shared(curve: Curve, at: float, law: Law | None, floor_pull: float) -> list
         return []
     free = float(max(len(law.programs) - 1, 1))
     beyond = (np.log(at) - curve.centre) ** 2 - float((curve.pull(at) * bow(curve)).sum())
-    floor = (floor_pull * law.floor_se) ** 2
-    return [(floor if np.isfinite(floor) else 0.0, free), ((law.bend * beyond) ** 2, free)]
+    return [((floor_pull * law.floor_se) ** 2, free), ((law.bend * beyond) ** 2, free)]

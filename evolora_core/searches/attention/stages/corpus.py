@@ -4,6 +4,8 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from evolora_core.engine.stage import SHARED, Made, NoFacts, Stage, StageRequest, Suite, Work, stage_request
 from evolora_core.searches.attention.corpus.settings import CorpusSettings
 
@@ -12,8 +14,11 @@ if TYPE_CHECKING:
 
 
 class Drawn(CorpusSettings):
-    """What a corpus depends on. text: the version of its source, as far as this machine can tell; "" of the hub."""
+    """What a corpus depends on. text: the version of Python, the hash of a folder's files, or the name of a data set of
+    the hub; "" without text.
+    """
 
+    source: str = Field(exclude=True)  # where a folder lies decides nothing
     text: str
 
 
@@ -23,11 +28,11 @@ def request(suite: "Suite[AttentionExperiment]", seed: int) -> StageRequest:
 
 
 def drawn(settings: CorpusSettings) -> Drawn:
-    """The same with the version of the text."""
-    return Drawn(**settings.model_dump(), text=_version(settings))
+    """The same with what its text is."""
+    return Drawn(**settings.model_dump(), text=_text(settings))
 
 
-def _version(settings: CorpusSettings) -> str:
+def _text(settings: CorpusSettings) -> str:
     """Another Python has another library, and a folder's files may change."""
     from evolora_core.engine.artifacts import sha256
     from evolora_core.engine.identity import digest
@@ -38,7 +43,7 @@ def _version(settings: CorpusSettings) -> str:
         return f"Python {platform.python_version()}"
     folder = Path(settings.source).expanduser()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return digest([(path.relative_to(folder).as_posix(), sha256(path)) for path in files]) if files else ""
+    return digest([(path.relative_to(folder).as_posix(), sha256(path)) for path in files]) if files else settings.source
 
 
 def make(work: Work[Drawn]) -> Made[NoFacts]:

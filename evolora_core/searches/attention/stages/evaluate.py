@@ -150,6 +150,7 @@ def prediction_rows(
     """
     from evolora_core.searches.attention.curves import losses_of
     from evolora_core.searches.attention.known.registry import BASELINE
+    from evolora_core.searches.attention.scaling.intervals import finite
     from evolora_core.searches.attention.scaling.predict import predict_gain, predict_loss
 
     curves = {BASELINE: plain, "own": chosen}
@@ -165,11 +166,11 @@ def prediction_rows(
                 "size": size,
                 "parameters": round(n),
                 "loss": loss.value,
-                "loss_lo": loss.lo,
-                "loss_hi": loss.hi,
+                "loss_lo": finite(loss.lo),
+                "loss_hi": finite(loss.hi),
                 "gain": gain.value,
-                "gain_lo": gain.lo,
-                "gain_hi": gain.hi,
+                "gain_lo": finite(gain.lo),
+                "gain_hi": finite(gain.hi),
             }
         )
     return rows

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from evolora_core.engine.stage import Made, Stage, StageRequest, StageResult, Suite, Work, stage_request
 from evolora_core.engine.strict import LATER, Strict
@@ -25,6 +25,8 @@ class Searching(Strict):
 
     parallel   programs that are measured at a time: no part of the identity, as it changes no result. What OpenEvolve
                finds does depend on it, and it alone reads that of its budget
+    proposer   None: the grammar. Its settings `asked` and the hash `record` of the answers that are replayed are in the
+               identity; where their file lies is not
     """
 
     strategy: str
@@ -34,8 +36,9 @@ class Searching(Strict):
     further: list[int]  # training seeds of the finalists alone
     training: Training
     budget: Budget
-    proposer: ProposerSettings | None = Field(None, json_schema_extra=LATER)  # None: the grammar
-    record: str = Field("", json_schema_extra=LATER)  # hash of the answers that are replayed
+    asked: dict[str, JsonValue] = Field({}, json_schema_extra=LATER)
+    record: str = Field("", json_schema_extra=LATER)
+    proposer: ProposerSettings | None = Field(exclude=True)
     parallel: int = Field(exclude=True)
 
 
@@ -72,8 +75,9 @@ def request(
         further=seeds[config.budget.seeds :],
         training=config.training,
         budget=budget if strategy == OPENEVOLVE else budget.model_copy(update={"parallel": 1}),
-        proposer=proposer,
+        asked=proposer.model_dump(mode="json", exclude={"recorded"}) if proposer else {},
         record=record,
+        proposer=proposer,
         parallel=budget.parallel,
     )
     loaded = [*LOADED, f"{GRAMMARS}.{framework.replace('-', '_')}"]

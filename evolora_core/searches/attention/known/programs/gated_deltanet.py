@@ -2,7 +2,9 @@
 
 Source: Yang, Kautz, Hatamizadeh 2024 (arXiv 2412.06464). S_t = a_t S_(t-1) + b_t (v_t - a_t S_(t-1) k_t) k_t^T and
 y_t = S_t q_t. The corrections of all tokens solve one triangular system, so there is no loop over tokens. Keys have 3/4
-of the width and there are no biases, as theirs; convolutions are of 3 instead of 4.
+of the width and there are no biases but that of a_t, as theirs; convolutions are of 3 instead of 4. How fast heads
+forget is drawn as in their code, which follows Mamba2: a_t = exp(-A softplus(…)) with A up to 16 and a softplus of
+0.001 to 0.1 where x is 0.
 """
 
 import math
@@ -48,9 +50,10 @@ class Attention(nn.Module):
         self.query = nn.Linear(dim, keys, bias=False)
         self.key = nn.Linear(dim, keys, bias=False)
         self.gate = nn.Linear(dim, dim, bias=False)
-        self.rate = nn.Linear(dim, heads)
+        self.rate = nn.Linear(dim, heads, bias=False)
         self.fade = nn.Linear(dim, heads)
-        self.log_speed = nn.Parameter(torch.zeros(heads))
+        self.log_speed = nn.Parameter(torch.empty(heads).uniform_(0.01, 16).log())
+        self.fade.bias = nn.Parameter(torch.empty(heads).uniform_(math.log(0.001), math.log(0.1)).exp().expm1().log())
         self.norm = nn.RMSNorm(dim // heads, eps=1e-6)
         self.of_query, self.of_key, self.of_value = Convolution(keys), Convolution(keys), Convolution(dim)
 
