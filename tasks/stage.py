@@ -85,7 +85,7 @@ def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
         state.result()
     except EvoloraError as error:
         return isinstance(error, Passing)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError):
+    except (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError):
         return False  # still so the next time
     except OSError:
         return True

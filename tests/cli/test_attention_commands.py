@@ -146,7 +146,7 @@ def test_a_training_that_diverges_is_named_and_the_others_are_kept(
 ) -> None:
     (tmp_path / "bad.py").write_text(DIVERGES)
     name = str(tmp_path / "bad.py")
-    long_enough = ["--steps", "40", *TINY[2:]]  # for the baseline to be ahead of a model that knows nothing
+    long_enough = ["--steps", "12", *TINY[2:]]  # for the baseline to be ahead of a model that knows nothing
     given = [name, "--seeds", "2", "--sizes", "xs", "--rates", "0.01", *long_enough]
     assert ended("attention", "validate", *given) == 0
     (row,) = read(capsys, "4 trainings at 1 size\n")

@@ -219,7 +219,9 @@ def test_a_home_that_cannot_be_written(capsys: pytest.CaptureFixture[str], home:
 
 
 def test_questions_about_nothing(capsys: pytest.CaptureFixture[str], home: Path) -> None:
-    assert "no suite has been run yet" in refusal(capsys, "status")
+    for command in ("status", "retry"):
+        line = refusal(capsys, command)
+        assert "no suite has been run yet" in line and "is known once its flow starts" in line
     assert "no such suite" in refusal(capsys, "status", "quickstart")
     assert "was never run in" in refusal(capsys, "status", suite({}))
     assert "no store yet" in refusal(capsys, "sql", "SELECT 1")
@@ -231,6 +233,7 @@ def test_questions_about_nothing(capsys: pytest.CaptureFixture[str], home: Path)
     assert "is not a pack" in refusal(capsys, "pack", "verify", ".")
     assert "is not a pack" in refusal(capsys, "map", "packs/absent", "--out", "x")
     assert "not a run" in refusal(capsys, "export", "quickstart", "--out", "x")
+    assert "absent: there is no such folder" in refusal(capsys, "store", "merge", "absent")
 
 
 def test_the_doctor_says_whether_programs_can_be_confined(

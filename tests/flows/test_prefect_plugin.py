@@ -49,6 +49,22 @@ def test_a_home_that_cannot_be_written_is_told_in_one_line(
     assert f"{tmp_path / 'file' / 'home'}: EVOLORA_HOME is not writable" in said and said.count("\n") == 1
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/api", ""])
+def test_a_server_that_does_not_answer_is_told_in_one_line(
+    address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    monkeypatch.setattr("sys.argv", ["prefect", "deployment", "run", "benchmark"])
+    if address:
+        with pytest.raises(SystemExit):
+            setup_environment(ctx=HookContext("3", None, logging.getLogger))
+    else:
+        setup_environment(ctx=HookContext("3", None, logging.getLogger))
+    said = capsys.readouterr().err
+    why = f"{address} does not answer" if address else "what is submitted now waits until one starts there"
+    assert why in said and said.count("\n") == 1
+
+
 def test_parameters_are_read_as_prefect_reads_them() -> None:
     options = ["-p", "suite=a.yaml", "--param=seeds=[1, 2]", "--params", '{"host": "nano"}', "--watch"]
     assert parameters(options) == {"suite": "a.yaml", "seeds": [1, 2], "host": "nano"}

@@ -73,8 +73,11 @@ def test_a_python_family_is_one_like_ours(tmp_path: Path) -> None:
         ("rng.integers(26,", "np.random.default_rng().integers(26,", "`draw` gives other items a second time"),
     ],
 )  # fmt: skip
-def test_a_faulty_python_family_is_refused_in_one_line(before: str, after: str, words: str, tmp_path: Path) -> None:
+def test_a_faulty_python_family_is_refused_in_one_line(
+    before: str, after: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert SOURCE.count(before) == 1
+    monkeypatch.setattr(python_file, "LONGEST_CALL", 0.5)
     with pytest.raises(ConfigError) as error:
         enter_tasks([python(tmp_path / "rotate.py", SOURCE.replace(before, after))])
     assert words in str(error.value) and "\n" not in str(error.value)
@@ -161,7 +164,7 @@ def test_items_without_an_answer_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_verifier_that_fails_or_hangs_refuses_the_answer_and_the_run_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = SOURCE.replace(
         "    found = extract_letters(answer)",
@@ -170,10 +173,11 @@ def test_a_verifier_that_fails_or_hangs_refuses_the_answer_and_the_run_goes_on(
     )
     enter_tasks([python(tmp_path / "rotate.py", source)])
     item = Item("Move the first letter to the end: a b", "ab", "string.rotate", "short", "1")
+    monkeypatch.setattr(python_file, "LONGEST_CALL", 0.3)
     assert [grade(item, "hang").reason for _ in range(2)] == ["timeout"] * 2
     assert grade(item, "raise").reason == "verifier failed: OSError: full"
     assert grade(item, "ba").correct
-    assert caplog.text.count("`verify` fails (TimeoutError: took longer than 2 s); such answers count as wrong") == 1
+    assert caplog.text.count("`verify` fails (TimeoutError: took longer than 0.3 s); such answers count as wrong") == 1
 
 
 def test_what_a_file_returns_may_be_numpy_s_and_lists(tmp_path: Path) -> None:
@@ -216,8 +220,8 @@ def test_what_fails_on_a_target_that_no_audit_saw_is_named(tmp_path: Path) -> No
 def test_a_verifier_that_waits_for_a_processor_is_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = SOURCE.replace(
         "    found = extract_letters(answer)",
-        "    import time\n    time.sleep(1.0 if answer == 'b  a' else 0)\n    found = extract_letters(answer)",
+        "    import time\n    time.sleep(0.5 if answer == 'b  a' else 0)\n    found = extract_letters(answer)",
     )
     enter_tasks([python(tmp_path / "rotate.py", source)])
-    monkeypatch.setattr(python_file, "LONGEST_CALL", 0.5)
+    monkeypatch.setattr(python_file, "LONGEST_CALL", 0.3)
     assert grade(Item("Move the first letter to the end: a b", "ab", "string.rotate", "short", "1"), "b  a").correct

@@ -108,7 +108,7 @@ def test_what_is_set_aside_for_specialists_pays_for_routes_and_for_little_more(s
 def test_routes_may_lead_to_them_and_they_answer_as_chosen(
     small: Any, straight: Any, tmp_path: Path, mode: str
 ) -> None:
-    budget = None if mode == "ecology" else round(2.5 * straight.meter.total())
+    budget = None if mode == "ecology" else round(1.6 * straight.meter.total())
     done = evolve(small, tmp_path / "shown", answering(small, 1), mode=mode, budget=budget)
     if budget:
         assert done.generations > 1 and done.meter.total() <= budget

@@ -68,7 +68,7 @@ def test_a_family_whose_organelles_are_gone_leaves_the_run_to_the_next(
                 run.state.retire(organelle, "bankrupt")
 
     monkeypatch.setattr(loop, "generation", fatal)
-    done = evolve(small, tmp_path, budget=round(2 * passing.meter.total()), arrivals=ORDER)
+    done = evolve(small, tmp_path, budget=round(1.3 * passing.meter.total()), arrivals=ORDER)
     seen = [row["family"] for row in rows(done.folder, "episodes") if row["generation"] > 0]
     assert set(seen) == {"json_repair"} and not done.extinct
 
@@ -84,7 +84,7 @@ def test_a_family_for_which_nothing_is_left_stays_unlearned_and_what_was_spent_c
 ) -> None:
     monkeypatch.setattr(loop, "longest_answer", lambda run, phase: 1000.0**phase)  # the second is not as was foreseen
     monkeypatch.setattr(loop, "first_generation", lambda run: 0.0)
-    budget = round(2 * passing.meter.total())
+    budget = round(1.3 * passing.meter.total())
     done = evolve(small, tmp_path, arrivals=ORDER, budget=budget)
     assert {row["family"] for row in rows(done.folder, "episodes")} == {"math"}
     assert "the budget has no generation left for json_repair, which stays unlearned" in caplog.text
@@ -95,7 +95,7 @@ def test_each_family_has_the_share_that_it_had_in_the_run_that_leads(small: Any,
     routing = passing.meter.flops("routing")
     assert len(passing.stays) == 2 and min(passing.stays) > 0
     assert sum(passing.stays) == passing.meter.total() - routing - small.prices.spent
-    budget = round(3 * passing.meter.total())
+    budget = round(2 * passing.meter.total())
     done = evolve(small, tmp_path, budget=budget, arrivals=ORDER, shares=(0.75, 0.25))
     assert done.stays[0] / sum(done.stays) == pytest.approx(0.75, abs=0.12) and done.meter.total() <= budget
 
@@ -120,7 +120,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     caplog: pytest.LogCaptureFixture,
     mode: str,
 ) -> None:
-    budget = {"budget": round(2 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
+    budget = {"budget": round(1.3 * passing.meter.total()), "mode": mode, "arrivals": ORDER}
     whole = evolve(small, tmp_path / "whole", **budget)
     assert whole.meter.total() <= budget["budget"]
     seen = [row["family"] for row in rows(whole.folder, "episodes")]

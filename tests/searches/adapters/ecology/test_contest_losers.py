@@ -129,7 +129,7 @@ def test_no_contender_is_asked_for_what_one_remembers(small: Any) -> None:
     for item in range(left, len(run.task.items)):
         run.state.remember(first, Memory(item, (1,), 1.0), 10_000)
     standings = compete(run, "", [first, *others], {})
-    assert all(len(own.right) == left for own in standings)
+    assert [len(own.right) for own in standings] == [left] * (1 + len(others))
 
 
 def test_where_all_remember_everything_they_are_asked_for_that(small: Any) -> None:

@@ -115,30 +115,33 @@ def test_no_more_is_shown_than_leaves_room_for_an_answer(small: Any) -> None:
     assert all(0 < len(own) < 3 for own in shown)
 
 
-def test_an_item_is_asked_unaided_first_and_examples_are_paid_for(small: Any, tmp_path: Path) -> None:
-    evolve(small, tmp_path, config=showing(small))
+@pytest.fixture(scope="module")
+def shown(small: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run whose organelles are shown what they remember; tests only read it."""
+    return Path(evolve(small, tmp_path_factory.mktemp("shown"), config=showing(small)).folder)
+
+
+def test_an_item_is_asked_unaided_first_and_examples_are_paid_for(small: Any, shown: Path) -> None:
     bare = {
         item.task_id: len(ids)
         for item, ids in zip(small.items, small.host.encode_prompts([item.prompt for item in small.items]), strict=True)
     }
     longer = {True: 0, False: 0}  # whether it is the second answer to an item
-    for row in rows(tmp_path, "episodes"):
+    for row in rows(shown, "episodes"):
         more = row["prompt_tokens"] - bare[row["task_id"]]
         assert row["sample"] or more == 0  # the first answer says what an organelle can do
         longer[row["sample"] == 1] += more > 20
         if not row["generation"]:
             assert more < 20  # nobody remembers anything yet: tokens with which an answer begins
     assert longer[True] and longer[False]
-    assert sum(row["amount"] for row in rows(tmp_path, "ledger")) == 0
+    assert sum(row["amount"] for row in rows(shown, "ledger")) == 0
 
 
-def test_a_resumed_run_is_shown_the_same(small: Any, tmp_path: Path) -> None:
+def test_a_resumed_run_is_shown_the_same(small: Any, shown: Path, tmp_path: Path) -> None:
     config = showing(small)
-    evolve(small, tmp_path / "whole", config=config)
-    broken = tmp_path / "broken"
-    advance(start(small, broken, config), generations=2)
-    evolve(small, broken, config=config)
-    assert without_clock(broken) == without_clock(tmp_path / "whole")
+    advance(start(small, tmp_path, config), generations=2)
+    evolve(small, tmp_path, config=config)
+    assert without_clock(tmp_path) == without_clock(shown)
 
 
 def test_only_the_search_is_shown_examples(small: Any) -> None:

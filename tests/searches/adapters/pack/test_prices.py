@@ -6,18 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 from example_suite import part, write_stage, write_suite
-from unplotted import TABLES_ALONE
 
-from evolora_core.report import StoredSuite, build, verify
+from evolora_core.report import StoredSuite
 from evolora_core.searches.adapters.pack.prices import price_frame, price_table
 from evolora_core.store import frame, rebuild, record
 
 SUITE = "example-0a1b2c3d"
 
 
-def test_prices_are_ratios_to_the_host_of_the_same_seed(home: Path) -> None:
-    found: Any = price_frame(StoredSuite(home, SUITE)).set_index("arm")
-    items = frame(home, "SELECT * FROM evaluations WHERE split = 'holdout_id'", [])
+def test_prices_are_ratios_to_the_host_of_the_same_seed(packed: Path, built: Path) -> None:
+    found: Any = price_frame(StoredSuite(packed, SUITE)).set_index("arm")
+    items = frame(packed, "SELECT * FROM evaluations WHERE split = 'holdout_id'", [])
     for arm, row in found.iterrows():
         answers, rights = [], []
         for seed in (0, 1, 2):
@@ -27,9 +26,7 @@ def test_prices_are_ratios_to_the_host_of_the_same_seed(home: Path) -> None:
         assert row["answer"] == pytest.approx(np.mean(answers)) and row["correct"] == pytest.approx(np.mean(rights))
         assert min(rights) - 1e-12 <= row["correct_lo"] <= row["correct"] <= row["correct_hi"] <= max(rights) + 1e-12
     assert "frozen" not in found.index and {"single", "ecology", "sft"} <= set(found["condition"])
-    pack = build(home, SUITE, home / "pack", TABLES_ALONE)
-    assert f"{found.loc['sft', 'correct']:.3f} [" in (pack / "README.md").read_text().split("## Economy")[1]
-    assert verify(home, pack, TABLES_ALONE) == []
+    assert f"{found.loc['sft', 'correct']:.3f} [" in (built / "README.md").read_text().split("## Economy")[1]
 
 
 def test_without_a_right_answer_a_right_one_has_no_price(home: Path) -> None:

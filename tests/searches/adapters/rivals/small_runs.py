@@ -10,10 +10,12 @@ from evolora_core.language.hosts.host import Host
 from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals.rows import tokenise
 from evolora_core.searches.adapters.rivals.sft import SftResult, row_flops, train_sft
+from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftConfig
 
 CONFIG = SftConfig(rank=2, batch_rows=16, checkpoints=3)
 RATE = 5e-3
+PRACTICE = EcologyConfig(population=2, ranks=[2, 2], episodes=256).practice  # as few answers as any price takes
 
 
 def budget_of(host: Host, items: list[Item], steps: float, kl: float = 0.0) -> int:

@@ -7,26 +7,28 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from random_host import draw_items
+from small_runs import PRACTICE
 
 from evolora_core.errors import Unaffordable
 from evolora_core.language.decoding import DecodingConfig
-from evolora_core.language.hosts.host import load_host
+from evolora_core.language.hosts.host import Host
 from evolora_core.lora.answering.pricing import price
 from evolora_core.searches.adapters.rivals import contenders
 from evolora_core.searches.adapters.rivals.supervised import FineTuned, fine_tune_and_route
 from evolora_core.searches.adapters.rivals.terms import Terms
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 PRIOR = {"learning_rate": [1e-4, 1e-1]}
-FEW = {"rank": 2, "batch_rows": 16, "checkpoints": 2, "prior": PRIOR}
+FEW = {"rank": 2, "batch_rows": 8, "checkpoints": 2, "prior": PRIOR}
+BUDGET = 5 * 10**9
 
 
 @pytest.fixture(scope="module")
-def terms() -> Terms:
-    host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=12, batch_rows=64)
-    items, selection = draw_items("string.sort", 60, 0), draw_items("string.sort", 40, 1)
-    prices = price(host, items, EcologyConfig(population=2, ranks=[2, 2]).practice, decoding, 0)
+def terms(host: Host) -> Terms:
+    """Of a host that answers nothing: where all are equal, the first contender wins."""
+    decoding = DecodingConfig(max_new_tokens=4, batch_rows=64)
+    items, selection = draw_items("string.sort", 60, 0), draw_items("string.sort", 12, 1)
+    prices = price(host, items, PRACTICE, decoding, 0)
     return Terms(host, items, selection, prices, decoding, ["single"], 0, 0, lambda *_: None)
 
 
@@ -45,9 +47,8 @@ def rates(tuned: FineTuned) -> dict[str, float]:
 
 
 def test_the_best_of_the_drawn_rates_trains_anew_within_the_budget(terms: Terms, tmp_path: Path) -> None:
-    budget = int(3e11)
-    tuned = tune(terms, tmp_path, budget, contenders=3)
-    assert 0.8 * budget < tuned.meter.total() <= budget
+    tuned = tune(terms, tmp_path, BUDGET, contenders=3)
+    assert 0.8 * BUDGET < tuned.meter.total() <= BUDGET
     drawn = [SftSettings.model_validate(FEW).prior.rate(0, number) for number in range(3)]
     found = rates(tuned)
     first, second = ([name for name in found if name.startswith(f"round-{number}-")] for number in (1, 2))
@@ -57,9 +58,9 @@ def test_the_best_of_the_drawn_rates_trains_anew_within_the_budget(terms: Terms,
     assert any(found["all"] == pytest.approx(found[name], rel=0.2) for name in second)
     spent = {name: sum(float(row["flops"]) for row in tuned.steps if row["adapter"] == name) for name in found}
     for tries in ([spent[name] for name in first], [spent[name] for name in second]):
-        assert max(tries) < 1.1 * min(tries) and 0.4 < sum(tries) / spent["all"] < 0.6
+        assert max(tries) < 1.1 * min(tries) and 0.35 < sum(tries) / spent["all"] < 0.5
     assert tuned.meter.flops("update") == sum(spent.values())
-    again = tune(terms, tmp_path, budget, contenders=3)
+    again = tune(terms, tmp_path, BUDGET, contenders=3)
     assert again.steps == tuned.steps and again.meter.rows()[0]["flops"] == tuned.meter.rows()[0]["flops"]
 
 
@@ -68,23 +69,23 @@ def test_a_rate_that_diverged_does_not_win(terms: Terms, tmp_path: Path, monkeyp
     train = vars(contenders)["train_sft"]
 
     def broken(*arguments: Any, folder: Path, **given: Any) -> Any:
-        return replace(train(*arguments, folder=folder, **given), diverged=folder.name != "contender-0")
+        return replace(train(*arguments, folder=folder, **given), diverged=folder.name != "contender-2")
 
     monkeypatch.setattr(contenders, "train_sft", broken)
-    slowest = SftSettings.model_validate(FEW).prior.rate(0, 0)
-    tuned = tune(terms, tmp_path, int(3e11), contenders=3)
-    assert rates(tuned)["all"] == pytest.approx(slowest, rel=0.2)
+    sound = SftSettings.model_validate(FEW).prior.rate(0, 2)
+    tuned = tune(terms, tmp_path, BUDGET, contenders=3)
+    assert rates(tuned)["all"] == pytest.approx(sound, rel=0.2)
 
 
 def test_a_run_alone_draws_what_the_first_contender_draws(terms: Terms, tmp_path: Path) -> None:
-    tuned = tune(terms, tmp_path, int(3e10))
+    tuned = tune(terms, tmp_path, BUDGET // 2)
     assert rates(tuned)["all"] == pytest.approx(SftSettings.model_validate(FEW).prior.rate(0, 0), rel=0.2)
 
 
 def test_contenders_that_could_not_be_told_apart_are_not_trained(terms: Terms, tmp_path: Path) -> None:
     """With a choice by a few answers the number of a contender would decide."""
-    with pytest.raises(Unaffordable, match="do not pay for 32 of each .* or lower sft.contenders"):
-        tune(terms, tmp_path, int(1e11), contenders=3)
+    with pytest.raises(Unaffordable, match="do not pay for 12 of each .* or lower sft.contenders"):
+        tune(terms, tmp_path, 2 * 10**9, contenders=3)
     assert not list(tmp_path.iterdir())
 
 

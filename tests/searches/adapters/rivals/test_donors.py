@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from random_host import draw_items
-from small_runs import short_words, train
+from small_runs import PRACTICE, short_words, train
 
 from evolora_core.engine import artifacts
 from evolora_core.engine.meter import Meter
@@ -19,7 +19,6 @@ from evolora_core.lora.population.stack import Population
 from evolora_core.searches.adapters.rivals.donors import best_start
 from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 from evolora_core.searches.adapters.rivals.terms import Terms
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftSettings
 from tasks.stage import SCRATCH
 
@@ -41,8 +40,8 @@ def test_the_best_lends_its_weights_and_the_host_wins_a_tie(nano: Host, tmp_path
     words = short_words(60)
     items = words[:30]
     idle = train(nano, words, tmp_path / "idle", steps=1.5, rate=1e-12).adapter_folder
-    wild = train(nano, words, tmp_path / "wild", steps=12.5, rate=0.5).adapter_folder
-    able = train(nano, words, tmp_path / "able", steps=40.5, rate=6e-3).adapter_folder
+    wild = train(nano, words, tmp_path / "wild", steps=4.5, rate=0.5).adapter_folder
+    able = train(nano, words, tmp_path / "able", steps=28.5, rate=6e-3).adapter_folder
     counts = [right(nano, folder, items) for folder in (None, idle, wild, able)]
     assert counts[0] == counts[1] and counts[2] < counts[0] < counts[3]
     meter = Meter()
@@ -67,8 +66,8 @@ def test_a_family_may_be_called_as_what_is_thrown_away(nano: Host, tmp_path: Pat
 def test_each_family_has_its_share_with_the_choice_of_its_donor(nano: Host, tmp_path: Path, count: int) -> None:
     items = draw_items("string.sort", 60, 0) + draw_items("string.repeats", 60, 1)
     selection = draw_items("string.sort", 20, 2) + draw_items("string.repeats", 20, 3)
-    prices = price(nano, items, EcologyConfig(population=2, ranks=[2, 2]).practice, DECODING, 0)
-    terms = Terms(nano, items, selection, prices, DECODING, ["family"], 0, 10**11, lambda *_: None)
+    prices = price(nano, items, PRACTICE, DECODING, 0)
+    terms = Terms(nano, items, selection, prices, DECODING, ["family"], 0, 6 * 10**10, lambda *_: None)
     config = SftSettings(rank=2, batch_rows=16, checkpoints=1, specialists=True, donor_items=count)
     made = fine_tune_and_route(config, terms, tmp_path, {"string.sort": 0.5, "string.repeats": 0.5})
     assert made.meter.total() <= terms.budget_flops

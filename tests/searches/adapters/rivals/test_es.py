@@ -22,7 +22,7 @@ from evolora_core.searches.adapters.settings.es import EsConfig
 torch.set_num_threads(1)
 CONFIG = EsConfig(rank=2, pairs=4, items=6, sigma=0.05)
 DECODING = DecodingConfig(max_new_tokens=8, batch_rows=64)
-BUDGET = 40_000_000_000
+BUDGET = 20_000_000_000
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from random_host import draw_items
+from small_runs import PRACTICE
 
 from evolora_core.errors import Unaffordable
 from evolora_core.language.decoding import DecodingConfig
@@ -16,7 +17,6 @@ from evolora_core.lora.population.trained import load_trained
 from evolora_core.searches.adapters.rivals.examples import choose_examples
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.shots import read_shots
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.examples import ExamplesConfig
 
 
@@ -25,7 +25,7 @@ def terms() -> Terms:
     host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=6, batch_rows=64)
     items = draw_items("math", 20, 0) + draw_items("string.sort", 20, 1)
     selection = draw_items("math", 8, 2) + draw_items("string.sort", 8, 3)
-    prices = price(host, items, EcologyConfig(population=2, ranks=[2, 2]).practice, decoding, 0)
+    prices = price(host, items, PRACTICE, decoding, 0)
     return Terms(host, items, selection, prices, decoding, ["family", "single"], 0, 10**15, lambda *_: None)
 
 

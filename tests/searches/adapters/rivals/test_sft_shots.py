@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from random_host import draw_items
-from small_runs import CONFIG, budget_of
+from small_runs import CONFIG, PRACTICE, budget_of
 
 from evolora_core.engine.probes import probe
 from evolora_core.engine.progress import silent
@@ -24,7 +24,6 @@ from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 from evolora_core.searches.adapters.rivals.terms import Terms
 from evolora_core.searches.adapters.routing.routes import read_routes
 from evolora_core.searches.adapters.routing.shots import Way, answer_shown, read_shots
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
@@ -105,11 +104,11 @@ def test_who_was_trained_with_examples_answers_with_them(specialists: bool, tmp_
     host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=6, batch_rows=64)
     items = draw_items("math", 30, 0) + draw_items("logic.bool", 30, 1)
     selection = draw_items("math", 8, 2) + draw_items("logic.bool", 8, 3)
-    prices = price(host, items, EcologyConfig(population=2, ranks=[2, 2]).practice, decoding, 0)
+    prices = price(host, items, PRACTICE, decoding, 0)
     config = SftSettings(
         rank=2, batch_rows=8, checkpoints=1, strengths=[1.0], shots=2, labels=6, specialists=specialists
     )
-    terms = Terms(host, items, selection, prices, decoding, ["family", "single"], 0, 5 * 10**10, lambda *_: None)
+    terms = Terms(host, items, selection, prices, decoding, ["family", "single"], 0, 3 * 10**10, lambda *_: None)
     made = fine_tune_and_route(config, terms, tmp_path)
     assert made.labels == 12 and made.meter.total() <= terms.budget_flops
     shots = read_shots(tmp_path)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from random_host import draw_items
+from small_runs import PRACTICE
 
 from evolora_core.engine import rng
 from evolora_core.errors import Unaffordable
@@ -14,15 +15,13 @@ from evolora_core.searches.adapters.labels import solved
 from evolora_core.searches.adapters.rivals.sft import plan_sft
 from evolora_core.searches.adapters.rivals.supervised import fine_tune_and_route
 from evolora_core.searches.adapters.rivals.terms import Terms
-from evolora_core.searches.adapters.settings.ecology import EcologyConfig
 from evolora_core.searches.adapters.settings.sft import SftSettings
 
 
 def test_nothing_is_trained_where_one_specialist_cannot_be(tmp_path: Path) -> None:
     host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=6, batch_rows=64)
     items = draw_items("math.multi_step", 40, 0) + draw_items("string.sort", 40, 1)  # the second are longer
-    practice = EcologyConfig(population=2, ranks=[2, 2]).practice
-    prices = price(host, items, practice, decoding, 0)
+    prices = price(host, items, PRACTICE, decoding, 0)
     config = SftSettings(specialists=True, sum_weight=0.0, rank=2, batch_rows=8, checkpoints=1, strengths=[1.0])
 
     def first_step(family: str, number: int) -> int:
@@ -43,7 +42,7 @@ def test_nothing_is_trained_where_the_choice_of_a_donor_would_take_a_step(tmp_pa
     """What the answers of earlier specialists leave is known before the first one is trained."""
     host, decoding = load_host("nano"), DecodingConfig(max_new_tokens=6, batch_rows=64)
     items = draw_items("string.sort", 40, 0) + draw_items("math.multi_step", 40, 1)
-    prices = price(host, items, EcologyConfig(population=2, ranks=[2, 2]).practice, decoding, 0)
+    prices = price(host, items, PRACTICE, decoding, 0)
     selection = draw_items("string.sort", 8, 2) + draw_items("math.multi_step", 8, 3)
     terms = Terms(host, items, selection, prices, decoding, ["family"], 0, 10**10, lambda *_: None)
     shares = {"string.sort": 0.5, "math.multi_step": 0.5}
