@@ -229,6 +229,8 @@ def make_app(evolved: Evolved, word: str, token: str, most: int) -> FastAPI:
             words = "send JSON, with the header `content-type: application/json`"
         elif fault["type"] == "json_invalid":
             words, place = f"the body is no JSON ({fault['ctx']['error']})", ""
+        elif fault.get("ctx", {}).get("max_length") == 0:
+            words = f"{place} cannot be had here; leave it out"
         content = {"message": words, "type": "invalid_request_error", "code": None, "param": place or None}
         return JSONResponse({"error": content}, 400)
 

@@ -36,6 +36,8 @@ from tasks.stage import StageTask, enter_failed, reason, request_of, reuse, stan
 log = logging.getLogger("evolora_core.stages")
 
 LISTEN_SECONDS = 10.0  # between looks at workers that say nothing
+KILLED = "its process was killed, by a person or because memory ran out (fewer `processes` need less)"
+SILENT = "its worker lost Prefect's server, or Prefect's engine failed"
 
 
 class StageFuture(PrefectTaskRunFuture[StageResult]):
@@ -195,17 +197,19 @@ class StageRunner(TaskRunner[StageFuture]):
     def _collect(self, future: StageFuture, workers: Workers) -> bool:
         """Note how a stage in a worker ended; whether it did, and is not tried once more."""
         worker, running, request = self._running.pop(future)
+        silent = lost(worker) and not running.wrapped_future.done()  # type: ignore[attr-defined]  # only processes are lost
         try:
-            if lost(worker) and not running.wrapped_future.done():  # type: ignore[attr-defined]  # only processes are lost
-                raise BrokenProcessPool("its worker lost Prefect's server, or Prefect's engine failed")
+            if silent:
+                raise BrokenProcessPool
             running.wait()
             _refuse_another(request, running.state)
-        except BrokenProcessPool as error:  # killed, by the system when memory ran out, or by a person
+        except BrokenProcessPool:
+            error = StageError(SILENT if silent else KILLED)
             workers.dismiss(worker)
             _mark_failed(request, reason(error))
             future.killed += 1
             if future.killed == 1:
-                log.warning("warning: %s: its process was killed; tried once more", request.label)
+                log.warning("warning: %s: %s; tried once more", request.label, error)
                 self._waiting.insert(0, future)
                 return False
             future.fail(error)

@@ -46,8 +46,8 @@ def embedded_prefect(home: Path) -> Iterator[None]:
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL", "CRITICAL")  # of events that find no server
     url = known_server(home)
-    if url and not _answers(url):
-        raise StageError(f"PREFECT_API_URL: {url} does not answer; start that server, or unset the variable")
+    if url:
+        refuse_silent(url)
     with _connected(url) if url else _started(home, private=True) as own:
         try:
             yield
@@ -70,8 +70,7 @@ def shared_prefect(home: Path) -> Iterator[str]:
     other shells find in EVOLORA_HOME. Raises StageError if it does not start, or if the known one ends.
     """
     if url := known_server(home):
-        if not _answers(url):
-            raise StageError(f"PREFECT_API_URL: {url} does not answer; start that server, or unset the variable")
+        refuse_silent(url)
         with _connected(url):
             try:
                 yield url
@@ -228,6 +227,12 @@ def _healthy(url: str) -> bool:
             return True
     except (urllib.error.URLError, OSError):
         return False
+
+
+def refuse_silent(url: str) -> None:
+    """StageError if the server of PREFECT_API_URL does not answer."""
+    if not _answers(url):
+        raise StageError(f"PREFECT_API_URL: {url} does not answer; start that server, or unset the variable")
 
 
 def _answers(url: str) -> bool:

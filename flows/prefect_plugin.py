@@ -17,8 +17,8 @@ from typing import Any
 from prefect.plugins import HookContext, SetupResult, register_hook
 
 from evolora_core.engine.home import environment, prepare_home
-from evolora_core.errors import EvoloraError, StoreError
-from flows._server import is_served, known_server
+from evolora_core.errors import ConfigError, EvoloraError
+from flows._server import is_served, known_server, refuse_silent
 
 SECONDS = 120.0  # that a server which starts is waited for
 
@@ -31,24 +31,26 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
     if Path(sys.argv[0]).name != "prefect":
         return SetupResult(env={"DO_NOT_TRACK": "1"})
     sys.argv[:] = full_name(sys.argv)
+    submits = sys.argv[1:3] == ["deployment", "run"]
     try:
         home = prepare_home()  # a hub's host is looked for, and may be fetched, before anything is sent
-    except StoreError as error:
+        if submits and (why := refusal(sys.argv[3:])):
+            raise ConfigError(why)
+        if (url := known_server(home)) and submits:
+            refuse_silent(url)
+    except EvoloraError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
-    if sys.argv[1:3] == ["deployment", "run"] and (why := refusal(sys.argv[3:])):
-        print(f"error: {why}", file=sys.stderr)
-        sys.exit(1)
-    url = known_server(home)
-    if sys.argv[1:3] == ["deployment", "run"] and not url and is_served(home):
+    if submits and not url and is_served(home):
         print("waiting for the address of `evolora serve`, which may still start", file=sys.stderr)
         until = time.monotonic() + SECONDS  # one that joined another server leaves no address
         while not (url := known_server(home)) and is_served(home) and time.monotonic() < until:
             time.sleep(1)
-    if sys.argv[1:3] == ["deployment", "run"] and not url:
-        asked = os.environ.get("PREFECT_API_URL", "the server of Prefect's own settings")
+    if submits and not url:
         print(
-            f"note: no `evolora serve` runs for {home}, which brings the deployments; asking {asked}", file=sys.stderr
+            f"note: no server of `evolora serve` answers for {home}; what is submitted now waits until one starts "
+            "there (set PREFECT_API_URL if it joined another server)",
+            file=sys.stderr,
         )
     server = {"PREFECT_API_URL": url} if url else {}
     return SetupResult(env={name: os.environ.get(name, value) for name, value in (environment(home) | server).items()})

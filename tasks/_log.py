@@ -30,6 +30,7 @@ def run_log(folder: Path, stage: str, label: str) -> Iterator[list[str]]:
         logger.setLevel(logging.INFO)
     handler = _Json(folder / LOG, stage)
     logger.addHandler(handler)
+    _name_stages()  # not when a worker starts: Prefect makes its handlers when the worker's first task begins
     named = _said_by.set(f"{label}: ")
     try:
         yield handler.warnings
@@ -56,7 +57,14 @@ class Console(logging.StreamHandler[TextIO]):
         return self.before + printable_lines(super().format(record))
 
 
-class StageNamed(logging.Formatter):
+def _name_stages() -> None:
+    """Let the lines that Prefect shows of this project say which stage speaks, as on our own console."""
+    for handler in logging.getLogger().handlers:
+        if handler.formatter and not isinstance(handler.formatter, _StageNamed):
+            handler.setFormatter(_StageNamed(handler.formatter))
+
+
+class _StageNamed(logging.Formatter):
     """Another's format, with the stage that speaks before the message of this project's lines."""
 
     def __init__(self, inner: logging.Formatter) -> None:

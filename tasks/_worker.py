@@ -11,15 +11,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tasks._log import Console, StageNamed
+from tasks._log import Console
 
 
 def start_worker(threads: int) -> None:
     """Prepare a process before it computes: its log, its end, and the number of threads of whatever it imports."""
     if os.environ.get("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL") == "CRITICAL":  # else Prefect shows our lines too
         show_log(worker=True)
-    else:
-        name_stages()
     if parent := multiprocessing.parent_process():
         # A terminal sends Ctrl-C to all its processes. Not SIG_IGN, which whatever a worker starts would inherit.
         signal.signal(signal.SIGINT, _left_to_the_parent)
@@ -37,13 +35,6 @@ def _end_with(parent: Any) -> None:
 
 def _left_to_the_parent(number: int, frame: FrameType | None) -> None:
     """The parent ends its workers when it is interrupted."""
-
-
-def name_stages() -> None:
-    """Let the lines that Prefect shows of this project say which stage speaks, as on our own console."""
-    for handler in logging.getLogger().handlers:
-        if handler.formatter and not isinstance(handler.formatter, StageNamed):
-            handler.setFormatter(StageNamed(handler.formatter))
 
 
 def show_log(*, worker: bool = False) -> None:

@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path
 from evolora_core.errors import ConfigError
-from flows.cli._app import Json, Settings, progress, show
-from flows.cli.run import make
+from flows.cli._app import Json, Settings, show
+from flows.cli.run import make, measuring
 
 if TYPE_CHECKING:
     from evolora_core.searches.base import AnySearch, Experiment
@@ -106,7 +106,7 @@ def _rest(home: Path, config: "Experiment") -> "Estimate":
     from evolora_core.searches.registry import suite_id
     from flows._preflight import use_host
 
-    with progress("estimate of what the rest takes") as report:
+    with measuring("estimate of what the rest takes") as report:
         return estimate(home, Suite(config, suite_id(config), use_host(config)), report)
 
 

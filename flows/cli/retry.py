@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path
-from evolora_core.errors import ConfigError, EvoloraError
+from evolora_core.errors import EvoloraError
 from flows.cli._app import Json, show
 from flows.cli.run import Made, make
+from flows.cli.status import latest
 
 if TYPE_CHECKING:
     from evolora_core.engine.run_index import SuiteId
@@ -35,14 +36,12 @@ def retry(
     went before.
     """
     from evolora_core.engine.identity import code_as_it_is
-    from evolora_core.engine.run_index import SuiteId, suites
     from evolora_core.searches.registry import find_suite
 
     home = home_path()
-    if not suites(home):
-        raise ConfigError(f"{home}: no suite has been run yet; start one with `evolora run SUITE.yaml`")
+    last = latest(home)
     wanted: dict[SuiteId, list[str]] = {}
-    for name in names or [str(suites(home)[-1])]:
+    for name in names or [str(last)]:
         word, _, rest = name.partition(".")
         wanted.setdefault(find_suite(home, word), []).append(rest)
     rows: list[dict[str, Any]] = []

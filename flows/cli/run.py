@@ -1,7 +1,10 @@
 """`evolora run`."""
 
+import logging
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +16,7 @@ from evolora_core.errors import ConfigError
 from flows.cli._app import Json, Settings, lasts, progress, show
 
 if TYPE_CHECKING:
+    from evolora_core.engine.progress import Progress
     from evolora_core.report import Contents
     from evolora_core.searches.base import Experiment
 
@@ -60,7 +64,6 @@ def run(
 
 def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
     """Print what a suite would take on this machine."""
-    import os
     import tempfile
 
     from evolora_core.engine.stage import Suite
@@ -71,7 +74,7 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
         raise ConfigError("--only: an estimate is of the whole suite; leave out one of the two")
     with (
         tempfile.TemporaryDirectory(prefix="evolora-caches-") as caches,
-        progress("estimate of what stages take") as report,
+        measuring("estimate of what stages take") as report,
     ):
         if not home_path().exists():
             os.environ["MPLCONFIGDIR"] = caches  # matplotlib writes there when the modules below are imported
@@ -99,6 +102,20 @@ def foretell(config: "Experiment", only: Sequence[str], as_json: bool) -> None:
             "busy as it is now. Starting the processes, comparing and the pack come on top.\n"
             f"{found.left_out}"
         )
+
+
+@contextmanager
+def measuring(label: str) -> Iterator["Progress"]:
+    """Progress of an estimate, without what its short measurements say of themselves: it would look like a run's."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    searches = logging.getLogger("evolora_core.searches")
+    before = searches.level
+    searches.setLevel(logging.WARNING)
+    try:
+        with progress(label) as report:
+            yield report
+    finally:
+        searches.setLevel(before)
 
 
 def expand_seeds(config: "Experiment", words: Sequence[str]) -> list[str]:
@@ -133,8 +150,8 @@ class Made:
             return
         found = self._contents()
         print(f"\n{found.headline.caption}\n\n{found.headline.to_markdown()}")
-        if found.comparisons:
-            print(found.tables["comparisons"][0].to_markdown())
+        for sentence in found.takeaways:
+            print(sentence.replace("**", "") + "\n")
         print(f"pack: {self.pack}")
 
     def rows(self) -> list[dict[str, Any]]:

@@ -1,13 +1,17 @@
 """`evolora status`."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path
 from evolora_core.errors import ConfigError
 from flows.cli._app import Json, show
+
+if TYPE_CHECKING:
+    from evolora_core.engine.run_index import SuiteId
 
 UNKNOWN = ("seconds", "flops", "finished", "reason")  # of a stage that was not begun
 
@@ -23,19 +27,17 @@ def status(
     *,
     json: Json = False,
 ) -> None:
-    """Show the stages of each run with state, seconds since the last start, and FLOPs. States: done, cached (made
-    before), merged (from a shard), running, failed (with the reason), missing (its folder is gone), waiting. The
-    FLOPs of `evolve` include those of `calibrate`.
+    """Show the stages of each run with state, seconds since the last start, FLOPs and when they ended (UTC). States:
+    done, cached (made before), merged (from a shard), running, failed (with the reason), missing (its folder is gone),
+    waiting. The FLOPs of `evolve` include those of `calibrate`.
     """
-    from evolora_core.engine.run_index import entries, is_made, suites, waiting
+    from evolora_core.engine.run_index import entries, is_made, waiting
     from evolora_core.searches.registry import find_suite
     from evolora_core.store.query import query
     from evolora_core.store.shards import kept_shards
 
     home = home_path()
-    if suite is None and not suites(home):
-        raise ConfigError(f"{home}: no suite has been run yet; start one with `evolora run SUITE.yaml`")
-    found = find_suite(home, suite) if suite else suites(home)[-1]
+    found = find_suite(home, suite) if suite else latest(home)
     rows = [
         {
             "run": entry.run_id,
@@ -43,7 +45,7 @@ def status(
             "state": "missing" if entry.state in ("done", "cached") and not is_made(home, entry) else entry.state,
             "seconds": entry.seconds,
             "flops": entry.flops,
-            "finished": entry.finished,
+            "finished": entry.finished if json or not entry.finished else entry.finished[5:16].replace("T", " "),
             "reason": entry.reason,
         }
         for entry in sorted(entries(home, found), key=lambda entry: entry.started or "")
@@ -66,3 +68,15 @@ def status(
         show(rows, json)
     else:
         print(f"{found}: was begun, and has no stage yet; a run that starts takes a minute to plan", file=sys.stderr)
+
+
+def latest(home: Path) -> "SuiteId":
+    """The suite that was started last. ConfigError where none was."""
+    from evolora_core.engine.run_index import suites
+
+    if known := suites(home):
+        return known[-1]
+    raise ConfigError(
+        f"{home}: no suite has been run yet; start one with `evolora run SUITE.yaml` (one that was submitted is known "
+        "once its flow starts)"
+    )

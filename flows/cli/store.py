@@ -93,6 +93,8 @@ def merge(
     home = prepare_home()
     if not folders:
         raise ConfigError("no folder is given; name those that `evolora store shard` wrote")
+    if missing := [folder for folder in folders if not folder.is_dir()]:
+        raise ConfigError(f"{missing[0]}: there is no such folder; name those that `evolora store shard` wrote")
     from flows._shards import check_settings, compare_merged
 
     for folder in folders:

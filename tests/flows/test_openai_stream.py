@@ -83,6 +83,8 @@ def test_what_ends_an_answer_is_heard_and_what_cannot_be_had_is_refused(bare: Ev
         for refused in refusals:
             answer = client.post("/v1/chat/completions", json=asked | refused)
             assert answer.status_code == 400 and answer.json()["error"]["param"].startswith(next(iter(refused)))
+        with_tools = client.post("/v1/chat/completions", json=asked | {"tools": [{"type": "function"}]})
+        assert with_tools.json()["error"]["message"] == "tools cannot be had here; leave it out"
         assert said(tools=[], response_format={"type": "text"}, frequency_penalty=0.0) == whole
         silent = [*asked["messages"], {"role": "assistant", "content": None}]
         assert said(messages=silent) == whole
