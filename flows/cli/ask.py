@@ -73,9 +73,6 @@ def ask(
         raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it, or name another file")
     home = prepare_home()
 
-    from evolora_core.searches.adapters.finished import find
-
-    find(home, run)  # a wrong name is refused before torch is loaded
     from evolora_core.searches.adapters.evolved import open_run
 
     stated = [str(row["family"]) for row in rows if "family" in row]
@@ -128,9 +125,6 @@ def chat(
     each answer stands who gave it and what it cost.
     """
     home = prepare_home()
-    from evolora_core.searches.adapters.finished import find
-
-    find(home, run)
     from evolora_core.searches.adapters.evolved import open_run
 
     evolved = open_run(home, run, routing=routing, organelle=organelle)

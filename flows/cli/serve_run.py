@@ -39,9 +39,6 @@ def serve_run(
     OpenAI's clients ask again by themselves.
     """
     home = prepare_home()
-    from evolora_core.searches.adapters.finished import find
-
-    find(home, run)  # a wrong name is refused before torch is loaded
     from evolora_core.searches.adapters.evolved import only_host, open_run
     from flows._openai import LOCAL, listen
 

@@ -67,9 +67,6 @@ def test_what_reads_a_home_needs_neither_torch_nor_prefect(tmp_path: Path) -> No
     write_suite(tmp_path, items=24)
     rebuild(tmp_path)
     words = [["status"], ["sql", "SELECT 1"], ["settings"], ["host", "list"], ["compare", "example", "nope"]]
-    words += [["chat", "example.nobody.s0"], ["serve-run", "example.nobody.s0"]]
-    (tmp_path / "prompts.txt").write_text("1 + 1")
-    words += [["ask", "example.nobody.s0", "--in", str(tmp_path / "prompts.txt"), "--out", str(tmp_path / "answers")]]
     code = (
         f"import sys\nfrom flows.cli import main\nfor words in {[*words, ['store', 'rebuild']]}:\n"
         " try: main(words)\n except SystemExit: pass\n"

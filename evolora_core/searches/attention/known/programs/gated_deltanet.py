@@ -1,11 +1,8 @@
 """The gated delta rule: a fading memory corrects what it holds for a key, then answers the query.
 
 Source: Yang, Kautz, Hatamizadeh 2024 (arXiv 2412.06464). S_t = a_t S_(t-1) + b_t (v_t - a_t S_(t-1) k_t) k_t^T and
-y_t = S_t q_t. The corrections of all tokens solve one triangular system, so there is no loop over tokens. Keys have 3/4
-of the width and there are no biases but that of a_t, as theirs; convolutions are of 3 instead of 4. How fast heads
-forget is drawn as in their code, which follows Mamba2: a_t = exp(-A softplus(…)) with A up to 16 and a softplus of
-0.001 to 0.1 where x is 0.
-"""
+y_t = S_t q_t, all tokens by one triangular system. Keys have 3/4 of the width, as theirs; convolutions are of 3, not 4.
+As in their code a_t = exp(-A softplus(…)), with A up to 16 and a softplus of 0.001 to 0.1 where x is 0."""
 
 import math
 
