@@ -247,10 +247,16 @@ def _lost(found: Checked | Measured) -> bool:
     return reason == KERNEL_KILL or NO_ROOM in reason or not math.isfinite(found.cpu_seconds)
 
 
+def diverged(rejection: Rejection) -> bool:
+    """Whether a training was refused as its rate was too high."""
+    return any(word in rejection.reason for word in ("not finite", "NaN"))
+
+
 def mend(rejection: Rejection) -> str:
     """What a user can do where the training of a program that has to be measured was refused."""
+    if diverged(rejection):
+        return "name lower training.rates (--rates)"
     mends = {
-        "train": "name lower training.rates (--rates)",
         "timeout": "raise budget.minutes (--minutes)",
         "memory": "raise budget.megabytes or take smaller sizes",
     }

@@ -8,11 +8,10 @@ from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
 from evolora_core.errors import StageError
 from evolora_core.searches.attention.judging.measure import Measured
-from evolora_core.searches.attention.panel import Panel, Task, mend
+from evolora_core.searches.attention.panel import Panel, Task, diverged, mend
 from evolora_core.searches.attention.seeds import STRIDE
 
 _TUNING = 900  # added to the first training seed of a run seed: a seed that is used for nothing else
-_DIVERGED = ("not finite", "NaN")  # words of the rejections of a training whose rate was too high
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def tune(
         losses, rate = tried[task.size], task.rate or 0.0
         losses[rate] = math.inf if own.losses is None else float(own.losses.mean())
         none_left = len(losses) == len(rates) and min(losses.values()) == math.inf
-        if own.rejection and (none_left or not any(word in own.rejection.reason for word in _DIVERGED)):
+        if own.rejection and (none_left or not diverged(own.rejection)):
             why = f"{own.rejection.reason} {own.rejection.place}".strip()
             where = f"at size {task.size} with rate {rate:g}"
             raise StageError(f"{name} cannot be trained {where}: {why}; {mend(own.rejection)}")

@@ -25,12 +25,7 @@ from evolora_core.searches.adapters.ecology.events import Row, write_tables
 from evolora_core.searches.adapters.ecology.founding import found
 from evolora_core.searches.adapters.ecology.horizon import Horizon
 from evolora_core.searches.adapters.ecology.ledger import MICRO, SINK, SUN
-from evolora_core.searches.adapters.ecology.pace import (
-    cooldown_steps,
-    first_generation,
-    longest_answer,
-    next_generation,
-)
+from evolora_core.searches.adapters.ecology.pace import cooldown_steps, first_generation, longest_answer, phase_over
 from evolora_core.searches.adapters.ecology.phases.choosing import choose
 from evolora_core.searches.adapters.ecology.phases.contest import contest, last_contest
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle, trade
@@ -114,8 +109,7 @@ def advance(run: Run, progress: Progress = silent, *, generations: int | None = 
     state = run.state
     committed = time.monotonic()
     while not state.extinct and (generations is None or state.generation < generations):
-        planned = next_generation(run)
-        if planned is None:
+        if phase_over(run):
             if state.phase + 1 >= run.horizon.phases:
                 break
             cool(run)
@@ -123,15 +117,13 @@ def advance(run: Run, progress: Progress = silent, *, generations: int | None = 
             state.arrive()
             state.foresee(longest_answer(run, state.phase) / before)
             inherit(run)
-            if run.awake() and next_generation(run) is None:  # generations grew dearer than was foreseen
+            if run.awake() and phase_over(run):  # generations grew dearer than was foreseen
                 family = run.horizon.arrivals[state.phase]
                 log.warning(
                     "%s: the budget has no generation left for %s, which stays unlearned", run.regime.word, family
                 )
             continue
-        generation(planned)
-        if planned is not run:
-            state.foresee(run.config.episodes / planned.config.episodes)
+        generation(run)
         _report(run, progress, generations)
         if time.monotonic() - committed > artifacts.commit_seconds():
             commit(state, run.checkpoints)

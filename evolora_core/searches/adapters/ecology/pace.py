@@ -1,7 +1,5 @@
 """How far a run has come, and what it can still afford."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from evolora_core.searches.adapters.ecology.regime import whole_steps
@@ -72,27 +70,6 @@ def phase_over(run: Run) -> bool:
     if run.state.last_flops == 0:
         return run.state.meter.total() + first_generation(run) > most
     return not affords(run, run.state.last_flops)
-
-
-def next_generation(run: Run) -> Run | None:
-    """The run as its next generation is made, or None where the phase is over.
-
-    What a whole generation is too dear for is a cooldown's. Where there is none, the last generations are as much
-    shorter, in episodes and in learning steps, as what is left of the budget asks for. Each that is awake still answers
-    an item.
-    """
-    if not phase_over(run):
-        return run
-    most, whole, config = limit(run), run.state.last_flops, run.config
-    if run.cooldown or most is None or not whole:
-        return None
-    share = (most - run.state.meter.total() - contest_flops(run)) / (LONGER * whole)
-    episodes, steps = int(share * config.episodes), int(share * config.plasticity.steps)
-    awake = len(run.awake())
-    if not awake or episodes < awake * config.samples or steps < min(config.plasticity.steps, 1):
-        return None
-    plasticity = config.plasticity.model_copy(update={"steps": steps})
-    return replace(run, config=config.model_copy(update={"episodes": episodes, "plasticity": plasticity}))
 
 
 def cooldown_steps(run: Run) -> int:

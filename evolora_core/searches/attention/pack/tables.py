@@ -137,10 +137,14 @@ def prediction_table(suite: str, data: pd.DataFrame) -> Table:
         own = held.loc[(row["arm"], row["size"])]
         return f"{int(own['sum'])} of {int(own['count'])}"
 
+    def predicted(row: dict[str, Any]) -> str:
+        known = held.loc[(row["arm"], row["size"]), "count"] > 0  # the ends of its interval
+        return mean("predicted")(row) + (f" [{mean('lo')(row)}, {mean('hi')(row)}]" if known else "")
+
     columns = [
         words("arm"),
         words("size"),
-        Column("predicted loss", lambda r: f"{mean('predicted')(r)} [{mean('lo')(r)}, {mean('hi')(r)}]"),
+        Column("predicted loss", predicted),
         Column("measured loss", mean("measured")),
         Column("inside", inside, left=True),
     ]

@@ -17,7 +17,6 @@ from evolora_core.engine.probes import watch
 from evolora_core.language.families.base import Grade
 from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.population.saved import load_population
-from evolora_core.searches.adapters.ecology.evolve import advance
 from evolora_core.searches.adapters.ecology.learning import asking
 from evolora_core.searches.adapters.ecology.pace import first_generation
 from evolora_core.searches.adapters.ecology.phases.episodes import act, admit, allocate, settle
@@ -70,20 +69,6 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(
     assert weights[0] == weights[1]
     population, _ = load_population(small.host, tmp_path / "straight")
     assert float(population.delta_norms().max()) > 0
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_the_last_generations_are_as_short_as_the_budget_asks(small: Any, tmp_path: Path, rule: str) -> None:
-    """There is no cooldown that would spend what is left."""
-    config = with_rule(small, rule, steps=8).model_copy(update={"generations": 2, "episodes": 96})
-    whole = founded(small, config, folder=tmp_path / "whole")
-    advance(whole)
-    each = (whole.state.meter.total() - small.prices.spent) / 2
-    run = founded(small, config, budget=round(small.prices.spent + 2.7 * each), folder=tmp_path / "budget")
-    advance(run)
-    assert 2.5 * each < run.state.meter.total() - small.prices.spent <= 2.7 * each
-    sizes = [row["episodes"] for row in run.state.events["generations"]]
-    assert sizes[:2] == [96, 96] and all(12 <= size < 96 for size in sizes[2:])
 
 
 @pytest.mark.parametrize("rule", RULES)
