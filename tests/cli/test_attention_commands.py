@@ -121,6 +121,7 @@ def test_a_program_is_measured_beside_the_baseline(capsys: pytest.CaptureFixture
     ]
     same = [row for row in rows if row["program"] == honest]
     assert [row["gain"] for row in same] == [0, 0, 0, 0]  # the same attention, seeds and batches
+    assert {row["rate"] for row in rows if row["size"] in ("xs", "s", "m")} == {0.01}
     assert [row["FLOPs"] for row in same[:3]] == [1, 1, 1] and all(row["seconds"] > 0 for row in same[:3])
     other = [row for row in rows if row["program"] == "window-1"]
     assert other[0]["gain"] == pytest.approx(rows[0]["loss"] - other[0]["loss"], abs=1e-6) and other[0]["gain"] != 0
@@ -188,7 +189,8 @@ def test_how_much_there_is_to_train_is_said_first(
         (["check", "{binary}"], "cannot be read as text"),
         (["measure"], "name a program file"),
         (["measure", "rope", "--beside", "nothing.py"], "nothing.py: there is no such file"),
-        (["measure", "rope", "--rates"], "--rates: name one or more learning rates above zero"),
+        (["measure", "rope", "--rates"], "--rates: name 1 to 20 learning rates above zero"),
+        (["validate", "rope", "--rates", *map(str, range(1, 22))], "--rates: name 1 to 20 learning rates above zero"),
         (["validate", "rope", "--against", "rope"], "that is the program itself"),
         (["show", "matrix"], "'matrix' is no mechanism and no framework; did you mean 'matrix-mixer'?"),
     ],

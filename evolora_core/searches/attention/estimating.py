@@ -215,8 +215,8 @@ class Bench:
         few, short = self._trained(source, size, min(FEW, steps))
         if few.rejection:
             if name:
-                why = f"{few.rejection.reason} {few.rejection.place}".strip()
-                raise StageError(f"{name}: refused at size {size}: {why}; {mend(few.rejection)}, or leave it out")
+                what = f"{name}: refused at size {size}: {few.rejection.why}"
+                raise StageError(f"{what}; {mend(few.rejection)}, or leave it out")
             return None
         more = min(MOST, steps - FEW, int(np.ceil(WORK / max(1, few.flops))))
         step = 0.0

@@ -307,7 +307,7 @@ def rows_of(past: Sequence[Candidate], finalists: Sequence[Candidate]) -> dict[s
                 "genome_id": own.program_id,
                 "status": "ok" if own.score is not None else "failed",
                 "reject_stage": rejection.stage if rejection else "",
-                "reason": f"{rejection.reason} {rejection.place}".strip() if rejection else "",
+                "reason": rejection.why if rejection else "",
                 "score": own.score,
                 "fresh": own.twin is None,
                 "flops": own.flops,

@@ -57,7 +57,7 @@ def measure_programs(
     failed = []
     for number, ((name, size, seed), found) in enumerate(zip(asked, panel.map(panel.measure, tasks), strict=True)):
         if found.rejection:
-            why = f"{found.rejection.stage}: {found.rejection.reason} {found.rejection.place}".strip()
+            why = f"{found.rejection.stage}: {found.rejection.why}"
             refused = f"{name}: refused at size {size} with seed {seed}: {why}"
             if instead is None:
                 raise StageError(f"{refused}; {mend(found.rejection)}, or leave it out")

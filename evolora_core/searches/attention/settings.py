@@ -8,6 +8,7 @@ from evolora_core.engine.strict import LATER, Strict
 from evolora_core.searches.attention.host.sizes import SIZES, order
 from evolora_core.searches.attention.names import STRATEGIES
 
+MOST_RATES = 20  # learning rates of a grid
 Framework = Literal["coefficient-dynamics", "test-time-regression", "matrix-mixer"]
 
 
@@ -20,7 +21,7 @@ class Training(Strict):
     rates: list[float] = Field(
         [0.004, 0.008, 0.016, 0.032],
         min_length=1,
-        max_length=20,
+        max_length=MOST_RATES,
         description="peak learning rates that are tried at each size with the baseline; the best is every program's",
     )
 

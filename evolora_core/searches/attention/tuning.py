@@ -45,9 +45,8 @@ def tune(
         losses[rate] = math.inf if own.losses is None else float(own.losses.mean())
         none_left = len(losses) == len(rates) and min(losses.values()) == math.inf
         if own.rejection and (none_left or not diverged(own.rejection)):
-            why = f"{own.rejection.reason} {own.rejection.place}".strip()
             where = f"at size {task.size} with rate {rate:g}"
-            raise StageError(f"{name} cannot be trained {where}: {why}; {mend(own.rejection)}")
+            raise StageError(f"{name} cannot be trained {where}: {own.rejection.why}; {mend(own.rejection)}")
         found.append(own)
         report(len(found), len(tasks), f"size {task.size}, rate {rate:g}: {losses[rate]:.3f}")
     plain = {task.size: own.flops for task, own in zip(tasks, found, strict=True) if own.flops}

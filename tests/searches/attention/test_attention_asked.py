@@ -90,10 +90,34 @@ def curve(ahead: float, seeds: range, noise: float = 0.002) -> Curve:
 
 def test_gains_are_positive_for_the_better() -> None:
     curves = {BASELINE: curve(0, range(2)), "mine.py": curve(0.1, range(2))}
-    rows = [row for row in measure.rows_of(curves, list(N), [0, 1]) if row["program"] == "mine.py"]
+    rates, tried = dict.fromkeys(N, 0.02), [0.01, 0.02, 0.04]
+    rows = [row for row in measure.rows_of(curves, rates, list(N), [0, 1], tried) if row["program"] == "mine.py"]
     assert all(row["lo"] < 0.1 < row["hi"] for row in rows[:3]) and rows[0]["seconds"] == pytest.approx(1.1)
     assert rows[3]["size"] == "3 N, predicted" and rows[3]["gain"] == pytest.approx(0.1, abs=0.02)
-    assert len(measure.rows_of(curves, ["xs", "s"], [0, 1])) == 4  # two sizes predict nothing
+    assert len(measure.rows_of(curves, rates, ["xs", "s"], [0, 1], tried)) == 4  # two sizes predict nothing
+
+
+def test_each_size_has_its_rate_and_the_baseline_says_where_it_is_the_last_one() -> None:
+    curves = {BASELINE: curve(0, range(2)), "mine.py": curve(0.1, range(2))}
+    rates = {"xs": 0.04, "s": 0.02, "m": 0.01}
+    rows = measure.rows_of(curves, rates, list(N), [0, 1], [0.01, 0.02, 0.04])
+    assert [row["rate"] for row in rows] == 2 * [0.04, 0.02, 0.01, None]
+    widen = "widen --rates: mha ended at an end of them"
+    assert [row["note"] for row in rows[:5]] == [widen, "", widen, "", ""]
+    assert not measure.rows_of(curves, rates, list(N), [0, 1], [0.04])[0]["note"]  # there was no choice
+
+
+def test_a_refused_training_predicts_nothing() -> None:
+    """Its loss is that of a model that knows nothing, so a law through it says nothing of larger models."""
+    whole, lame = curve(0.1, range(2)), curve(0.2, range(2))
+    lame.refused["m", 1] = "train: the loss is not finite"
+    curves = {BASELINE: curve(0, range(2)), "mine.py": whole}
+    rates, tried = dict.fromkeys(N, 0.02), [0.02]
+    both = measure.rows_of(curves | {"lame.py": lame}, rates, list(N), [0, 1], tried)
+    assert both[:8] == measure.rows_of(curves, rates, list(N), [0, 1], tried)
+    assert [row["size"] for row in both[8:]] == list(N)
+    against = validate.rows_of({"mine.py": whole, "lame.py": lame}, [rates, rates], list(N), [0, 1], tried)
+    assert [row["size"] for row in against] == list(N)
 
 
 @pytest.mark.parametrize(("seeds", "verdict"), [(4, "undecided"), (8, "mine.py")])

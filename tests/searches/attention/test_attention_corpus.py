@@ -229,7 +229,9 @@ def test_a_corpus_without_text_needs_no_files() -> None:
 
 
 def test_more_texts_than_there_are_is_an_error_of_one_line() -> None:
-    with pytest.raises(DataError, match=r"held-out texts of the 900000 asked for"):
+    with pytest.raises(
+        DataError, match=r"held-out texts of the 900000 asked for, .*; lower corpus\.held_out \(--texts\)$"
+    ):
         make_corpus(CorpusSettings(shares={"text": 1.0}, train=10, held_out=900_000), seed=0)
 
 

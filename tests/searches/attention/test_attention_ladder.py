@@ -135,5 +135,5 @@ def test_costs_are_compared_at_each_size(baseline: dict[str, Cost]) -> None:
 def test_stages_leave_the_generator_and_torch_alone(baseline: dict[str, Cost]) -> None:
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    climb(HONEST, None, SMALL[:1], 16, None)
+    climb(HONEST, None, SMALL[:1], 16, baseline)
     assert torch.equal(before, torch.get_rng_state()) and torch.is_grad_enabled()

@@ -429,6 +429,17 @@ def test_a_program_that_a_language_model_wrote_is_named_as_such(home: Path, pack
         assert "A language model wrote it, and nothing confines it" in (made / file).read_text()
 
 
+def test_a_pack_says_where_the_best_program_was_not_taken_apart(home: Path, pack: Path, tmp_path: Path) -> None:
+    """`ablation.of` may name another search than the one that turns out best."""
+    assert "Each gene of the best program is set back" in (pack / "README.md").read_text()
+    own = Path(shutil.copytree(home, tmp_path / "home"))
+    with opened(store_path(own)) as connection:
+        connection.execute("DELETE FROM data.attention_ablations WHERE condition = 'evolution'")
+    words = (build(own, SUITE, tmp_path / "pack", replace(SECTIONS, plots={})) / "README.md").read_text()
+    assert "Each gene of a chosen program, but not of the best one, is set back" in words
+    assert "`random` in 3 of 3 run seeds" in words and "without each of its genes" not in words
+
+
 def test_the_law_and_its_rival_are_held_against_the_same_arms(home: Path, tmp_path: Path) -> None:
     own = Path(shutil.copytree(home, tmp_path / "home"))
     with opened(store_path(own)) as connection:

@@ -1,6 +1,6 @@
 """How the commands measure: what the models learn from, how they are trained, and the programs' way into a panel."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evolora_core.engine.meter import Meter
@@ -13,7 +13,7 @@ from evolora_core.searches.attention.corpus.settings import CorpusSettings
 from evolora_core.searches.attention.host.sizes import SIZES
 from evolora_core.searches.attention.judging.measure import baseline_costs
 from evolora_core.searches.attention.panel import Panel
-from evolora_core.searches.attention.settings import Bounds, Training
+from evolora_core.searches.attention.settings import MOST_RATES, Bounds, Training
 from evolora_core.searches.attention.tuning import Tuned, trials, tune
 
 _WARMING = 10  # a tenth of the steps is warm-up
@@ -28,7 +28,7 @@ class MeasureSettings:
     rates     peak learning rates that are tried at each size
     train     rows of the corpus to train on; texts: held-out ones, of which half are used
     parallel  models that are trained at a time; changes no result
-    minutes   wall clock of one training, after which it is killed
+    minutes   of one training, after which it is killed; waiting for a processor apart
     """
 
     sizes: tuple[str, ...]
@@ -43,10 +43,11 @@ class MeasureSettings:
 
     @property
     def training(self) -> Training:
-        """The same as a suite's section. ConfigError where there is no rate, or one that is none."""
-        if min(self.rates, default=0.0) <= 0:
-            raise ConfigError("--rates: name one or more learning rates above zero")
-        return Training(steps=self.steps, warmup=self.steps // _WARMING, rates=sorted(set(self.rates)))
+        """The same as a suite's section. ConfigError where there is no rate, one that is none, or too many."""
+        rates = sorted(set(self.rates))
+        if not 1 <= len(rates) <= MOST_RATES or rates[0] <= 0:
+            raise ConfigError(f"--rates: name 1 to {MOST_RATES} learning rates above zero")
+        return Training(steps=self.steps, warmup=self.steps // _WARMING, rates=rates)
 
     def each_size(self, *, tuned: int, measured: int) -> int:
         """Trainings at one size, given how many programs are tuned and how many are measured."""
@@ -98,9 +99,14 @@ def tuned(panel: Panel, program: Named, asked: MeasureSettings, way: Way) -> Tun
     return tune(panel, program.name, program.source, asked.sizes, asked.run_seed, Meter(), part)
 
 
+def at_an_end(names: Iterable[str], rates: Sequence[float], tried: Sequence[float]) -> str:
+    """Whose rate is the lowest or the highest that was tried, where there was a choice; "" for nobody's."""
+    last = [name for name, rate in zip(names, rates, strict=True) if rate in (min(tried), max(tried))]
+    return f"widen --rates: {' and '.join(last)} ended at an end of them" if last and len(tried) > 1 else ""
+
+
 def admit(panel: Panel, programs: Sequence[Named], sizes: Sequence[str]) -> None:
     """Refuse, before anything is trained, programs that cheat or fail. ConfigError says where and why."""
     for own in programs:
         if not own.trusted and (rejection := panel.check(own.source, "", sizes).rejection):
-            place = f" ({rejection.place})" if rejection.place else ""
-            raise ConfigError(f"{own.name}: refused at stage {rejection.stage}: {rejection.reason}{place}")
+            raise ConfigError(f"{own.name}: refused at stage {rejection}")

@@ -7,7 +7,7 @@ import numpy as np
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
-from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, tuned
+from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, at_an_end, tuned
 from evolora_core.searches.attention.commands.predicting import predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, losses_of, ratios
@@ -39,40 +39,58 @@ def measure_programs(programs: Sequence[Named], asked: MeasureSettings, report: 
             curves[own.name] = measure_all(
                 panel, own.name, own.source, asked.sizes, seeds, Meter(), "selection", part, Curve()
             )
-    return rows_of(curves, asked.sizes, seeds)
+    return rows_of(curves, rates, asked.sizes, seeds, asked.training.rates)
 
 
-def rows_of(curves: dict[str, Curve], sizes: Sequence[str], seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """The table of these curves, the baseline's among them."""
+def rows_of(
+    curves: dict[str, Curve],
+    rates: Mapping[str, float],
+    sizes: Sequence[str],
+    seeds: Sequence[int],
+    tried: Sequence[float],
+) -> list[dict[str, Any]]:
+    """The table of these curves, the baseline's among them, with the rate of each size. A note of the baseline says
+    where that is the last one of those that were tried.
+    """
     controls = [name for name in curves if name != BASELINE and not (name in KNOWN and KNOWN[name].negative)]
     predicted = predict(curves, BASELINE, controls, sizes, seeds)
     rows: list[dict[str, Any]] = []
     for name in curves:
-        rows += _measured(name, curves, sizes, seeds)
+        rows += _measured(name, curves, rates, sizes, seeds, tried)
         if name in predicted:
             rows.append(dict.fromkeys(rows[0]) | {"program": name} | predicted[name])
     return rows
 
 
 def _measured(
-    name: str, curves: Mapping[str, Curve], sizes: Sequence[str], seeds: Sequence[int]
+    name: str,
+    curves: Mapping[str, Curve],
+    rates: Mapping[str, float],
+    sizes: Sequence[str],
+    seeds: Sequence[int],
+    tried: Sequence[float],
 ) -> Iterator[dict[str, Any]]:
     curve, baseline, itself = curves[name], curves[BASELINE], name == BASELINE
     worse = paired_curve(losses_of(curves, sizes, seeds, with_texts=True), name, BASELINE)
     flops = ratios(curve, baseline)
     for size in sizes:
-        texts = [] if itself or size != sizes[-1] else [_texts(curve, baseline, size, seeds)]
+        notes = [*refusals({name: curve}, size)]
+        if itself:
+            notes.append(at_an_end([name], [rates[size]], tried))
+        elif size == sizes[-1]:
+            notes.append(_texts(curve, baseline, size, seeds))
         yield {
             "program": name,
             "size": size,
             "parameters": curve.n[size],
+            "rate": rates[size],
             "loss": float(np.mean([curve.mean(size, seed) for seed in seeds])),
             "gain": None if itself else 0.0 - worse[size].value,
             "lo": None if itself else finite(0.0 - worse[size].hi),
             "hi": None if itself else finite(0.0 - worse[size].lo),
             "FLOPs": flops[size],
             "seconds": _seconds(curve, size) / _seconds(baseline, size),
-            "note": "; ".join([*refusals({name: curve}, size), *texts]),
+            "note": "; ".join(filter(None, notes)),
         }
 
 

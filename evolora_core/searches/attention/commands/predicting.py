@@ -20,16 +20,16 @@ def predict(
     """A row for each curve: parameters, loss, gain over `against` with its interval, guards that it fails. None of them
     with fewer than three sizes.
 
-    The floor of the law is fitted on `against` and the controls, but for those of which a training was refused: its
-    loss stands for nothing that was learned.
+    A curve of which a training was refused is left out, since its loss stands for nothing that was learned; without
+    `against` there is no row at all. The floor of the law is fitted on `against` and the controls.
     """
-    if len(sizes) < _FEWEST:
+    sound = {name: curve for name, curve in curves.items() if not curve.refused}
+    if len(sizes) < _FEWEST or against not in sound:
         return {}
-    losses = losses_of(curves, sizes, seeds, with_texts=True)
-    sound = [name for name in controls if not curves[name].refused]
-    law, at = fit_law(losses, against, sound), star(losses, against)
+    losses = losses_of(sound, sizes, seeds, with_texts=True)
+    law, at = fit_law(losses, against, [name for name in controls if name in sound]), star(losses, against)
     rows: dict[str, dict[str, Any]] = {}
-    for name, curve in curves.items():
+    for name, curve in sound.items():
         found = score(losses, name, against, ratios(curve, curves[against]))
         row: dict[str, Any] = {
             "size": SIZE,

@@ -27,10 +27,7 @@ def read_program(program: Named, framework: str | None) -> Climbed:
 
 def climbed(steps: Sequence[Step], why: Rejection | None) -> Climbed:
     """What the stages and the rejection, if there is one, look like."""
-    if why is None:
-        return Climbed(_rows(steps, why), "")
-    place = f" ({why.place})" if why.place else ""
-    return Climbed(_rows(steps, why), f"refused at stage {why.stage}: {why.reason}{place}")
+    return Climbed(_rows(steps, why), f"refused at stage {why}" if why else "")
 
 
 def _rows(steps: Sequence[Step], why: Rejection | None) -> list[dict[str, Any]]:

@@ -2,12 +2,12 @@
 drawn anew, each with learning rates of its own. The texts come from one pool, so that about 3 % are those of `measure`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evolora_core.engine.meter import Meter
 from evolora_core.engine.progress import Progress
-from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, tuned
+from evolora_core.searches.attention.commands.asked import MeasureSettings, Way, admit, at_an_end, tuned
 from evolora_core.searches.attention.commands.predicting import predict
 from evolora_core.searches.attention.commands.programs import Named
 from evolora_core.searches.attention.curves import Curve, ratios
@@ -37,7 +37,7 @@ def validate_program(program: Named, against: Named, asked: MeasureSettings, rep
             curves[own.name] = measure_all(
                 panel, own.name, own.source, asked.sizes, seeds, Meter(), "evaluation", part, Curve()
             )
-    return rows_of(curves, rates, asked.sizes, seeds, asked.rates)
+    return rows_of(curves, rates, asked.sizes, seeds, asked.training.rates)
 
 
 def rows_of(
@@ -57,11 +57,11 @@ def rows_of(
     flops = ratios(mine, other)
     rows = [
         _row(size, mine.n[size], own, flops[size], rates[0][size], rates[1][size])
-        | {"note": _note(own.note, *refusals(curves, size), _ends(curves, [side[size] for side in rates], tried))}
+        | {"note": _note(own.note, *refusals(curves, size), at_an_end(curves, [side[size] for side in rates], tried))}
         for size, own in zip(sizes, tests, strict=True)
     ]
-    if predicted := predict(curves, against, [name], sizes, seeds):
-        last = dict.fromkeys(rows[0]) | predicted[name] | {"verdict": ""}
+    if predicted := predict(curves, against, [name], sizes, seeds).get(name):
+        last = dict.fromkeys(rows[0]) | predicted | {"verdict": ""}
         rows.append({key: last[key] for key in rows[0]})
     return rows
 
@@ -89,12 +89,6 @@ def _row(size: str, parameters: int, own: Paired, flops: float, rate: float, rat
 
 def _note(*parts: str) -> str:
     return "; ".join(filter(None, parts))
-
-
-def _ends(names: Iterable[str], rates: Sequence[float], tried: Sequence[float]) -> str:
-    """Whose rate is the lowest or the highest that was tried, where there was a choice."""
-    last = [name for name, rate in zip(names, rates, strict=True) if rate in (min(tried), max(tried))]
-    return f"widen --rates: {' and '.join(last)} ended at an end of them" if last and len(tried) > 1 else ""
 
 
 def _texts(curve: Curve, size: str, seeds: Sequence[int]) -> dict[int, Any]:

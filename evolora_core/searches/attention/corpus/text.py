@@ -105,7 +105,9 @@ def split_text(
     wanted = choose(rows, train)
     taken = np.concatenate([own[:number] for own, number in zip(rows, wanted, strict=True)])
     if len(taken) < train:
-        raise DataError(f"the text has {len(taken)} training rows of the {train} asked for; ask for fewer")
+        raise DataError(
+            f"the text has {len(taken)} training rows of the {train} asked for; lower corpus.train (--train)"
+        )
     wanted = choose(left, held_out)
     made = [
         held(own[:number], stream(seed, 1, 0, "text", name))
@@ -114,7 +116,7 @@ def split_text(
     if (found := sum(len(one.rows) for one in made)) < held_out:
         raise DataError(
             f"the text has {found} held-out texts of the {held_out} asked for, with {done - int(fit.sum())} left out "
-            "that stand in training documents or twice; ask for fewer"
+            "that stand in training documents or twice; lower corpus.held_out (--texts)"
         )
     return held(taken, stream(seed, 2, 0, "text")), list(zip(names, made, strict=True))
 

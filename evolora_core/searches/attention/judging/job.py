@@ -46,26 +46,25 @@ class MeasureJob:
 class LadderJob:
     """Examine a program.
 
-    baseline  what the baseline costs by the name of a size; None: costs are not compared
+    baseline  what the baseline costs by the name of a size
     """
 
     framework: str | None
     sizes: tuple[Size, ...]
     context: int
     vocab: int
-    baseline: Mapping[str, Cost] | None
+    baseline: Mapping[str, Cost]
 
     @classmethod
     def read(cls, folder: Path) -> "LadderJob":
         """The job that `write` left in the folder."""
         found = _read(folder)
-        baseline = found["baseline"]
         return cls(
             found["framework"],
             tuple(Size(**size) for size in found["sizes"]),
             found["context"],
             found["vocab"],
-            None if baseline is None else {name: Cost(**cost) for name, cost in baseline.items()},
+            {name: Cost(**cost) for name, cost in found["baseline"].items()},
         )
 
 

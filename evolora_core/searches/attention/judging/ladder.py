@@ -26,15 +26,14 @@ def climb(
     framework: Framework | None,
     sizes: Sequence[Size],
     context: int,
-    baseline_cost: Mapping[str, Cost] | None,
+    baseline_cost: Mapping[str, Cost],
     vocab: int = VOCAB,
     report: Callable[[Sequence[Step]], object] | None = None,
 ) -> list[Step]:
     """The stages in their order, up to the first that is not passed.
 
     sizes          at which it has to be built, the smallest first; most tests are made with that
-    baseline_cost  what the baseline costs at each size, from `learning.costs` with the same vocabulary and context;
-                   None: the stage `cost` refuses nothing
+    baseline_cost  what the baseline costs at each size, from `learning.costs` with the same vocabulary and context
     report         is called with the steps so far after each, so that they outlive a process that is killed
     """
     climbed = _Climb(source, framework, sizes, context, baseline_cost, vocab)
@@ -63,7 +62,7 @@ class _Climb:
         framework: Framework | None,
         sizes: Sequence[Size],
         context: int,
-        baseline_cost: Mapping[str, Cost] | None,
+        baseline_cost: Mapping[str, Cost],
         vocab: int,
     ) -> None:
         self._source, self._framework, self._sizes = source, framework, sizes
@@ -114,8 +113,7 @@ class _Climb:
         return ""
 
     def _cost(self) -> str:
-        found = costs(self._program, self._sizes, self._vocab, self._context)
-        return check_cost(found, self._baseline) if self._baseline else "there is no baseline to compare with"
+        return check_cost(costs(self._program, self._sizes, self._vocab, self._context), self._baseline)
 
     def _smoke(self) -> str:
         says = check_smoke(self._program, self._size, self._context)

@@ -6,7 +6,7 @@ is taken here, from logits, against targets that the child never had.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ class Contract:
     sizes: tuple[Size, ...]
     context: int
     vocab: int
-    baseline: Mapping[str, Cost] | None = field(default=None)
+    baseline: Mapping[str, Cost]
 
 
 def baseline_costs(sizes: Sequence[Size], context: int, vocab: int) -> dict[str, Cost]:

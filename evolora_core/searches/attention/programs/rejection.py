@@ -31,6 +31,11 @@ class Rejection:
     reason: str
     place: str = ""
 
+    @property
+    def why(self) -> str:
+        """The reason and the place in one line."""
+        return f"{self.reason} {self.place}".strip()
+
     def __str__(self) -> str:
         return f"{self.stage}: {self.reason}" + (f" ({self.place})" if self.place else "")
 

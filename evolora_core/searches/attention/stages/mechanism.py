@@ -9,7 +9,6 @@ from evolora_core.searches.attention.stages.loaded import LOADED
 
 if TYPE_CHECKING:
     from evolora_core.searches.attention.experiment import AttentionExperiment
-    from evolora_core.searches.attention.programs.rejection import Rejection
 
 
 class Mechanism(Strict):
@@ -73,14 +72,14 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     try:
         identity = program_id(own.source)
     except Rejected as error:
-        raise ConfigError(_refused(own.condition, error.rejection)) from error
+        raise ConfigError(f"{own.condition}: the program is refused at stage {error}") from error
     corpus = select(load(work.inputs["corpus"]), "selection")
     rates = read_rates(work.inputs["rates"])
     with Panel(corpus, own.training, rates, own.bounds, trusted=own.trusted, keep=work.folder) as panel:
         verdict = panel.check(own.source, "", own.sizes)
         meter.add("selection", 0, 0, verdict.cpu_seconds)
         if verdict.rejection:
-            raise ConfigError(_refused(own.condition, verdict.rejection))
+            raise ConfigError(f"{own.condition}: the program is refused at stage {verdict.rejection}")
         curve = measure_all(panel, own.condition, own.source, own.sizes, own.seeds, meter, "selection", work.report)
     leave(work.folder, own.source, curve, "", None)
     write_table(work.folder, "attention_losses", loss_rows(own.condition, curve, "selection"))
@@ -88,11 +87,6 @@ def make(work: Work[Mechanism]) -> Made[NoFacts]:
     write_table(work.folder, "attention_programs", [dict.fromkeys(PROGRAM) | program])
     write_table(work.folder, "compute", meter.rows())
     return Made(meter.total(), NoFacts())
-
-
-def _refused(condition: str, rejection: "Rejection") -> str:
-    why = f"{rejection.reason} {rejection.place}".strip()
-    return f"{condition}: the program is refused at stage {rejection.stage}: {why}"
 
 
 MEASURE = Stage("measure", request, make)

@@ -135,7 +135,7 @@ def _facts(found: "Measured") -> dict[str, Any]:
 
 
 def _refused(rejection: "Rejection", seconds: float) -> dict[str, Any]:
-    why = f"{rejection.stage}: {rejection.reason} {rejection.place}".strip()
+    why = f"{rejection.stage}: {rejection.why}"
     return {"loss": None, "flops": None, "parameters": None, "seconds": seconds, "reason": why}
 
 
