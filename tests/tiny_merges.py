@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from evolora_core.language.hosts.host import Host, load_host
 from evolora_core.language.hosts.tokenizer import VOCABULARY as VOCABULARY_OF_HOSTS
 from evolora_core.language.hosts.tokenizer import build_tokenizer
-from evolora_core.searches.merging.build import merged_names, merged_tensor
+from evolora_core.searches.merging.build import merged_shapes, merged_tensor
 from evolora_core.searches.merging.recipe import Genome
 from evolora_core.searches.merging.weights import Loaded, Weights
 
@@ -55,7 +55,7 @@ def family(architecture: str = "qwen3", **changes: Any) -> dict[str, Weights]:
 
 def build(genome: Genome, models: Mapping[str, Weights], base: str) -> dict[str, Tensor]:
     """Every tensor of the merged model by name."""
-    return {name: merged_tensor(genome, name, models, base) for name in merged_names(genome, models, base)}
+    return {name: merged_tensor(genome, name, models, base) for name in merged_shapes(genome, models, base)}
 
 
 def tokens(words: int = VOCABULARY) -> Tokenizer:

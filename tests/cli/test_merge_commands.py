@@ -92,7 +92,7 @@ def test_make_leaves_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path,
     [
         ({"base": None}, "add the key `base`"),
         ({"recipe": {"op": "tis", "inputs": ["a"]}}, "did you mean 'ties'"),
-        ({"models": {"a": "no-such-model", "b": "nano", "base": "nano"}}, "no-such-model"),
+        ({"models": {"a": "no-such-model", "b": "nano", "base": "nano"}}, "models.a: host 'no-such-model': "),
         ({"models": {"a": "nano", "b": "nano"}}, "model 'base' is unknown"),
         ({"recipe": {"op": "layers", "inputs": ["a"], "route": [{"input": 0, "layer": 9}]}}, "has 3 layers"),
     ],

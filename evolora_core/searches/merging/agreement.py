@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-# Settings that say what is computed with a layer's weights. They must agree, at every depth.
+# Settings that say what is computed with a layer's weights. They must agree, at every depth. Which layers have a window
+# is in `layer_types`, which transformers makes of `max_window_layers` and is compared layer by layer.
 SETTINGS = (
     "model_type",
     "hidden_size",
@@ -26,7 +27,6 @@ SETTINGS = (
     "use_parallel_residual",
     "clip_qkv",
     "use_sliding_window",
-    "max_window_layers",
     "sliding_window",
     "num_experts",
     "num_local_experts",

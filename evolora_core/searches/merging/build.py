@@ -23,19 +23,16 @@ OPERATIONS = 4  # for each weight of each input of an operator: subtract, compar
 Models = Mapping[str, Weights]
 
 
-def merged_names(genome: Genome, models: Models, base: str) -> list[str]:
-    """Names of the merged model's tensors. Misfit, one line, where the recipe and the models do not fit."""
-    shapes = _shapes(genome.recipe, models, base)
-    return list(shapes)
-
-
 def merged_shapes(genome: Genome, models: Models, base: str) -> dict[str, tuple[int, ...]]:
-    """Names and sizes of the merged model's tensors. Nothing is merged."""
+    """Names and sizes of the merged model's tensors. Nothing is merged.
+
+    Misfit, one line, where the recipe and the models do not fit.
+    """
     return _shapes(genome.recipe, models, base)
 
 
 def merged_tensor(genome: Genome, name: str, models: Models, base: str) -> Tensor:
-    """One tensor of the merged model, float32. `merged_names` has checked that the models fit."""
+    """One tensor of the merged model, float32. `merged_shapes` has checked that the models fit."""
     return _tensor(genome, genome.recipe, "", name, models, base)
 
 

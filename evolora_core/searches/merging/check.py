@@ -7,6 +7,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evolora_core.errors import ConfigError
 from evolora_core.foreign.text import one_line
 from evolora_core.searches.merging.compatibility import misfit
@@ -67,7 +69,7 @@ def check_models(words: Sequence[str], base: str | None = None) -> Report:
             if (told := manners_differ(paths[0], path))
         ]
     if not reasons:
-        warnings += _measure(rows, models, named, base is not None)
+        warnings += _measure(rows, models, named, base is not None, reasons)
     sampled = not reasons and max(steps(models[0]).values(), default=1) > 1
     return Report(rows if base is None else rows[1:] + rows[:1], reasons, warnings, sampled)
 
@@ -127,10 +129,19 @@ def _compare_vocabularies(named: Sequence[str], paths: Sequence[Path], reasons: 
     ]
 
 
-def _measure(rows: list[dict[str, Any]], models: Sequence[Described], named: Sequence[str], based: bool) -> list[str]:
-    """Fills distances in, and with a base cosines; returns warnings. Row 0 is the base if there is one."""
-    products = sampled_products(models[0], models[1:])
-    order = [len(models) - 1, *range(len(models) - 1)]  # there the first model comes last
+def _measure(
+    rows: list[dict[str, Any]], models: Sequence[Described], named: Sequence[str], based: bool, reasons: list[str]
+) -> list[str]:
+    """Fills distances in, and with a base cosines; adds to the reasons, returns warnings. Row 0 is the base if there is
+    one.
+    """
+    with np.errstate(invalid="ignore"):  # NaN is what is looked for
+        products = sampled_products(models[0], models[1:])
+    whole = np.isfinite(np.roll(products.diagonal(), 1))  # there the first model comes last
+    if not whole.all():
+        reasons.append(f"{one_line(named[int(whole.argmin())], 100)}: has NaN or infinity in its weights; take another")
+        return []
+    order = [len(models) - 1, *range(len(models) - 1)]
     apart = distances(products)[order][:, order]
     names = _short(named[1:] if based else named)
     if based:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from evolora_core.engine.meter import Meter
-from evolora_core.engine.progress import Progress, silent
+from evolora_core.engine.progress import Progress
 from evolora_core.engine.rng import stream
 from evolora_core.engine.stage import JUDGED, Step, Suite, Work
 from evolora_core.engine.tables import write_table
@@ -30,7 +30,6 @@ from evolora_core.lora.answering.grading import answer_items
 from evolora_core.lora.answering.outcome import evaluation_rows
 from evolora_core.searches.estimating import Expected, bytes_of
 from evolora_core.searches.merging.build import merge_flops
-from evolora_core.searches.merging.controls.task import Task
 from evolora_core.searches.merging.data import Splits
 from evolora_core.searches.merging.experiment import MergeExperiment
 from evolora_core.searches.merging.judging.judge import PURPOSES, Failed, Judge
@@ -43,9 +42,9 @@ from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.settings import SPLITS
 from evolora_core.searches.merging.short_family import ShortFamily, make_family
 from evolora_core.searches.merging.spaces.registry import make_space
-from evolora_core.searches.merging.spaces.routes import Routes
 from evolora_core.searches.merging.stages import datasets
-from evolora_core.searches.merging.stages.choosing import Choosing, asked
+from evolora_core.searches.merging.stages.choosing import Choosing, asked, task_of
+from evolora_core.searches.merging.stages.landmarks import space_of
 from evolora_core.searches.merging.stages.landscape import SPLITS as MAPPED
 from evolora_core.searches.merging.stages.law import merges_of, recipe_of
 
@@ -61,7 +60,9 @@ REPLAYED = 3  # runs of a replay, after one that makes the genomes that all shar
 
 
 def hosts(config: MergeExperiment) -> list[str]:
-    """The models that have to be on this machine: the base, unless the suite trains one, and those that are merged."""
+    """The models that have to be on this machine: the host, also where the suite trains bases, and those that are
+    merged.
+    """
     return [config.host, *config.models.values()]
 
 
@@ -106,6 +107,7 @@ class Bench:
     folder: Path
     families: dict[int | None, ShortFamily] = field(default_factory=dict)
     merging: dict[str, tuple[float, float]] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], Expected] = field(default_factory=dict)
 
     @property
     def config(self) -> MergeExperiment:
@@ -113,8 +115,13 @@ class Bench:
         return self.suite.config
 
     def of(self, step: Step) -> Expected:
-        """What a step takes."""
-        kind, given = step.stage.name, step.given
+        """What a step takes: as much with every seed, and in every shard."""
+        key = step.stage.name, *(step.given.get(what) for what in ("condition", "name", "width", "strategy"))
+        if key not in self.known:
+            self.known[key] = self._of(step.stage.name, step.given)
+        return self.known[key]
+
+    def _of(self, kind: str, given: Mapping[str, Any]) -> Expected:
         if kind == "datasets":
             return self.made[1]
         if kind == "base":
@@ -202,27 +209,11 @@ class Bench:
             judge.measure(Genome(recipe=BASE))
         else:
             with suppress(Unaffordable):  # then it is not run
-                import_module(own.module).choose(self.task(own, judge, budget))
+                work = Work(config=own, host=self.suite.host, seed=0, folder=self.folder)
+                import_module(own.module).choose(task_of(work, judge))
         flops = judge.meter.total()
         seconds = flops * measuring + judge.merged_once * merging
         return Expected(trained.flops + flops, trained.seconds + seconds, trained.bytes)
-
-    def task(self, own: Choosing, judge: Judge, budget: int) -> Task:
-        """What a control that trains nothing is given."""
-        return Task(
-            judge=judge,
-            parents=tuple(own.parents),
-            parent=own.parent,
-            groups=own.groups,
-            finalists=own.budget.finalists,
-            budget=budget,
-            seed=0,
-            gradients=None,
-            specialists=self.config.specialists,
-            train=[],
-            folder=self.folder,
-            report=silent,
-        )
 
     @cached_property
     def answers(self) -> Expected:
@@ -264,7 +255,7 @@ class Bench:
         """Estimate of a shard. The layers that all routes pass are counted; a few neighbouring routes are timed."""
         settings, pool = self.config.landscape, self.family().pool
         assert settings is not None
-        space = Routes(pool.parents, pool.layers, BASE)
+        space = space_of(pool.parents, pool.layers)
         few = Judge(pool, {split: self.questions(None, split, FEW) for split in MAPPED})
         walk, ordered = Prefixes(few, space), sorted(range(space.models), key=space.numbered)
         seconds = 0.0
@@ -289,7 +280,7 @@ class Bench:
         """Replays on a landscape whose scores are drawn."""
         settings, pool = self.config.landscape, self.family().pool
         assert settings is not None
-        space, rng = Routes(pool.parents, pool.layers, BASE), stream(0, 0, 0, "estimate")
+        space, rng = space_of(pool.parents, pool.layers), stream(0, 0, 0, "estimate")
         sizes = [self.config.data.search] * len(self.config.domains)
         walk = partial(
             simulate,

@@ -168,8 +168,13 @@ class MergeExperiment(Experiment):
             raise ValueError("domains: one specialist alone cannot be merged; name two domains or more")
         if self.pretrain and self.models:
             raise ValueError("pretrain: your own `models` have a base already; leave out one of the two")
-        if not self.trains and self.specialists != FineTuning():
-            raise ValueError("specialists: your own `models` are not trained; leave it out, or compare `multitask` too")
+        unread = {
+            "specialists": self.specialists != FineTuning(),
+            "data.train": self.data.train != DataSettings().train,
+        }
+        for key, given in unread.items():
+            if given and not self.trains:
+                raise ValueError(f"{key}: your own `models` are not trained; leave it out, or compare `multitask` too")
         if self.pretrain_steps and not (self.pretrain or self.law):
             raise ValueError("pretrain_steps: no base is trained; say `pretrain: true` too, or leave it out")
         if self.law and self.models:

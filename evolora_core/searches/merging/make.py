@@ -62,7 +62,7 @@ def make_described(file: RecipeFile, out: Path, mergekit: Path | None = None) ->
     HostError or ConfigError, one line, for what is no model, models that do not fit, models of several tokenizers
     unless the file names the one to take, a full disk, and a recipe that mergekit cannot express.
     """
-    paths = {name: model_path(word) for name, word in file.used.items()}
+    paths = {name: _found(name, word) for name, word in file.used.items()}
     first = file.tokenizer_name
     if paths[first].is_dir() and not has_tokenizer(paths[first]):
         raise HostError(
@@ -144,6 +144,14 @@ def make_model(
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return sum(map(prod, shapes.values()))
+
+
+def _found(name: str, word: str) -> Path:
+    """Where a model of a recipe file is. ConfigError, with its name there, for a word that stands for none."""
+    try:
+        return model_path(word)
+    except HostError as error:
+        raise ConfigError(f"models.{name}: {error}") from error
 
 
 def _recipe(genome: Genome, base: str, dtype: str, sources: Mapping[str, str], tokenizer: str | None) -> dict[str, Any]:

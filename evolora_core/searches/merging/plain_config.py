@@ -20,7 +20,7 @@ Config = Mapping[str, Any]
 COMPARED = ("model_type", "tie_word_embeddings", "vocab_size", *SETTINGS)  # in this order
 
 KNOWN_TYPE = re.compile(r"[a-z0-9_]{1,60}")
-SIZES = ("vocab_size", "num_hidden_layers")  # beside those that are compared
+SIZES = ("vocab_size", "num_hidden_layers", "max_window_layers")  # beside those that are compared
 MOVED = ("rope_theta", "rope_scaling", "partial_rotary_factor")  # where older files have what is in rope_parameters
 COMPUTED = ("rope_parameters", "sliding_window", "head_dim")  # other values of them may come to mean the same
 # Settings that nothing which is compared is computed from.

@@ -17,7 +17,7 @@ from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
 from evolora_core.searches.merging.roles import BASE
 from evolora_core.searches.merging.stages import base
-from evolora_core.searches.merging.training import fine_tune, save_model
+from evolora_core.searches.merging.training import fine_tune
 from evolora_core.searches.merging.weights import Loaded, Weights
 
 STEPS, BASE_STEPS = 3, 12  # of a fine-tuning, and of the training of a base, whose rows are less alike
@@ -56,11 +56,10 @@ def make_family(
             parents[name] = Expected()
             continue
         model, spent = _tuned(suite, seed, host, own, train[name])
-        models[name], size = Loaded.of(model), _size(model, host, folder / name)
-        parents[name] = replace(spent, bytes=size)
+        models[name], parents[name] = Loaded.of(model), replace(spent, bytes=_size(model))
         trained.append(spent)
     every = [item for items in train.values() for item in items]
-    size = _size(host.model, host, folder / "whole")
+    size = _size(host.model)
     if not trained:
         trained = [_tuned(suite, seed, host, own, every)[1]]
     once = Expected(sum(one.flops for one in trained), sum(one.seconds for one in trained), size)
@@ -113,7 +112,6 @@ def _tuned(
     return model, Expected(settings.steps / steps * spent.flops, settings.steps * step)
 
 
-def _size(model: Any, host: Host, folder: Path) -> int:
-    """Bytes of a model that a stage leaves."""
-    save_model(model, host, folder)
-    return bytes_of(folder)
+def _size(model: Any) -> int:
+    """Bytes of the weights of a model that a stage leaves; what lies beside them is little."""
+    return sum(own.numel() * own.element_size() for own in model.parameters())

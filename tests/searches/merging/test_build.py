@@ -15,7 +15,6 @@ from evolora_core.searches.merging.build import (
     layer_count,
     merge_flops,
     merged_config,
-    merged_names,
     merged_shapes,
     merged_tensor,
 )
@@ -218,7 +217,7 @@ def test_a_base_must_be_declared_where_it_is_needed() -> None:
 def test_models_of_another_kind_are_refused(changes: dict[str, Any], reason: str) -> None:
     models = FAMILY | {"b": Loaded.of(tiny(**changes))}
     with pytest.raises(ConfigError, match=reason):
-        merged_names(genome(MEAN), models, "base")
+        merged_shapes(genome(MEAN), models, "base")
 
 
 def test_layers_of_two_kinds_are_joined_by_a_route_and_never_merged() -> None:
@@ -230,13 +229,13 @@ def test_layers_of_two_kinds_are_joined_by_a_route_and_never_merged() -> None:
     }
     merge: dict[str, Any] = {"op": "linear", "inputs": ["a", "b"]}
     with pytest.raises(ConfigError, match="layer_types.1 is 'full_attention' in 'a' and 'sliding_attention' in 'b'"):
-        merged_names(genome(merge), models, "base")
+        merged_shapes(genome(merge), models, "base")
     with pytest.raises(ConfigError, match="layer_types.1 is 'sliding_attention' in 'b' and 'full_attention' in 'base'"):
-        merged_names(genome({"op": "task_arithmetic", "inputs": ["b"]}), models, "base")
+        merged_shapes(genome({"op": "task_arithmetic", "inputs": ["b"]}), models, "base")
     stacked = route((0, 0), (1, 1), (0, 2), (1, 1))
     assert merged_config(genome(stacked), models, "base")["layer_types"] == [full, sliding, full, sliding]
     fitting = {"op": "linear", "inputs": [route((0, 0), (1, 0), (0, 2)), "a"]}  # what is merged is of one kind again
-    merged_names(genome(fitting), models, "base")
+    merged_shapes(genome(fitting), models, "base")
 
 
 def test_another_architecture_is_refused() -> None:
@@ -247,6 +246,6 @@ def test_another_architecture_is_refused() -> None:
 
 
 def test_layers_come_in_order() -> None:
-    names = merged_names(genome(route((1, 2), (0, 0), (0, 1))), FAMILY, "base")
+    names = [*merged_shapes(genome(route((1, 2), (0, 0), (0, 1))), FAMILY, "base")]
     places = [int(name.split(".")[2]) for name in names if ".layers." in name]
     assert all(one <= two for one, two in pairwise(places)) and names[-1] == FAMILY["a"].names[-1]

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from contextlib import nullcontext
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,36 @@ def test_a_setting_that_was_rounded_is_the_same(tmp_path: Path, words: dict[str,
     assert build(genome({"op": "linear", "inputs": ["a", "b"]}), models, "")
     rewrite(other, rms_norm_eps=1.1e-6)
     assert "rms_norm_eps" in check_models([words["a"], str(other)], words["base"]).reasons[0]
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_the_first_layer_with_a_window_counts_where_there_are_windows(tmp_path: Path, windows: bool) -> None:
+    """Models of one base may say another `max_window_layers`, which means nothing where no layer has a window."""
+    folders = [saved(tiny("qwen2"), tmp_path / "base"), saved(moved(tiny("qwen2"), 5), tmp_path / "mine")]
+    for folder, first in zip(folders, (3, 1), strict=True):
+        said = {"max_window_layers": first, "use_sliding_window": windows, "sliding_window": 8}
+        rewrite(folder, layer_types=None, **said)
+    base, mine = map(str, folders)
+    kinds = f"{mine}: config.json: layer_types.1 is 'sliding_attention', in {base} 'full_attention'"
+    assert check_models([mine], base).reasons == [kinds] * windows
+    models = {"base": open_model(base), "mine": open_model(mine)}
+    with pytest.raises(ConfigError, match=r"layer_types\.1") if windows else nullcontext():
+        assert build(genome({"op": "linear", "inputs": ["base", "mine"]}), models, "")
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_no_numbers_are_a_reason(tmp_path: Path, words: dict[str, str], value: float) -> None:
+    """No recipe makes anything of them. A base that has some is found before the models that are measured from it."""
+    model = moved(tiny(), 5)
+    model.get_parameter("model.layers.1.mlp.up_proj.weight")[3, 4] = value
+    mine = str(saved(model, tmp_path / "mine"))
+    for given in (
+        [[words["a"], mine, words["b"]], words["base"]],
+        [[words["a"], words["b"]], mine],
+        [[words["a"], mine]],
+    ):
+        report = check_models(*given)
+        assert report.reasons == [f"{mine}: has NaN or infinity in its weights; take another"] and not report.warnings
 
 
 def test_an_adapter_is_no_model(tmp_path: Path, words: dict[str, str]) -> None:

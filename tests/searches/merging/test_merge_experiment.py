@@ -76,6 +76,10 @@ def arm(**settings: object) -> dict[str, object]:
             {"models": {"one": "x", "two": "y"}, "specialists": {"steps": 3}},
             "specialists: your own `models` are not trained; leave it out, or compare `multitask` too",
         ),
+        (
+            {"models": {"one": "x", "two": "y"}, "data": {"train": 64}},
+            "data.train: your own `models` are not trained; leave it out, or compare `multitask` too",
+        ),
         ({"landscape": {"strategies": ["cma", "cma"]}}, "'landscape.strategies': cma stands twice; keep one"),
         (arm(like="evomerge", space="routes", groups=3), "arms.far.groups: evomerge has no use for it in 'routes'"),
         (arm(like="cma", space="flow", groups=3), "arms.far.groups: cma has no use for it in 'flow'; leave it out"),

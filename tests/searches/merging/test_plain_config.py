@@ -69,6 +69,7 @@ def told(*folders: Path) -> Report | str:
         ({"max_position_embeddings": 999, "bos_token_id": None, "dtype": "bfloat16"}, False),
         ({"attention_bias": None, "use_sliding_window": None, "max_window_layers": None}, False),  # the defaults
         ({"sliding_window": 77}, False),  # not used
+        ({"max_window_layers": 21}, True),  # not used either, as `layer_types` says
         ({"sliding_window": 77, "use_sliding_window": True}, False),
         ({"head_dim": None}, True),
         ({"rms_norm_eps": 1e-5}, False),

@@ -16,7 +16,7 @@ from evolora_core.errors import StageError
 from evolora_core.foreign.text import error_line
 from evolora_core.language.flops import FlopModel
 from evolora_core.lora.population.passes import out_of_memory
-from evolora_core.searches.merging.build import layer_count, merge_flops, merged_config, merged_names, merged_tensor
+from evolora_core.searches.merging.build import merge_flops, merged_config, merged_shapes, merged_tensor
 from evolora_core.searches.merging.judging.scoring import Batch, Judgement, Questions, judge, judge_by
 from evolora_core.searches.merging.models import fill, shell
 from evolora_core.searches.merging.pool import Pool
@@ -60,7 +60,7 @@ class Judge:
         started = time.monotonic()
         try:
             with span("merge"):
-                merged_names(genome, self.pool.models, BASE)  # Misfit, before a model is made
+                merged_shapes(genome, self.pool.models, BASE)  # Misfit, before a model is made
                 model = self._shell(genome)
                 fill(model, lambda name: merged_tensor(genome, name, self.pool.models, BASE))
         except (ValueError, KeyError, RuntimeError) as error:
@@ -100,7 +100,7 @@ class Judge:
     def cost(self, genome: Genome, split: str = "search") -> int:
         """FLOPs of merging and measuring a recipe, which may be deeper. 0 for one that cannot be merged."""
         try:
-            merged_names(genome, self.pool.models, BASE)  # Misfit
+            merged_shapes(genome, self.pool.models, BASE)  # Misfit
             flops = merge_flops(genome, self.pool.models)
             model = self._shell(genome)
         except (ValueError, KeyError, RuntimeError) as error:
@@ -122,7 +122,6 @@ class Judge:
         """A model of the recipe's configuration, to be filled. Routes differ in depth, and in what is said of single
         layers (`layer_types`).
         """
-        layer_count(genome.recipe, self.pool.models)  # Misfit where inputs differ in depth
         config = merged_config(genome, self.pool.models, BASE)
         told = json.dumps({key: config[key] for key in config if key not in ORIGINS}, sort_keys=True, default=str)
         if self._kept[0] != told:

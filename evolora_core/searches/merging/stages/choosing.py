@@ -18,6 +18,7 @@ from evolora_core.searches.merging.roles import role
 from evolora_core.searches.merging.settings import Budget, Domain, FineTuning, Gradients
 
 if TYPE_CHECKING:
+    from evolora_core.searches.merging.controls.task import Task
     from evolora_core.searches.merging.experiment import MergeExperiment
     from evolora_core.searches.merging.judging.judge import Judge
 
@@ -141,14 +142,25 @@ def control(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
     """
     from importlib import import_module
 
+    from evolora_core.searches.merging.stages.measuring import judge_of
+
+    judge = judge_of(work, JUDGED)
+    try:
+        choice = import_module(work.config.module).choose(task_of(work, judge))
+    except Unaffordable as error:
+        return _not_run(str(error))
+    return _leave(work, judge, choice)
+
+
+def task_of(work: Work[Choosing], judge: "Judge") -> "Task":
+    """What a control is given. Only one that trains on them has the items of the split `train`."""
     from evolora_core.searches.merging.controls.task import Task
     from evolora_core.searches.merging.settings import FineTuning
     from evolora_core.searches.merging.stages.datasets import read_split
-    from evolora_core.searches.merging.stages.measuring import judge_of
 
-    own, judge = work.config, judge_of(work, JUDGED)
+    own = work.config
     train = read_split(work.inputs["datasets"], "train", own.domains) if own.specialists else {}
-    task = Task(
+    return Task(
         judge=judge,
         parents=tuple(own.parents),
         parent=own.parent,
@@ -162,11 +174,6 @@ def control(work: Work[Choosing]) -> Made[Chosen] | Made[NotRun]:
         folder=work.folder,
         report=work.report,
     )
-    try:
-        choice = import_module(own.module).choose(task)
-    except Unaffordable as error:
-        return _not_run(str(error))
-    return _leave(work, judge, choice)
 
 
 def _not_run(reason: str) -> Made[NotRun]:
