@@ -21,6 +21,7 @@ os.environ |= environment(_home) | {
     "PREFECT_PLUGINS_ENABLED": "false",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
 }
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it; tables are of a pipe unless a test says otherwise
 
 gc.disable()  # until all test modules are imported: what they make stays
 

@@ -168,7 +168,10 @@ def write_comparisons(
     """
     seeds = complete_seeds(folders)
     if not seeds:
-        raise StageError("no seed has been evaluated in every condition, so there is nothing to compare")
+        raise StageError(
+            "no seed has been evaluated in every condition, so there is nothing to compare; `evolora retry SUITE` "
+            "makes what is missing"
+        )
     used = {run: folder for run, folder in folders.items() if run[1] in seeds}
     facts = {run: facts_of(read_manifest(folder) or {}) for run, folder in used.items()}
     ran = [run for run, said in facts.items() if "not_run" not in said]
@@ -263,5 +266,5 @@ def _refuse_unmatched(left: pd.DataFrame, right: pd.DataFrame, a: str, b: str, s
         seed, task_id = alone[0]
         raise StageError(
             f"{a} and {b} answered different items of {split}: {len(alone)} have no partner, the first is "
-            f"{task_id} of seed {seed}"
+            f"{task_id} of seed {seed}; run the suite again, which makes anew what is older"
         )

@@ -7,13 +7,10 @@ Target: the letters in any order, as a string or a list of letters. The score is
 right.
 """
 
-from operator import eq
 from typing import Any
 
 from evolora_core.language.families import string_sort
-from evolora_core.language.families.answers import extract_array, extract_letters
-from evolora_core.language.families.base import DEPTHS, NO_ANSWER, Family, Grade, Item
-from evolora_core.language.families.verdicts import verify_sequence
+from evolora_core.language.families.base import DEPTHS, Family, Grade, Item
 
 
 def solution(target: Any) -> str:
@@ -22,10 +19,8 @@ def solution(target: Any) -> str:
 
 
 def verify(item: Item, answer: str) -> Grade:
-    """Letters written together or apart, or a JSON array of letters."""
-    array = extract_array(answer, anywhere=False)
-    found = "".join(map(str, array)) if array else extract_letters(answer)
-    return verify_sequence(found, solution(item.target), eq) if found else NO_ANSWER
+    """Read as in `string.sort`."""
+    return string_sort.grade_letters(answer, solution(item.target))
 
 
 def solve(prompt: str) -> str:

@@ -38,10 +38,15 @@ def solution(target: Any) -> str:
 
 
 def verify(item: Item, answer: str) -> Grade:
+    """The letters in order."""
+    return grade_letters(answer, solution(item.target))
+
+
+def grade_letters(answer: str, wanted: str) -> Grade:
     """Letters written together or apart, or a JSON array of letters."""
     array = extract_array(answer, anywhere=False)
     found = "".join(map(str, array)) if array else extract_letters(answer)
-    return verify_sequence(found, solution(item.target), eq) if found else NO_ANSWER
+    return verify_sequence(found, wanted, eq) if found else NO_ANSWER
 
 
 def solve(prompt: str) -> str:

@@ -130,7 +130,10 @@ def _text(task: TaskConfig) -> str:
     except UnicodeDecodeError:
         raise ConfigError(f"tasks.{task.name}.file: {task.file}: is no text in UTF-8; save it so") from None
     if len(source) > LONGEST_FILE:
-        raise ConfigError(f"tasks.{task.name}.file: {task.file} has more than {LONGEST_FILE} characters")
+        raise ConfigError(
+            f"tasks.{task.name}.file: {task.file} has more than {LONGEST_FILE} characters; let it read its data from "
+            "another file"
+        )
     return source
 
 

@@ -91,7 +91,7 @@ def _read_csv(text: str) -> Rows:
     except csv.Error as error:
         if lines.line_num > begun or "unexpected end" in str(error):
             raise _Fault(
-                f":{begun}: a quote opened in this row is not closed (line {lines.line_num}: {error})"
+                f":{begun}: a quote opened in this row is not closed (line {lines.line_num}: {error}); close it"
             ) from None
         raise _Fault(f":{begun}: {error}; mend the line (within quotes a quote stands twice)") from None
     return Rows(head, rows, numbers)
@@ -139,7 +139,8 @@ def _read_set(task: TaskConfig, split: str | None) -> Rows:
     except Exception as error:  # offline, no such set, a damaged file: one line says it, whichever class it has
         reason = one_line(error.__cause__ or error, 200)
         raise ConfigError(
-            f"tasks.{task.name}.data: {task.data}: cannot be read ({type(error).__name__}: {reason})"
+            f"tasks.{task.name}.data: {task.data}: cannot be read ({type(error).__name__}: {reason}); check the name, "
+            "or save the rows as .csv or .jsonl"
         ) from error
     if split is not None and split not in found:
         raise ConfigError(f"tasks.{task.name}.splits: {task.data} has no split {split!r} but {', '.join(found)}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Decoding(Protocol):
-    """What `config.DecodingConfig` says about decoding; the same for every arm."""
+    """What `DecodingConfig` says about decoding; the same for every arm."""
 
     @property
     def max_new_tokens(self) -> int: ...

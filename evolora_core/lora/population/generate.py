@@ -165,7 +165,7 @@ class _Decoding:
         self.slots, self.lengths, self.caps, self.max_new_tokens = slots, lengths, caps, int(caps.max())
         self.temperatures = torch.tensor(temperatures, device=self.device)
         self.draws = torch.tensor(draws, dtype=torch.float32, device=self.device)
-        self.ends = torch.tensor(host.eos_ids, device=self.device)
+        self.ends = np.array(host.eos_ids)
         self.tokens = np.zeros((len(slots), self.max_new_tokens), dtype=np.int64)
         self.counts = np.zeros(len(slots), dtype=np.int64)
         self.finished = np.zeros(len(slots), dtype=bool)
@@ -185,36 +185,32 @@ class _Decoding:
         width = real.shape[1]
         # Where no row is padded no mask is needed, and attention is faster without.
         mask = None if bool(real.all()) else functional.pad(real.long(), (0, self.max_new_tokens), value=1)
-        alive = torch.ones(len(which), dtype=torch.bool, device=self.device)
+        alive = np.ones(len(which), dtype=bool)
         temperatures, draws = self.temperatures, self.draws
         for step in range(self.max_new_tokens):
             chosen = next_tokens(logits, temperatures, draws[:, min(step, draws.shape[1] - 1)])
-            living = alive.cpu().numpy()
-            rows = active[living]
-            self.tokens[rows, step] = chosen.cpu().numpy()[living]
+            said, rows = chosen.cpu().numpy(), active[alive]
+            self.tokens[rows, step] = said[alive]
             self.counts[rows] += 1
             if self.likeliest.shape[1]:
-                self.likeliest[rows, step] = (
-                    next_likeliest(logits, chosen, self.likeliest.shape[2]).cpu().numpy()[living]
-                )
+                found = next_likeliest(logits, chosen, self.likeliest.shape[2])
+                self.likeliest[rows, step] = found.cpu().numpy()[alive]
             if self.taken.shape[1]:
                 own = torch.log_softmax(scaled(logits.float(), temperatures), dim=1).gather(1, chosen[:, None])[:, 0]
-                self.taken[rows, step] = own.cpu().numpy()[living]
-            ends = torch.isin(chosen, self.ends)
-            self.ended[active[(alive & ends).cpu().numpy()]] = True
-            stopped = ends
+                self.taken[rows, step] = own.cpu().numpy()[alive]
+            stopped = np.isin(said, self.ends)
+            self.ended[active[alive & stopped]] = True
             if self.stop is not None:
                 so_far = torch.from_numpy(self.tokens[active, : step + 1]).to(self.device)
-                stopped = ends | self.stop(so_far)
-            self.finished[active[(alive & stopped).cpu().numpy()]] = True
-            alive = alive & ~stopped & torch.from_numpy(step + 1 < self.caps[active]).to(self.device)
-            living = alive.cpu().numpy()
-            if not living.any():
+                stopped |= self.stop(so_far).cpu().numpy()
+            self.finished[active[alive & stopped]] = True
+            alive = alive & ~stopped & (step + 1 < self.caps[active])
+            if not alive.any():
                 return
-            if (~living).mean() >= LEAVING:
-                indices = torch.from_numpy(np.flatnonzero(living)).to(self.device)
+            if (~alive).mean() >= LEAVING:
+                indices = self._index(np.flatnonzero(alive))
                 keep_rows(cache, indices)
-                active, chosen, positions, alive = active[living], chosen[indices], positions[indices], alive[indices]
+                active, chosen, positions, alive = active[alive], chosen[indices], positions[indices], alive[alive]
                 temperatures, draws = temperatures[indices], draws[indices]
                 mask = mask[indices] if mask is not None else None
                 self.adapters.rows(self.slots[active])

@@ -83,12 +83,13 @@ class Packing:
 def _alike(lengths: np.ndarray) -> list[np.ndarray]:
     """Row numbers by length, cut where a bucket would be padded too much."""
     order = np.argsort(-lengths, kind="stable")
-    found, begin = [], 0
-    for end in range(1, len(order) + 1):
-        own = lengths[order[begin : end + 1]]
-        if end == len(order) or own[0] * len(own) > LOOSE * own.sum():
-            found.append(order[begin:end])
-            begin = end
+    found = []
+    while len(order):
+        own = lengths[order]
+        loose = own[0] * np.arange(1, len(own) + 1) > LOOSE * own.cumsum()
+        end = int(loose.argmax()) or len(order)  # the first row is never loose by itself
+        found.append(order[:end])
+        order = order[end:]
     return found
 
 
@@ -136,7 +137,10 @@ def packed(model: PreTrainedModel, packing: Packing | None) -> Iterator[None]:
         config._attn_implementation = usual
         del ALL_ATTENTION_FUNCTIONS[NAME]
     if len(called) % layers or not called:
-        raise HostError(f"{type(model).__name__}: {len(called)} of its {layers} layers attend as transformers' own do")
+        raise HostError(
+            f"{type(model).__name__}: {len(called)} of its {layers} layers attend as transformers' own do; name "
+            "another host"
+        )
 
 
 def _attention(packing: Packing, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:

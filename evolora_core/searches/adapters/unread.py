@@ -49,8 +49,8 @@ VARIATION, CONTEST = _under("variation", VariationConfig), _under("contest", Con
 ASSIMILATION, INHERITANCE = _under("assimilation", AssimilationConfig), _under("inheritance", InheritanceConfig)
 OF_BIRTHS = VARIATION - {"variation.births", "variation.trait_sigma"}  # founders' traits are scattered too
 OF_PAIRS = ASSIMILATION - {f"assimilation.{key}" for key in ("attempts", "sum_weight", "rehearsal")}
-# What one organelle alone has no use for; its items are of no niche
-OF_MANY = {"population", "curriculum.focus"} | VARIATION | ASSIMILATION | INHERITANCE
+# What one organelle alone has no use for; its items are of no niche, and it owes what it cannot pay
+OF_MANY = {"population", "curriculum.focus", "economy.strikes", "economy.cull"} | VARIATION | ASSIMILATION | INHERITANCE
 
 
 def unread(section: BaseModel) -> dict[str, str]:

@@ -341,6 +341,10 @@ def test_a_rule_about_a_section_names_the_file_and_the_overrides_below_it(tmp_pa
             "arms={lone: {like: single, changes: {variation: {births: 0}}}}",
             "arms.lone.changes.variation.births: has no effect with like: single; take it out, or change that",
         ),
+        (
+            "arms={lone: {like: single, changes: {economy: {cull: lots}}}}",
+            "arms.lone.changes.economy.cull: has no effect with like: single",
+        ),
         ("ecology.contest.ends=4", "ecology.contest.ends: has no effect with contest.contenders: 1; take it out, or"),
         (
             "ecology.contest={contenders: 2, alpha: 0.1}",

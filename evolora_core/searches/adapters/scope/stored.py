@@ -143,6 +143,6 @@ class Chosen:
         return self.rows(_FOUND)
 
     def steps(self, table: str, value: str) -> Rows:
-        """The learning steps of a rival: condition, seed, step, value; long runs as means of neighbouring steps."""
+        """The learning steps of a rival: condition, seed, adapter, step, value; long runs as means of neighbours."""
         adapter = "adapter" if table == "sft_steps" else "'all'"  # the others train one
         return self.rows(_STEPS.format(table=table, value=value, adapter=adapter), points=POINTS)

@@ -43,15 +43,18 @@ def _rehearse(run: Run, decay: Sequence[float], role: str) -> None:
     shares = teach(run, learners_of(run, able, owing=role == "cool")) if len(decay) else []
     if not shares:
         return
-    draws = [run.stream(organelle.id, role) for organelle, _ in shares]
     worth = appraise(run).interest[run.task.cell_of]
+    drawn = [  # of all steps at once: nothing is remembered or forgotten between them
+        state.buffers[organelle.id].draw(rows * len(decay), run.stream(organelle.id, role), worth)
+        for organelle, rows in shares
+    ]
 
     def batches() -> Iterator[Batch]:
-        while True:
+        for step in range(len(decay)):
             flat = [
                 (organelle, memory)
-                for (organelle, rows), draw in zip(shares, draws, strict=True)
-                for memory in state.buffers[organelle.id].draw(rows, draw, worth)
+                for (organelle, rows), own in zip(shares, drawn, strict=True)
+                for memory in own[step * rows : (step + 1) * rows]
             ]
             yield batch_of(run, flat)
 
