@@ -42,7 +42,7 @@ def pretrain(config: PretrainConfig, folder: Path, progress: Progress = silent) 
 
     `progress` hears of each step its mean negative log-likelihood of an answer token, in nats. The folder is made if
     missing; files of the same names are replaced once all is done. ConfigError for a mixture that the families cannot
-    serve.
+    serve, and at the first step whose loss is not finite.
     """
     import torch
 
@@ -181,6 +181,8 @@ def _train(
             part = torch.nn.functional.cross_entropy(scores, torch.from_numpy(targets), reduction="sum") / answered
             part.backward()
             loss += part.item()
+        if not math.isfinite(loss):
+            raise ConfigError(f"pretrain.schedule: the loss is not finite at step {step + 1}; lower its learning rates")
         torch.nn.utils.clip_grad_norm_(model.parameters(), schedule.clip)
         for optimizer, _ in optimizers:
             optimizer.step()

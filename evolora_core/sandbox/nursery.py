@@ -157,7 +157,8 @@ def judged(ended: Ended, limit: Limits) -> tuple[str, str]:
         return "timeout", f"more than {limit.processor_seconds} s of processor time"
     if -ended.code == signal.SIGSYS:
         return "killed", "a system call of another architecture"
-    return "killed", f"it died of {signal.Signals(-ended.code).name}"
+    names = {int(own): own.name for own in signal.Signals}  # most signals for real-time use have none
+    return "killed", f"it died of {names.get(-ended.code, f'signal {-ended.code}')}"
 
 
 def run_job(

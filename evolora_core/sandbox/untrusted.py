@@ -5,6 +5,7 @@ that an unconfined program wrote in.
 """
 
 import json
+import math
 import os
 import stat
 from pathlib import Path
@@ -35,14 +36,17 @@ def read_bytes(path: Path, largest: int) -> bytes:
     return content
 
 
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+def _finite(digits: str) -> float:
+    """A number with a point or an exponent, or a constant that JSON does not have (NaN, Infinity)."""
+    if not math.isfinite(value := float(digits)):
+        raise ValueError(f"{digits[:40]} is no finite number")
+    return value
 
 
 def read_json(path: Path, largest: int) -> dict[str, Any]:
     """An object in JSON. Its values are whatever the child chose; NaN and infinity are refused."""
     try:
-        content = json.loads(read_bytes(path, largest), parse_constant=_no_number)
+        content = json.loads(read_bytes(path, largest), parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{path.name} is no JSON: {error}") from None
     if not isinstance(content, dict):

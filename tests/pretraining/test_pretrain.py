@@ -172,6 +172,15 @@ def test_context_too_short_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "never").exists()
 
 
+def test_a_training_that_diverges_ends_where_it_does(tmp_path: Path) -> None:
+    wild = {"steps": 40, "rows": 4, "muon_learning_rate": 10.0, "weight_decay": 10.0}  # ×(1 − 100) a step
+    told: list[Told] = []
+    with pytest.raises(ConfigError, match=r"pretrain\.schedule: the loss is not finite at step \d+; lower"):
+        schedule = CONFIG.schedule.model_copy(update=wild)
+        pretrain(CONFIG.model_copy(update={"schedule": schedule}), tmp_path / "x", lambda *own: told.append(own))
+    assert len(told) < 40 and not (tmp_path / "x").exists()
+
+
 @pytest.mark.parametrize("name", ["nano", "nano-regex"])
 def test_the_shipped_card_is_what_the_code_would_write(name: str, tmp_path: Path) -> None:
     """All but the figures of the run: the same words and the same config."""

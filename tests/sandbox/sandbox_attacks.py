@@ -369,6 +369,10 @@ def fall_over(folder: Path) -> None:
     ctypes.string_at(0)
 
 
+def die_of_a_signal_without_a_name(folder: Path) -> None:
+    signal.raise_signal(signal.SIGRTMIN + 1)
+
+
 def flood_report(folder: Path) -> None:
     while True:
         os.write(3, b"\x1b[31mforged\n" * 1000)

@@ -121,6 +121,8 @@ def test_other_ends(sandbox: Sandbox, tmp_path: Path) -> None:
     assert coloured.startswith("ValueError:  [31mred ") and coloured.isprintable() and len(coloured) < 4000
     fallen = run(sandbox, tmp_path, "fall_over", LONG)
     assert (fallen.status, fallen.reason) == ("killed", "it died of SIGSEGV")
+    nameless = run(sandbox, tmp_path, "die_of_a_signal_without_a_name", LONG)  # and does not end the nursery with it
+    assert (nameless.status, nameless.reason) == ("killed", f"it died of signal {signal.SIGRTMIN + 1}")
 
 
 def test_whoever_is_killed_for_its_processor_time_ran_out_of_time() -> None:

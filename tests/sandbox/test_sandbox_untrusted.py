@@ -35,6 +35,7 @@ def test_no_plain_file(tmp_path: Path) -> None:
         b"[1]",
         b'{"a": NaN}',
         b'{"a": -Infinity}',
+        b'{"a": 1e999}',
         b"\xff\xfe{}",
         b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"a": ' + b"9" * 10_000 + b"}",

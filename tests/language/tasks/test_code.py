@@ -121,6 +121,7 @@ sys.settrace(trace)
         ("open('large', 'wb').write(bytes(1 << 24))", "raises OSError"),
         ("kept = []\nwhile True: kept.append(bytearray(1 << 20))", "memory"),
         ("input()", "raises EOFError"),
+        ("import sys\nsys.modules['signal'].raise_signal(35)", "killed"),  # it has no name
     ],
 )
 def test_what_an_answer_may_not_reach_or_use_makes_it_wrong(answer: str, words: str) -> None:

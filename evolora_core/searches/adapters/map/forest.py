@@ -102,7 +102,7 @@ def forest(places: pd.DataFrame, question: Question) -> Figure:
             if list(names.values()).count(called) > 1:
                 called = str(suite)
             heading = f"{called}, host {rows['host'].iloc[0]}"
-            _beside(panel, -WORDS, y - 0.1, heading, weight="bold", fontsize=9.5, parse_math=False)
+            _beside(panel, -WORDS, y - 0.1, heading, weight="bold", fontsize=9.5)
             for row in rows.to_dict("records"):
                 y += ROW
                 _draw(panel, y - ROW / 2, row, question)
@@ -127,7 +127,7 @@ def _draw(panel: Axes, middle: float, row: dict[Any, Any], question: Question) -
     """One row: what it is about, the difference with its interval, and the numbers."""
     colour = draw_difference(panel, middle, row, question, markersize=7)
     about = textwrap.shorten(row["regime"], 46, placeholder=" …")
-    _beside(panel, 0.12 - WORDS, middle, about, va="bottom", fontsize=9, parse_math=False)
+    _beside(panel, 0.12 - WORDS, middle, about, va="bottom", fontsize=9)
     where = f"{title(row['split'])}, {row['routing']} routing"
     _beside(panel, 0.12 - WORDS, middle + 0.03, where, va="top", fontsize=7, color="#666666")
     texts = (
@@ -158,7 +158,8 @@ def draw_difference(panel: Axes, y: float, row: dict[Any, Any], question: Questi
 
 def _beside(panel: Axes, inches: float, y: float, text: str, **look: Any) -> None:
     """A text that many inches from the plot's left edge, at the height `y` of its rows."""
-    panel.text(inches / PLOT, y, text, transform=blended_transform_factory(panel.transAxes, panel.transData), **look)
+    place = blended_transform_factory(panel.transAxes, panel.transData)
+    panel.text(inches / PLOT, y, text, transform=place, parse_math=False, **look)
 
 
 def marks(row: Mapping[Any, Any]) -> str:

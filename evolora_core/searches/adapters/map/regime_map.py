@@ -6,7 +6,6 @@ adjustment is over the comparisons of one suite, and the map says what an adjust
 pack's folder may hold WITHDRAWALS, which names comparisons whose verdict no longer stands, and why.
 """
 
-import json
 import logging
 import textwrap
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from evolora_core.foreign.documents import read_json
 from evolora_core.foreign.files import read_text
 from evolora_core.language.splits import title
 from evolora_core.report.comparisons import p_over_seeds
-from evolora_core.report.pack_folder import STAMP
+from evolora_core.report.pack_folder import read_stamp
 from evolora_core.report.plots import save
 from evolora_core.report.tables import Column, Table, csv, difference, share, words
 from evolora_core.searches.adapters.map.forest import QUESTIONS, WITHDRAWN, Question, forest, many
@@ -35,6 +34,13 @@ COLUMNS = [
     "question", "suite", "host", "regime", "named", "split", "routing", "evolved", "rival", "n", "seeds", "diff", "lo",
     "hi", "p", "p_holm", "verdict", "note", "bare", "evolved_flops", "rival_flops",
 ]  # fmt: skip
+# Of columns in a pack's tables, which may come from anybody: what is no number there is a ValueError.
+TYPES = {
+    **dict.fromkeys(("regime", "split", "note", "bare"), str),
+    **dict.fromkeys(("n", "seeds"), int),
+    **dict.fromkeys(("diff", "lo", "hi", "p", "p_holm"), float),
+}
+FLOPS = {"total_flops": float}
 WITHDRAWALS = "withdrawn.json"
 READING = """\
 Each row is a comparison that its suite's file declares, whatever came of it (its pack's notes say if it was added
@@ -110,7 +116,7 @@ def _withdrawn(pack: Path) -> list[dict[str, str]]:
     comparisons of the two no longer stand. Raises ValueError or KeyError if damaged.
     """
     file = pack / WITHDRAWALS
-    entries = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    entries = read_json(read_text(file)) if file.is_file() else []
     for entry in entries:
         if missing := {"a", "b", "reason"} - {*entry}:
             raise KeyError(f"{WITHDRAWALS}: {min(missing)}")
@@ -132,26 +138,25 @@ def places(pack: Path) -> pd.DataFrame:
     `lo` and `hi` are shares, ecology less rival, whichever was declared first; the FLOPs are means over seeds. A
     comparison without a regime is called by its arms, and is not `named`. No rows if there is no such comparison.
     """
-    if not (pack / STAMP).is_file():
-        raise PackError(f"{pack}: is not a pack, it has no {STAMP}")
+    stamp = read_stamp(pack)
+    if stamp["config"].get("search", DEFAULT) != DEFAULT:  # another search's tables are others
+        return pd.DataFrame(columns=COLUMNS)
     try:
-        stamp = read_json(read_text(pack / STAMP), constants=True)
-        if stamp["config"].get("search", DEFAULT) != DEFAULT:  # another search's tables are others
-            return pd.DataFrame(columns=COLUMNS)
         for name in ("comparisons.csv", "paper_table.csv"):
             read_text(pack / name)  # an ordinary file of bounded size, in UTF-8
         # An empty note is no missing one, a regime or split called `8` is no number, a condition may be called `null`.
-        found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype={"regime": str, "split": str})
-        means = pd.read_csv(pack / "paper_table.csv", keep_default_na=False, na_values={"total_flops": [""]})
-        means = means.set_index("condition")
+        found = pd.read_csv(pack / "comparisons.csv", keep_default_na=False, dtype=TYPES)
+        means = pd.read_csv(
+            pack / "paper_table.csv", keep_default_na=False, na_values={"total_flops": [""]}, dtype=FLOPS
+        ).set_index("condition")
         rows = [row for question in QUESTIONS for row in _rows(stamp["config"], found, means, question)]
         for entry in _withdrawn(pack):
             for row in rows:
                 if row["verdict"] != UNDECIDED and _covers(entry, row):
                     row |= {"verdict": WITHDRAWN, "note": entry["reason"]}
+        named = [{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # nothing in it need have its form
         raise PackError(f"{pack}: damaged or not whole ({error}); build the pack again") from error
-    named = [{"suite": stamp["suite"], "host": stamp["config"]["host"]} | row for row in rows]
     return pd.DataFrame(named, columns=COLUMNS)
 
 

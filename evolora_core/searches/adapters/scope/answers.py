@@ -40,7 +40,9 @@ _ARMS = """
 
 @dataclass(frozen=True)
 class Said:
-    """An answer to one item. arms: (name, number of the organelle or adapter; -1 is the bare host)."""
+    """An answer to one item. arms: (name, number of the organelle or adapter; -1 is the bare host, -2 the host
+    after examples).
+    """
 
     answer: str
     correct: bool

@@ -33,6 +33,7 @@ from evolora_core.searches.adapters.scope.outcome import accuracy_plot, comparis
 from evolora_core.searches.adapters.scope.stored import Chosen
 from evolora_core.searches.adapters.scope.vega import check_installed, installed, library
 from evolora_core.searches.base import Page
+from evolora_core.statistics.inference import MIN_SEEDS
 
 __all__ = ["installed", "write_page"]
 
@@ -122,6 +123,7 @@ def _told(chosen: Chosen, lives: Rows, parents: Rows) -> dict[str, Any]:
         "suite": stored.suite,
         "config": stored.config,
         "seeds": stored.seeds,
+        "min_seeds": MIN_SEEDS,
         "chosen": chosen.seeds,
         "condition": chosen.condition,
         "missing": stored.missing_in_words,

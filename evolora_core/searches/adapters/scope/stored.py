@@ -42,7 +42,7 @@ _SEEDS = """(
 )"""
 
 _GENERATIONS = f"""
-    SELECT condition, seed, generation, population, energy_total, mean_net, accuracy, qd_coverage, births, deaths
+    SELECT condition, seed, generation, population, energy_total, mean_net, accuracy
     FROM generation_summary WHERE {_CHOSEN} ORDER BY condition, seed, generation
 """
 

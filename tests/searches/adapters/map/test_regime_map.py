@@ -203,6 +203,22 @@ def test_what_is_no_pack_or_has_no_place_is_told(pack: Path, tmp_path: Path) -> 
     assert not (tmp_path / "out").exists()
 
 
+def test_a_pack_with_spoilt_numbers_is_told(pack: Path, tmp_path: Path) -> None:
+    for file, column in (("comparisons.csv", "p"), ("paper_table.csv", "total_flops")):
+        table = pd.read_csv(pack / file, dtype=str, keep_default_na=False)
+        table.assign(**{column: "many"}).to_csv(pack / file, index=False)
+        with pytest.raises(PackError, match="damaged or not whole .*many"):
+            build_map([pack], tmp_path / "out")
+        table.to_csv(pack / file, index=False)
+    assert len(places(pack)) == 3
+
+
+def test_a_routing_with_dollars_is_no_formula(built: Path) -> None:
+    figure = forest(places(built).assign(routing=r"$\nothing$"), QUESTIONS[0])
+    figure.canvas.draw()
+    assert r"in distribution, $\nothing$ routing" in [text.get_text() for text in figure.axes[0].texts]
+
+
 def test_a_pack_without_a_place_is_left_out(
     built: Path, pack: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -252,7 +268,7 @@ def test_a_withdrawn_verdict_is_no_verdict_on_the_map(pack: Path, tmp_path: Path
     assert len(gone) < len(decided) and set(zip(gone["split"], gone["routing"], strict=True)) <= {
         ("retention", "single")
     }
-    for damaged in ("[{}]", json.dumps([entry | {"slit": "retention"}])):
+    for damaged in ("[{}]", json.dumps([entry | {"slit": "retention"}]), "[" * 100_000):
         (pack / WITHDRAWALS).write_text(damaged)
         with pytest.raises(PackError, match="damaged or not whole"):
             places(pack)

@@ -193,6 +193,7 @@ def test_a_name_in_the_settings_is_text(looked_at: Path) -> None:
 def test_the_words_are_those_of_the_verdicts(page: str) -> None:
     rows = page.split("<ul>", 1)[1].split("</ul>", 1)[0]
     assert rows.count("<li>") == 4 and rows.count("In these runs only") + rows.count("undecided") == 4
+    assert "With fewer than 5 seeds every interval speaks of these runs only." in page
 
 
 def test_one_seed_and_a_small_page(looked_at: Path, tmp_path: Path) -> None:
