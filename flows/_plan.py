@@ -1,5 +1,5 @@
-"""What can be known to be wrong with the way in which a suite is asked for, before a server is started for it. Loads no
-Prefect, which has to be told of the server before it is imported.
+"""What can be known to be wrong with the way in which a suite is asked for, before its host is fetched and a server is
+started for it. Loads no Prefect, which has to be told of the server before it is imported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,6 @@ from evolora_core.searches.base import Experiment
 from evolora_core.searches.comparing import COMPARISON
 from evolora_core.searches.packing import PACK
 from evolora_core.searches.registry import get_search, suite_id
-from flows._preflight import use_host
 
 HERE = "processes"
 EXTRAS = {"dask": "dask", "tcp": "dask", "tls": "dask", "ray": "ray"}  # by the first word of an address
@@ -24,7 +23,7 @@ def check_plan(config: Experiment, only: Sequence[str]) -> None:
     check_workers(config.workers)
     if only:
         suite = suite_id(config)
-        wanted(get_search(config.search).plan(Suite(config, suite, use_host(config))), only, suite)
+        wanted(get_search(config.search).plan(Suite(config, suite)), only, suite)
 
 
 def check_workers(workers: str) -> None:

@@ -33,7 +33,7 @@ ANSWER_SECONDS = 5.0  # that a server which runs may take to say so
 PATIENCE = 30.0  # seconds of it between two lines that say so
 REVIVALS = 5  # times that a server is started again
 USUAL_PORT = 4200
-ADDRESS = "prefect/server.json"  # in EVOLORA_HOME: where the server of `evolora serve` is, and its process
+ADDRESS = "prefect/server.json"  # in EVOLORA_HOME: the server of `evolora serve`, and the process of the latter
 
 
 @contextmanager
@@ -66,12 +66,12 @@ def embedded_prefect(home: Path) -> Iterator[None]:
 
 @contextmanager
 def shared_prefect(home: Path) -> Iterator[str]:
-    """The address of a whole server, with UI and schedules: the one that is known, or one of our own, whose address
-    other shells find in EVOLORA_HOME. Raises StageError if it does not start, or if the known one ends.
+    """The address of a whole server, with UI and schedules: the one that is known, or one of our own. Raises StageError
+    if it does not start, or if the known one ends.
     """
     if url := known_server(home):
         refuse_silent(url)
-        with _connected(url):
+        with _connected(url), _announced(home, url):
             try:
                 yield url
             except Exception as error:
@@ -80,12 +80,18 @@ def shared_prefect(home: Path) -> Iterator[str]:
                 again = f"the server at {url} answers no more; start `evolora serve` again"
                 raise StageError(f"Prefect: {again}") from error
         return
-    with _started(home, USUAL_PORT, private=False) as url:
-        write_json(home / ADDRESS, {"url": url, "pid": os.getpid(), "started": now()})
-        try:
-            yield url
-        finally:
-            (home / ADDRESS).unlink(missing_ok=True)
+    with _started(home, USUAL_PORT, private=False) as url, _announced(home, url):
+        yield url
+
+
+@contextmanager
+def _announced(home: Path, url: str) -> Iterator[None]:
+    """Other shells find the server in EVOLORA_HOME."""
+    write_json(home / ADDRESS, {"url": url, "pid": os.getpid(), "started": now()})
+    try:
+        yield
+    finally:
+        (home / ADDRESS).unlink(missing_ok=True)
 
 
 def known_server(home: Path) -> str | None:

@@ -110,8 +110,8 @@ def make_suite(
     config = asked_suite(suite, overrides, host, seeds)
     out = Path(packs) / config.name
     check_machine(config)
-    check_suite(config, out)
     check_plan(config, only)
+    check_suite(config, out)
     own = suite_id(config)
     begin(home_path(), own, stated(config), Path(packs))
     search = get_search(config.search)

@@ -43,7 +43,7 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
         sys.exit(1)
     if submits and not url and is_served(home):
         print("waiting for the address of `evolora serve`, which may still start", file=sys.stderr)
-        until = time.monotonic() + SECONDS  # one that joined another server leaves no address
+        until = time.monotonic() + SECONDS  # one that wants a key never shows here
         while not (url := known_server(home)) and is_served(home) and time.monotonic() < until:
             time.sleep(1)
     if submits and not url:

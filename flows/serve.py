@@ -1,6 +1,10 @@
 """The deployments of this project, and how they are served."""
 
+import asyncio
+import logging
+import os
 import warnings
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -88,4 +92,12 @@ def serve_deployments(*, nightly: bool, limit: int) -> None:
     when it ends; nights that have passed by the next time are not made up for."""
     forget_missed()
     warnings.filterwarnings("ignore", message="coroutine 'Runner.astop' was never awaited")  # Prefect's, at SIGTERM
-    serve(*deployments(nightly), limit=limit, pause_on_shutdown=False)
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")  # Python's, of a flow whose process is killed
+    logging.getLogger("asyncio").addFilter(_is_news)
+    with suppress(SystemExit):  # Prefect's, at SIGTERM
+        serve(*deployments(nightly), limit=limit, pause_on_shutdown=False)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether asyncio has more to say than that a connection to a flow run, which ends with us, was cancelled."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

@@ -114,7 +114,7 @@ def percent(acc: float | None, lo: float | None = None, hi: float | None = None)
 
 
 def difference(diff: float, lo: float, hi: float) -> str:
-    """`+4.2 [1.0, 7.3]`: a difference of shares in percentage points with its interval."""
+    """`+4.2 [+1.0, +7.3]`: a difference of shares in percentage points with its interval."""
     return f"{100 * diff:+.1f} [{100 * lo:+.1f}, {100 * hi:+.1f}]"
 
 

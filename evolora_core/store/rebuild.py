@@ -18,12 +18,14 @@ from evolora_core.store.transaction import transaction
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """What a rebuild found. `left_out`: stages whose folder is missing or damaged, each with the reason; where there
-    are any, `before` is the store that was replaced, which may have their rows.
+    """What a rebuild found. `rows` are those of the recorded stages; `merged` counts stages that came from shards.
+    `left_out`: stages whose folder is missing or damaged, each with the reason; where there are any, `before` is the
+    store that was replaced, which may have their rows.
     """
 
     recorded: list[Slice]
     rows: int
+    merged: int
     left_out: list[tuple[Slice, str]]
     before: Path | None = None
 
@@ -38,37 +40,37 @@ def rebuild(home: Path) -> Rebuilt:
     there = path.exists()  # else a file that is made for its lock
     new = path.with_name("evolora.duckdb.rebuild")
     path.parent.mkdir(parents=True, exist_ok=True)
-    result = Rebuilt([], 0, [])
+    recorded, left_out = list[Slice](), list[tuple[Slice, str]]()
     with held(path):
         for stale in (new, _log(new)):
             stale.unlink(missing_ok=True)
-        rows = 0
+        rows = merged = 0
         with opened(new) as connection:
             for part in finished_slices(home):
                 try:
                     rows += sum(write(connection, read_artefact(home, part)).values())
                 except StageError as error:
-                    result.left_out.append((part, str(error)))
+                    left_out.append((part, str(error)))
                 else:
-                    result.recorded.append(part)
+                    recorded.append(part)
             for folder in kept_shards(home):
                 try:
                     with transaction(connection):
-                        insert_shard(connection, folder, read(folder), again=True)
+                        merged += insert_shard(connection, folder, read(folder), again=True)[0]
                 except StoreError as error:
                     suite = folder.parent.name
                     why = (
                         f"{error}; remove {folder}, then merge a shard that was made as the rest, or make its stages "
                         f"here by `evolora retry {suite}`"
                     )
-                    result.left_out.append((Slice(suite, suite, "", 0, f"shard {folder.name}", folder), why))
+                    left_out.append((Slice(suite, suite, "", 0, f"shard {folder.name}", folder), why))
             for file in sorted((home / "bench").glob("*.json")):
                 try:
                     insert_benchmark(connection, file)
                 except StoreError as error:
-                    result.left_out.append((Slice("bench", "bench", "", 0, file.name, file), str(error)))
+                    left_out.append((Slice("bench", "bench", "", 0, file.name, file), str(error)))
             connection.execute("CHECKPOINT")  # the rename takes the file alone; a full disk leaves rows in its log
-        before = _free(path) if result.left_out and there else None
+        before = _free(path) if left_out and there else None
         if before:
             os.replace(path, before)
         # The log of a damaged store must not be replayed on the new one.
@@ -76,7 +78,7 @@ def rebuild(home: Path) -> Rebuilt:
             os.replace(_log(path), _log(before))
         _log(path).unlink(missing_ok=True)
         os.replace(new, path)
-    return Rebuilt(result.recorded, rows, result.left_out, before)
+    return Rebuilt(recorded, rows, merged, left_out, before)
 
 
 def _free(path: Path) -> Path:

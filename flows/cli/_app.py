@@ -2,9 +2,12 @@
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter, validators
@@ -58,23 +61,46 @@ def say(text: str) -> None:
 
 
 def shown(rows: Sequence[dict[str, Any]], as_json: bool) -> str:
-    """Rows as a table with aligned columns, or as JSON; no text for a table without rows."""
+    """Rows as a table with aligned columns, which fits the terminal, or as JSON; no text for a table without rows."""
     if as_json:
         return json.dumps([_plain(row) for row in rows], indent=1, default=str)
     if not rows:
         return ""
     cells = [[_cell(name, row.get(name)) for name in rows[0]] for row in rows]
     heads = [printable(name) for name in rows[0]]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    widths = _widths(list(zip(heads, *cells, strict=True)), shutil.get_terminal_size((0, 0)).columns)
     right = [all(isinstance(row.get(name), int | float | None) for row in rows) for name in rows[0]]
     lines = []
-    for line in [heads, *cells]:
-        padded = [
-            text.rjust(width) if numeric else text.ljust(width)
-            for text, width, numeric in zip(line, widths, right, strict=True)
-        ]
-        lines.append("  ".join(padded).rstrip())
+    for row in [heads, *cells]:
+        wrapped = [_wrapped(text, width) for text, width in zip(row, widths, strict=True)]
+        for line in zip_longest(*wrapped, fillvalue=""):
+            padded = [
+                text.rjust(width) if numeric else text.ljust(width)
+                for text, width, numeric in zip(line, widths, right, strict=True)
+            ]
+            lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
+
+
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Characters of each column. Where all do not fit into `room` (0: a pipe, which takes any), the widest give way, to
+    the length of their longest word; where that is not enough, to words of 24 characters, or no column does.
+    """
+    natural = [max(map(len, column)) for column in columns]
+    if not room:
+        return natural
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    room -= 2 * (len(columns) - 1)
+    widths = [min(width, max(room, 1)) for width in natural]
+    for least in (words, [min(word, 24) for word in words]):
+        while sum(widths) > room and (loose := [i for i, width in enumerate(widths) if width > least[i]]):
+            widths[max(loose, key=widths.__getitem__)] -= 1
+    return widths if sum(widths) <= room else natural
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a cell."""
+    return [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def progress(label: str) -> "AbstractContextManager[Progress]":

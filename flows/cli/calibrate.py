@@ -1,6 +1,8 @@
 """`evolora calibrate`."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,11 +48,32 @@ def calibrate(
     packs = read_packs(home_path(), suite_id(config)) or Path("packs")  # where a run of it puts its pack
     made = make(config, packs, calibration_steps(config))
     rest = _rest(made.home, config)
-    show([*found(made.home, made.suite, search, config.seeds), *to_go(rest, config.processes)], json)
-    if not json and rest.expected is None:
+    seen, left = found(made.home, made.suite, search, config.seeds), to_go(rest, config.processes)
+    if json:
+        show([*seen, *left], True)
+        return
+    tell(seen, left)
+    if rest.expected is None:
         print(f"\nThe search {config.search} does not foretell what its stages take; a run tells it as it goes.")
-    elif not json and rest.left_out:
+    elif rest.left_out:
         print(f"\n{rest.left_out}")
+
+
+def tell(seen: Sequence[Row], left: Sequence[Row]) -> None:
+    """Print for people what `found` and `to_go` gave: a table for each stage of a condition, and one of what is left.
+    Numbers come first, so that the words about them may take more than one line.
+    """
+    for (condition, stage), rows in groupby(seen, key=itemgetter("condition", "stage")):
+        print(f"{condition}, {stage}:")
+        show([_numbers_first(row) for row in rows], False)
+        print()
+    if left:
+        show([{key: row[key] for key in ("condition", "stage", "what", "value", "note")} for row in left], False)
+
+
+def _numbers_first(row: Row) -> Row:
+    said = f"{row['what']} ({row['note']})" if row["note"] else row["what"]
+    return {key: row[key] for key in ("value", "lowest", "highest", "seeds")} | {"what": said}
 
 
 def calibration_steps(config: "Experiment") -> list[str]:

@@ -1,5 +1,7 @@
 """`evolora compare`."""
 
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +16,10 @@ if TYPE_CHECKING:
     from evolora_core.engine.run_index import SuiteId
     from evolora_core.statistics.two_suites import Side
 
+COLUMNS = (
+    "routing", "split", "a", "b", "a_acc", "b_acc", "diff", "lo", "hi", "p", "p_holm", "seeds", "n", "verdict", "note",
+)  # fmt: skip
 SHOWN = 12  # settings in which two suites differ
-PERCENT = {"a_acc": "a %", "b_acc": "b %", "diff": "a − b, points", "lo": "from", "hi": "to"}
 WIDTH = 40  # characters of one of them
 
 
@@ -55,11 +59,16 @@ def compare(
         raise ConfigError(f"{left.id}: named twice; compare two conditions of it by --a {word}:A --b {word}:B")
     pairs = asked or [(own, own) for own in common_conditions(left, right)]
     rows = compare_suites(left, right, pairs, split or first_split(left), routing)
-    columns = ("routing", "split", "a", "b", *PERCENT, "p", "p_holm", "seeds", "n", "verdict", "note")
-    kept = [{key: row[key] for key in columns} for row in rows]
-    show(kept if json else [in_percent(row) for row in kept], json)
-    settings = differing(left.settings, right.settings)
-    if settings and not json:
+    if json:
+        show([{key: row[key] for key in COLUMNS} for row in rows], True)
+        return
+    names = [rows[0][side] if asked else own.id for side, own in (("a", left), ("b", right))]
+    print(f"a: {names[0]}\nb: {names[1]}\nsplit: {rows[0]['split']}, router: {rows[0]['routing']}\n")
+    show([in_percent(row) for row in rows], False)
+    notes = groupby(sorted((row["note"], condition_of(row["a"])) for row in rows if row["note"]), key=itemgetter(0))
+    for note, those in notes:
+        print(f"\n{', '.join(own for _, own in those)}: {note}")
+    if settings := differing(left.settings, right.settings):
         print(f"\n{left.id} and {right.id} differ in {len(settings)} settings:")
         for key, values in list(settings.items())[:SHOWN]:
             print(f"  {key}: {' → '.join(one_line(str(value), WIDTH) for value in values)}")
@@ -68,11 +77,22 @@ def compare(
 
 
 def in_percent(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its shares in percent and its differences in points, as a pack has them."""
-    return {
-        PERCENT.get(key, key): None if value is None else round(100 * value, 1) if key in PERCENT else value
-        for key, value in row.items()
+    """A row for people: its shares in percent and its difference in points, as a pack has them."""
+    same = condition_of(row["a"]) == condition_of(row["b"])
+    return ({"condition": condition_of(row["a"])} if same else {}) | {
+        "a %": round(100 * row["a_acc"], 1),
+        "b %": round(100 * row["b_acc"], 1),
+        "a − b, points": f"{100 * row['diff']:+.1f} [{100 * row['lo']:+.1f}, {100 * row['hi']:+.1f}]",
+        "Holm p": row["p_holm"],
+        "seeds": row["seeds"],
+        "items": row["n"],
+        "verdict": {row["a"]: "a", row["b"]: "b"}.get(row["verdict"], row["verdict"]),
     }
+
+
+def condition_of(name: str) -> str:
+    """The condition in the name of a side, SUITE-ID.CONDITION."""
+    return name.partition(".")[2]
 
 
 def side(home: Path, suite: "SuiteId") -> "Side":

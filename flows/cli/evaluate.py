@@ -26,7 +26,9 @@ def evaluate(
     *,
     holdout: Annotated[Path, Parameter(help="JSON Lines with prompt, target, family and depth, or in the regex form.")],
     host: Annotated[str | None, Parameter(help="Host; by default that of the run, else nano.")] = None,
-    adapter: Annotated[list[Path] | None, Parameter(help="A PEFT adapter folder; may be repeated.")] = None,
+    adapter: Annotated[
+        list[Path] | None, Parameter(consume_multiple=True, help="PEFT adapter folders, in one list or repeated.")
+    ] = None,
     run: Annotated[str | None, Parameter(help="A finished run, such as quickstart.ecology.s0.")] = None,
     routing: Annotated[
         Routing | None, Parameter(help="Which router the run answers with; by default `family`.")

@@ -28,7 +28,8 @@ def list_(*, json: Json = False) -> None:
     """List the hosts that are described in configs/hosts."""
     from evolora_core.language.hosts.catalog import list_hosts
 
-    show([asdict(listed) for listed in list_hosts()], json)
+    rows = [asdict(listed) for listed in list_hosts()]
+    show(rows if json else [{key: value for key, value in row.items() if key != "folder"} for row in rows], json)
 
 
 def show_(name: Name, /, *, json: Json = False) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path
-from evolora_core.errors import EvoloraError
+from evolora_core.errors import ConfigError, EvoloraError
 from flows.cli._app import Json, show
 from flows.cli.run import Made, make
 from flows.cli.status import latest
@@ -26,8 +26,9 @@ def retry(
         str,
         Parameter(
             name="WHAT",
-            help="A suite, seed (quickstart.s0), condition (quickstart.ecology), run (quickstart.ecology.s0) or stage "
-            "(quickstart.ecology.s0.evolve); may be repeated. By default the latest suite.",
+            help="A suite (name, id or file), seed (quickstart.s0), condition (quickstart.ecology), run "
+            "(quickstart.ecology.s0) or stage (quickstart.ecology.s0.evolve); may be repeated. By default the suite "
+            "that was begun last.",
         ),
     ],
     json: Json = False,
@@ -39,10 +40,9 @@ def retry(
     from evolora_core.searches.registry import find_suite
 
     home = home_path()
-    last = latest(home)
     wanted: dict[SuiteId, list[str]] = {}
-    for name in names or [str(last)]:
-        word, _, rest = name.partition(".")
+    for name in names or [str(_last(home))]:
+        word, _, rest = (name, "", "") if name.endswith((".yaml", ".yml")) else name.partition(".")
         wanted.setdefault(find_suite(home, word), []).append(rest)
     rows: list[dict[str, Any]] = []
     failures: list[EvoloraError] = []
@@ -62,6 +62,17 @@ def retry(
         print(f"error: {failure}", file=sys.stderr)
     if failures:
         raise failures[0]
+
+
+def _last(home: Path) -> "SuiteId":
+    """The suite that was begun last here. One that came in shards has nothing to be made again."""
+    from evolora_core.engine.run_index import read_packs, suites
+    from evolora_core.store.shards import kept_shards
+
+    merged = {folder.parent.name for folder in kept_shards(home)}
+    if begun := [own for own in suites(home) if str(own) not in merged or read_packs(home, own)]:
+        return begun[-1]
+    raise ConfigError(f"{latest(home)}: came in shards, and no suite was begun in {home}; name the one to make here")
 
 
 def _again(home: Path, suite: "SuiteId", only: list[str]) -> Made:

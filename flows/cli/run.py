@@ -184,9 +184,9 @@ def _make(config: "Experiment", packs: Path, only: Sequence[str]) -> Made:
     from flows._server import embedded_prefect
 
     check_machine(config)
+    check_plan(config, only)
     check_suite(config, packs / config.name)
     suite = suite_id(config)
-    check_plan(config, only)
     print(f"{suite}: starting Prefect and up to {config.processes} processes", file=sys.stderr)
     with embedded_prefect(home):
         begin(home, suite, stated(config), packs)  # from here on `evolora retry` knows it

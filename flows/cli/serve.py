@@ -54,3 +54,4 @@ def serve(
         report_killed()
         print(f"Prefect: {url.removesuffix('/api')}", flush=True)
         serve_deployments(nightly=nightly, limit=limit)
+    print("stopped; a suite that was under way goes on with `evolora retry`", file=sys.stderr)

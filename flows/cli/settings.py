@@ -1,5 +1,6 @@
 """`evolora settings`."""
 
+import shutil
 import textwrap
 from typing import Annotated
 
@@ -38,8 +39,9 @@ def settings(
     if json:
         show([asdict(own) for own in found], True)
         return
+    width = max(20, min(110, shutil.get_terminal_size((114, 0)).columns - 4))
     for own in found:
         default = own.default if own.default in ("", "required") else f"default {own.default}"
         facts = "; ".join(filter(None, [own.values, default]))
         print(f"{own.key}  {facts}".rstrip())
-        print(textwrap.indent(textwrap.fill(own.description, 110), "    "))
+        print(textwrap.indent(textwrap.fill(own.description, width), "    "))

@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from evolora_core.engine.home import home_path
 from evolora_core.errors import ConfigError
+from evolora_core.foreign.text import printable
 from flows.cli._app import Json, show
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def status(
     json: Json = False,
 ) -> None:
     """Show the stages of each run with state, seconds since the last start, FLOPs and when they ended (UTC). States:
-    done, cached (made before), merged (from a shard), running, failed (with the reason), missing (its folder is gone),
+    done, cached (made before), merged (from a shard), running, failed (why: below), missing (its folder is gone),
     waiting. The FLOPs of `evolve` include those of `calibrate`.
     """
     from evolora_core.engine.run_index import entries, is_made, waiting
@@ -38,14 +39,14 @@ def status(
 
     home = home_path()
     found = find_suite(home, suite) if suite else latest(home)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "run": entry.run_id,
             "stage": entry.stage,
             "state": "missing" if entry.state in ("done", "cached") and not is_made(home, entry) else entry.state,
             "seconds": entry.seconds,
             "flops": entry.flops,
-            "finished": entry.finished if json or not entry.finished else entry.finished[5:16].replace("T", " "),
+            "finished": entry.finished,
             "reason": entry.reason,
         }
         for entry in sorted(entries(home, found), key=lambda entry: entry.started or "")
@@ -64,10 +65,28 @@ def status(
         for run, _, stage in (name.rpartition(".") for name in waiting(home, found))
         if (f"{found}.{run}", stage) not in {(row["run"], row["stage"]) for row in rows}  # merged from a shard
     ]
-    if rows or json:
-        show(rows, json)
+    if json:
+        show(rows, True)
+    elif rows:
+        print(f"{found}:")
+        show([_short(row, found) for row in rows], False)
+        if reasons := [f"{row['run']}.{row['stage']}: {printable(row['reason'])}" for row in rows if row["reason"]]:
+            print("", *reasons, sep="\n")
     else:
         print(f"{found}: was begun, and has no stage yet; a run that starts takes a minute to plan", file=sys.stderr)
+
+
+def _short(row: dict[str, Any], suite: "SuiteId") -> dict[str, Any]:
+    """A row for people: without the suite, the year and parts of long seconds. Its reason stands below the table."""
+    seconds, finished = row["seconds"], row["finished"]
+    return {
+        "run": row["run"].removeprefix(f"{suite}."),
+        "stage": row["stage"],
+        "state": row["state"],
+        "seconds": round(seconds) if seconds and seconds >= 100 else seconds,
+        "flops": row["flops"],
+        "finished": finished and finished[5:16].replace("T", " "),
+    }
 
 
 def latest(home: Path) -> "SuiteId":

@@ -27,7 +27,8 @@ def rebuild() -> None:
     made = make_anew(prepare_home())
     for part, reason in made.left_out:
         print(f"left out: {part.run_id} {part.stage}: {reason}", file=sys.stderr)
-    print(f"recorded {len(made.recorded)} stages, {made.rows} rows")
+    shards = f", and {made.merged} stages of merged shards" if made.merged else ""
+    print(f"recorded {len(made.recorded)} stages, {made.rows} rows{shards}")
     if made.left_out:
         kept = f"; the store before is {made.before}" if made.before else ""
         raise StoreError(f"{len(made.left_out)} of them are left out; `evolora retry SUITE` makes stages anew{kept}")

@@ -297,7 +297,7 @@ def test_an_empty_word_is_no_name(arguments: list[str], said: str, capsys: pytes
 def test_what_is_asked_for_is_looked_at_before_anything_starts(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = suite({"conditions": ["frozen"], "seeds": [0]})
     assert "suite.yaml: key search: 'nosuch' is none" in refusal(capsys, "run", path, "--set", "search=nosuch")
-    said = refusal(capsys, "run", path, "--only", "s9.evaluate")
+    said = refusal(capsys, "run", path, "--only", "s9.evaluate", "--set", "host=smollm2-135m")  # which is not here
     assert re.fullmatch(r"s9.evaluate: bad-[0-9a-f]+ has no such run or stage; its runs are .*frozen.s0", said)
     assert "workers: nosuch: unknown; use processes" in refusal(capsys, "run", path, "--set", "workers=nosuch")
     assert not list(home.glob("runs/*"))  # no suite was begun

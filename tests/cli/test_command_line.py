@@ -66,6 +66,12 @@ def test_a_command_asked_wrongly_says_so_in_one_line(
     assert printed.out == ""
 
 
+@pytest.mark.parametrize("words", [["--adapter", "a", "b"], ["--adapter", "a", "--adapter", "b"]], ids=" ".join)
+def test_adapters_come_in_one_list_or_one_by_one(words: list[str]) -> None:
+    _, bound, *_ = app.parse_args(["evaluate", "--host", "nano", "--holdout", "x.jsonl", *words, "--json"])
+    assert bound.arguments["adapter"] == [Path("a"), Path("b")] and bound.arguments["json"]
+
+
 def test_the_app_has_no_command_without_an_owner() -> None:
     assert {command[0] for command in COMMANDS} == {name for name in app if not name.startswith("-")}
 

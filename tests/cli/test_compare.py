@@ -120,7 +120,10 @@ def test_two_conditions_get_the_verdict_of_a_pack(capsys: pytest.CaptureFixture[
     assert row["diff"] == pytest.approx(row["a_acc"] - row["b_acc"])
     words = ("--a", "another:sft-double", "--b", "example:ecology", "--split", "retention")
     code, out, _ = run(capsys, home, *words)
-    assert code == 0 and "differ in" in out and "arms.sft-double.budget" in out and "retention" in out
+    assert code == 0 and "differ in" in out and "arms.sft-double.budget" in out
+    sides, table, *_ = out.split("\n\n")
+    assert sides == f"a: {SECOND}.sft-double\nb: {FIRST}.ecology\nsplit: retention, router: headline"
+    assert max(map(len, table.splitlines())) <= 80 and table.split()[-1] in ("a", "b", "undecided")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from evolora_core.engine.run_index import entries, suites
 from evolora_core.engine.stage import Suite
 from evolora_core.searches.registry import get_search, load_experiment, suite_id
 from evolora_core.store import query
-from flows.cli.calibrate import calibration_steps
+from flows.cli.calibrate import calibration_steps, tell
 
 SUITES = Path(__file__).resolve().parents[2] / "configs" / "suites"
 TINY = str(SUITES / "tiny.yaml")
@@ -86,6 +86,23 @@ def test_each_search_shows_what_it_found(tmp_path: Path) -> None:
     for name in ("adapters", "merging", "attention"):
         shown = query(tmp_path, f"FROM {get_search(name).calibrated}")
         assert list(shown.columns) == ["suite", "condition", "seed", "stage", "what", "value", "note"]
+
+
+def test_what_was_found_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    note = "first generations of the run, from which it was resumed, each with a note of so many words"
+    numbers = {"value": 4.491e7, "lowest": 4.484e7, "highest": 4.499e7, "seeds": 12, "note": note}
+    seen = [
+        {"condition": own, "stage": "calibrate", "what": what, **numbers}
+        for own in ("ecology-quarter", "single")
+        for what in ("generation flops", "peak memory, MB")
+    ]
+    tell(seen, [row | {"stage": "total"} for row in seen[:1]])
+    *tables, left = capsys.readouterr().out.split("\n\n")
+    assert [table.partition(", calibrate:\n")[0] for table in tables] == ["ecology-quarter", "single"]
+    assert max(len(line) for table in (*tables, left) for line in table.splitlines()) <= 80
+    for table in (*tables, left):
+        assert {*note.split()[1:-1]} <= {*table.split()} and "4.491e+07" in table
 
 
 def test_a_search_without_calibration_says_so(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,13 +172,20 @@ def test_two_commands_in_a_home_have_a_log_each(served: Any, monkeypatch: pytest
     assert first.exists() and not second.exists()  # one that says nothing is not kept
 
 
-def test_sigterm_ends_the_server_too(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigterm_ends_the_server_and_a_flow_in_plain_words(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     process, shell, url = served
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     home = Path(shell["EVOLORA_HOME"])
     assert known_server(home) == url
+    (long,) = [d for d in post(url, "deployments/filter", {}) if d["name"] == "pretrain-host"]
+    run = post(url, f"deployments/{long['id']}/create_flow_run", {})
+    ours = {"flow_runs": {"id": {"any_": [run["id"]]}}}
+    wait_for(lambda: post(url, "flow_runs/filter", ours)[0]["state_type"] == "RUNNING", 300)
     process.send_signal(signal.SIGTERM)
-    process.wait(60)
+    assert process.wait(60) == 0
+    _, _, after = (home / "said.txt").read_text().rpartition("SIGTERM received")
+    assert "Traceback" not in after
+    assert after.endswith("\nstopped; a suite that was under way goes on with `evolora retry`\n")
     assert known_server(home) is None
     with pytest.raises(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
         pass
@@ -196,6 +203,17 @@ def test_an_address_that_a_killed_server_left_is_not_used(
         assert known_server(tmp_path) == found
     (tmp_path / ADDRESS).write_text(json.dumps({"url": prefect_server}))
     assert known_server(tmp_path) is None
+
+
+def test_a_server_that_was_joined_is_found_from_another_shell(
+    prefect_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "prefect").mkdir()
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server)
+    with shared_prefect(tmp_path):
+        monkeypatch.delenv("PREFECT_API_URL")  # which the other shell does not have
+        assert known_server(tmp_path) == prefect_server
+    assert not (tmp_path / ADDRESS).exists()
 
 
 class Healthy(BaseHTTPRequestHandler):
@@ -219,6 +237,7 @@ class Healthy(BaseHTTPRequestHandler):
 def test_a_server_that_is_another_s_and_ends_is_named(
     serving: Any, error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "prefect").mkdir()
     server = HTTPServer(("127.0.0.1", 0), Healthy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{server.server_port}/api")

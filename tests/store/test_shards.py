@@ -119,6 +119,9 @@ def test_shards_give_the_pack_of_the_whole(
     assert states and {row["state"] for row in states} == {"merged"}
     assert {f"{SUITE}.{condition}.s1" for condition in ("frozen", "single")} <= {row["run"] for row in states}
     with pytest.raises(SystemExit):
+        main(["retry"])  # a merge is no reason to compute all of it
+    assert f"{SUITE}: came in shards, and no suite was begun" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
         main(["pack", "example", "--out", str(tmp_path / "early")])
     said = capsys.readouterr().err
     assert "bring them by `evolora store merge`" in said and "of this name there is also" not in said
@@ -139,7 +142,9 @@ def test_shards_give_the_pack_of_the_whole(
 
     found = fingerprints(home, SUITE)
     store_path(home).unlink()
-    assert rebuild(home).left_out == []
+    assert "recorded 1 stages" in (said := _run(capsys, "store", "rebuild"))  # of the comparison, made here
+    ((merged,),) = query(home, "SELECT count(*) FROM stages WHERE condition <> 'suite'").rows
+    assert said.endswith(f" rows, and {merged} stages of merged shards\n")
     assert fingerprints(home, SUITE) == found
 
 

@@ -28,6 +28,7 @@ CONTRACT = {
     "merge_generation": "run_id generation best mean diversity",
     "attention_table": "suite framework arm programs score lo hi predicted measured step_time parameters",
     "attention_losses": "suite program size seed loss",
+    "scaling_fit": "",  # the name alone is fixed
     "candidate": "run_id candidate generation operator genome status reject_stage reason score",
     "candidate_lineage": "run_id child parent role",
 }
