@@ -87,6 +87,7 @@ def shared_prefect(home: Path) -> Iterator[str]:
 @contextmanager
 def _announced(home: Path, url: str) -> Iterator[None]:
     """Other shells find the server in EVOLORA_HOME."""
+    (home / ADDRESS).parent.mkdir(exist_ok=True)
     write_json(home / ADDRESS, {"url": url, "pid": os.getpid(), "started": now()})
     try:
         yield

@@ -49,7 +49,7 @@ def setup_environment(*, ctx: HookContext) -> SetupResult:
     if submits and not url:
         print(
             f"note: no server of `evolora serve` answers for {home}; what is submitted now waits until one starts "
-            "there (set PREFECT_API_URL if it joined another server)",
+            "there (set PREFECT_API_URL if it joined a server that wants a key)",
             file=sys.stderr,
         )
     server = {"PREFECT_API_URL": url} if url else {}

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import warnings
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -94,8 +93,11 @@ def serve_deployments(*, nightly: bool, limit: int) -> None:
     warnings.filterwarnings("ignore", message="coroutine 'Runner.astop' was never awaited")  # Prefect's, at SIGTERM
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")  # Python's, of a flow whose process is killed
     logging.getLogger("asyncio").addFilter(_is_news)
-    with suppress(SystemExit):  # Prefect's, at SIGTERM
+    try:
         serve(*deployments(nightly), limit=limit, pause_on_shutdown=False)
+    except SystemExit as ended:  # Prefect's, with 0 at SIGTERM
+        if ended.code:
+            raise
 
 
 def _is_news(record: logging.LogRecord) -> bool:

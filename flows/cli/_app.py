@@ -89,7 +89,7 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     natural = [max(map(len, column)) for column in columns]
     if not room:
         return natural
-    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split() or [" "]) for column in columns]
     room -= 2 * (len(columns) - 1)
     widths = [min(width, max(room, 1)) for width in natural]
     for least in (words, [min(word, 24) for word in words]):

@@ -208,7 +208,6 @@ def test_an_address_that_a_killed_server_left_is_not_used(
 def test_a_server_that_was_joined_is_found_from_another_shell(
     prefect_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "prefect").mkdir()
     monkeypatch.setenv("PREFECT_API_URL", prefect_server)
     with shared_prefect(tmp_path):
         monkeypatch.delenv("PREFECT_API_URL")  # which the other shell does not have
@@ -237,7 +236,6 @@ class Healthy(BaseHTTPRequestHandler):
 def test_a_server_that_is_another_s_and_ends_is_named(
     serving: Any, error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "prefect").mkdir()
     server = HTTPServer(("127.0.0.1", 0), Healthy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{server.server_port}/api")

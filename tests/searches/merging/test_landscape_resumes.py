@@ -28,7 +28,7 @@ def works(folder: Path) -> Any:
         host.tokenizer.save_pretrained(folder / name / "model")
     config = MergeExperiment.model_validate(
         {"name": "map", "domains": domains, "models": {"a": "a", "b": "b"}, "conditions": ["base", "uniform"]}
-        | {"data": {"train": 4, "search": 8, "selection": 4, "test": 4}}
+        | {"data": {"search": 8, "selection": 4, "test": 4}}
         | {"evaluation": {"comparisons": [{"a": "uniform", "b": "base"}]}}
     )
     asked: Any = datasets.request(Suite(config, SuiteId("map", "0" * 8)), 0).config
