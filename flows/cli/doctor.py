@@ -29,7 +29,7 @@ def doctor(*, json: Json = False) -> int:
     rows = [*installed(), home(), store(), *hosts(), *devices(), sandbox(), telemetry()]
     show(rows if json else [{key: own[key] for key in ("what", "state", "detail")} for own in rows], json)
     if not json and (mends := [f"{own['what']}: {own['mend']}" for own in rows if own["mend"]]):
-        print("\nHow to mend what is not ok:", *mends, sep="\n")
+        print("\nWhat is optional or broken, and what mends it:", *mends, sep="\n")
     return int(any(row["state"] == "broken" for row in rows))
 
 

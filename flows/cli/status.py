@@ -77,13 +77,13 @@ def status(
 
 
 def _short(row: dict[str, Any], suite: "SuiteId") -> dict[str, Any]:
-    """A row for people: without the suite, the year and parts of long seconds. Its reason stands below the table."""
+    """A row for people: without the suite, the year and parts of seconds. Its reason stands below the table."""
     seconds, finished = row["seconds"], row["finished"]
     return {
         "run": row["run"].removeprefix(f"{suite}."),
         "stage": row["stage"],
         "state": row["state"],
-        "seconds": round(seconds) if seconds and seconds >= 100 else seconds,
+        "seconds": seconds and round(seconds),
         "flops": row["flops"],
         "finished": finished and finished[5:16].replace("T", " "),
     }
