@@ -226,7 +226,7 @@ def _lines(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str
 def _explain(error: ValidationError, model: type[BaseModel], document: Document) -> str:
     """The first fault of a validation as one line with its place."""
     fault = _first(error)
-    path, _ = _followed(model, tuple(str(part) for part in fault["loc"]))
+    path, _ = _followed(model, _location(fault))
     path = path or _named(fault["msg"].removeprefix("Value error, "), document.values)
     return _placed(path, explain_fault(error, model), document)
 
@@ -263,7 +263,7 @@ def _named(reason: str, values: Any) -> tuple[str, ...]:
 def explain_fault(error: ValidationError, model: type[BaseModel]) -> str:
     """The first fault of a validation in words: the key and the nearest valid one, or the reason."""
     fault = _first(error)
-    given_path = tuple(str(part) for part in fault["loc"])
+    given_path = _location(fault)
     path, _ = _followed(model, given_path)
     name = ".".join(path)
     if fault["type"] == "extra_forbidden":
@@ -293,6 +293,13 @@ def _name_like(given: str, pattern: str) -> str:
 def _first(error: ValidationError) -> Any:
     """An unknown key if there is one, since it may be the missing one."""
     return min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+
+
+def _location(fault: Any) -> tuple[str, ...]:
+    """Where a fault is, without pydantic's tags for plain types, such as those of `float | list[float]`."""
+    *parts, last = (str(part) for part in fault["loc"]) if fault["loc"] else ("",)
+    plain = last in ("bool", "int", "float", "str") and fault["type"] != "extra_forbidden"
+    return tuple(part for part in (*parts, "" if plain else last) if part and not part.startswith("list["))
 
 
 def _nearest_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int:

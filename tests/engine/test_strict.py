@@ -86,3 +86,23 @@ def test_a_key_of_one_of_several_models_is_named_as_the_file_has_it(given: dict[
     with pytest.raises(ValidationError) as error:
         House.model_validate(given)
     assert explain_fault(error.value, House).startswith(said)
+
+
+class Weighed(Strict):
+    """A number, or one for each group."""
+
+    weight: float | list[float] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"weight": "x"}, "key 'weight': input should be a valid number, unable to parse"),
+        ({"weight": [1, "x"]}, "key 'weight': input should be a valid number (got [1, 'x'])"),
+        ({"float": 1}, "unknown key 'float'"),
+    ],
+)
+def test_a_key_is_named_without_the_types_that_it_may_have(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as fault:
+        Weighed.model_validate(given)
+    assert explain_fault(fault.value, Weighed).startswith(words)
