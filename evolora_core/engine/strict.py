@@ -297,9 +297,12 @@ def _first(error: ValidationError) -> Any:
 
 def _location(fault: Any) -> tuple[str, ...]:
     """Where a fault is, without pydantic's tags for plain types, such as those of `float | list[float]`."""
-    *parts, last = (str(part) for part in fault["loc"]) if fault["loc"] else ("",)
-    plain = last in ("bool", "int", "float", "str") and fault["type"] != "extra_forbidden"
-    return tuple(part for part in (*parts, "" if plain else last) if part and not part.startswith("list["))
+    parts = tuple(map(str, fault["loc"]))
+    if fault["type"] == "extra_forbidden":  # it ends in a key that may be called anything
+        return parts
+    if parts[-1:] in (("bool",), ("int",), ("float",), ("str",)):
+        parts = parts[:-1]
+    return tuple(part for part in parts if not part.startswith("list["))
 
 
 def _nearest_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int:

@@ -100,6 +100,8 @@ class Weighed(Strict):
         ({"weight": "x"}, "key 'weight': input should be a valid number, unable to parse"),
         ({"weight": [1, "x"]}, "key 'weight': input should be a valid number (got [1, 'x'])"),
         ({"float": 1}, "unknown key 'float'"),
+        ({"list[": 1}, "unknown key 'list['"),
+        ({"": 1}, "unknown key ''"),
     ],
 )
 def test_a_key_is_named_without_the_types_that_it_may_have(given: dict[str, Any], words: str) -> None:
