@@ -152,6 +152,9 @@ def _started(home: Path, wanted: int = 0, *, private: bool) -> Iterator[str]:
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/api"
     log_file = _log_file(home, url)
     log_file.write_text("")
+    # Prefect makes and migrates its database while it starts, with no lock between processes.
+    starting = FileLock(home / "prefect" / "start.lock")
+    starting.acquire()
     servers = [_spawn(listening, log_file, private)]
     closing = Event()
 
@@ -165,6 +168,7 @@ def _started(home: Path, wanted: int = 0, *, private: bool) -> Iterator[str]:
     keeper = Thread(target=revive, daemon=True)
     try:
         _wait_until_healthy(servers[0], url, log_file)
+        starting.release()
         keeper.start()
         with _connected(url):
             yield url
@@ -173,6 +177,7 @@ def _started(home: Path, wanted: int = 0, *, private: bool) -> Iterator[str]:
         if keeper.is_alive():
             _end(servers[-1])
             keeper.join()
+        starting.release()
         _end(servers[-1])
         listening.close()
         if not log_file.stat().st_size and servers[-1].returncode == 0:

@@ -15,6 +15,7 @@ from prefect.cache_policies import CachePolicy
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.context import TaskRunContext
 from prefect.exceptions import TerminationSignal
+from safetensors import SafetensorError
 
 from evolora_core.engine import artifacts
 from evolora_core.engine.home import home_path
@@ -87,11 +88,14 @@ def is_fault(task: Task[..., Any], run: TaskRun, state: State) -> bool:
         return isinstance(error, Passing)
     except (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError):
         return False  # still so the next time
-    except OSError:
-        return True
-    except BaseException:
-        return False
+    except BaseException as error:
+        return _is_of_the_machine(error)
     return False
+
+
+def _is_of_the_machine(error: BaseException) -> bool:
+    """Whether a disk or a connection failed. safetensors has an error of its own for what a disk refuses."""
+    return isinstance(error, OSError) or (isinstance(error, SafetensorError) and "I/O error" in str(error))
 
 
 def stands(request: StageRequest) -> bool:
@@ -159,7 +163,7 @@ def _made(request: StageRequest, stage: Stage, warnings: list[str]) -> dict[str,
         )
     except BaseException as error:
         enter_failed(request.entry("failed", started=started, finished=now(), reason=reason(error)))
-        if isinstance(error, OSError):
+        if _is_of_the_machine(error):
             log.error("failed: %s", reason(error))
         elif not isinstance(error, EvoloraError):
             log.exception("failed")

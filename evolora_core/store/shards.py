@@ -226,10 +226,8 @@ def _difference(there: Any, here: Any, place: str = "") -> str:
     if isinstance(there, dict) and isinstance(here, dict):
         parts = (_difference(there.get(k), here.get(k), f"{place}.{k}") for k in sorted(there.keys() | here.keys()))
         return next(filter(None, parts), "")
-    if there == here:
-        return ""
-    left, right = (json.dumps(value, sort_keys=True) for value in (there, here))
-    return f"{place}: {left:.60} there, {right:.60} here"
+    left, right = (json.dumps(value, sort_keys=True) for value in (there, here))  # as text, so that NaN equals NaN
+    return "" if left == right else f"{place}: {left:.60} there, {right:.60} here"
 
 
 def _label(key: Key) -> str:

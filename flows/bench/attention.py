@@ -54,6 +54,7 @@ def measure_all(program: str, sizes: list[str], steps: int, batch: int, texts: i
     warming.load((CHILD,))  # as in the sandbox: else the first program here seems to change torch
     corpus = make_corpus(CorpusSettings(held_out=texts), 0)
     source, rows = get_known(program).source, []
+    note = f"{program}, {steps} steps of {batch} rows, {texts} texts: in the sandbox, and in this process"
     ours = theirs = 0.0
     with tempfile.TemporaryDirectory(prefix="evolora-bench-") as work, Sandbox((CHILD,), confined=not refusal()) as box:
         for size in sizes:
@@ -64,8 +65,8 @@ def measure_all(program: str, sizes: list[str], steps: int, batch: int, texts: i
             }
             taken = side_by_side(ways, repeats, f"size {size}")
             ours, theirs = ours + taken["sandbox"], theirs + taken["here"]
-            note = f"{program}, {steps} steps of {batch} rows, {texts} texts: in the sandbox, and in this process"
             rows.append(row(f"evaluation at {size}", taken["sandbox"], taken["here"], "s", note))
-    rows.append(row(f"evaluation at {', '.join(sizes)}", ours, theirs, "s", "a ratio of 1.05 is an overhead of 5 %"))
-    rows.append(row("evaluations an hour", 3600 / ours, 3600 / theirs, "1/h", "all these sizes, one at a time"))
+    every = ", ".join(sizes)
+    rows.append(row(f"evaluation at {every}", ours, theirs, "s", f"{note}; 1.05 is an overhead of 5 %"))
+    rows.append(row(f"evaluations an hour at {every}", 3600 / ours, 3600 / theirs, "1/h", f"{note}, one at a time"))
     return rows

@@ -22,6 +22,7 @@ from evolora_core.engine.probes import watch
 from evolora_core.language.datasets import build_splits
 from evolora_core.language.families.base import Item
 from evolora_core.language.hosts.host import Host, load_host
+from evolora_core.language.tasks.pools import read_pool
 from evolora_core.lora.answering.pricing import Prices, price
 from evolora_core.report.plots import STYLE
 from evolora_core.searches.adapters.ecology import evolve
@@ -97,7 +98,7 @@ def measure(
     first generation does not count.
     """
     torch.set_num_threads(config.threads)
-    items = build_splits(config.data, 0)["train"]
+    items = _practised(config)
     sizes = [(host, dict(standard)) for host in hosts]
     sizes += [
         (hosts[0], {**standard, key: own}) for key, values in grid.items() for own in values if own != standard[key]
@@ -134,6 +135,11 @@ def _point(
     return Point(host.name, host.identity["parameters"], size, median(seconds), clock.seconds | {"rest": rest})
 
 
+def _practised(config: SuiteConfig) -> list[Item]:
+    pools = {task.name: read_pool(task) for task in config.own_families if task.data is not None}
+    return build_splits(config.data, 0, pools)["train"]
+
+
 def _begun(config: SuiteConfig, task: Task, changes: dict[str, object], folder: Path) -> Run:
     """An ecology with some settings changed, before its first generation."""
     ecology = EcologyConfig.model_validate(config.ecology.model_dump() | changes)
@@ -145,7 +151,7 @@ def measure_commits(config: SuiteConfig, host: Host, at: Sequence[int] = (20, 40
     whatever else the machine does slows all of them; the times are medians.
     """
     torch.set_num_threads(config.threads)
-    items = build_splits(config.data, 0)["train"]
+    items = _practised(config)
     task = Task(host, items, [], config.decoding, 0, price(host, items, config.ecology.practice, config.decoding, 0))
     plasticity = config.ecology.plasticity.model_dump() | {"steps": 1, "batch_rows": 4, "buffer": MEMORIES}
     economy = config.ecology.economy.model_dump() | {"ticket": 0.0}  # so that nobody goes bankrupt
@@ -179,7 +185,7 @@ def _committed(run: Run) -> float:
 
 
 def commit_rows(commits: Sequence[Commit], place: str) -> list[Row]:
-    """Time and bytes of each commit, beside those of the first; `place` is the device and the arithmetic."""
+    """Time and bytes of each commit, beside those of the first; `place` is the host and the settings."""
     first, note = commits[0], f"{place}; beside it after {commits[0].generation} generations"
     rows = []
     for commit in commits:
@@ -194,7 +200,7 @@ def commit_rows(commits: Sequence[Commit], place: str) -> list[Row]:
 
 def table(points: Sequence[Point], place: str) -> list[Row]:
     """Seconds and shares of the standard ecologies, which are like the first, seconds of the others, and the exponent
-    of each growth; `place` is the device and the arithmetic.
+    of each growth; `place` is the suite, its settings, the device and the arithmetic.
     """
     rows = []
     for point in points:

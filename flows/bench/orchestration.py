@@ -39,13 +39,14 @@ def measure(config: Experiment, repeats: int) -> list[Row]:
     _, plain = both("seconds")
     ours, other = both("outside")
     stages = int(times["plain"][0]["stages"])
+    which = f"{config.name}, {stages} stages"
     return [
-        row("suite", *both("seconds"), "s", f"{config.name}, {stages} stages, start-up aside; median of {repeats}"),
-        row("outside the stages", ours, other, "s", "the suite's seconds without those that its stages computed"),
+        row("suite", *both("seconds"), "s", f"{which}, start-up aside; median of {repeats}"),
+        row("outside the stages", ours, other, "s", f"{which}: its seconds without those that its stages computed"),
         row("overhead", 100 * (ours - other) / plain, None, "%", "of the plain suite, by what is outside the stages"),
-        row("beside the stages", *both("beside"), "s", "CPU seconds of the other threads of the process"),
+        row("beside the stages", *both("beside"), "s", f"{which}: CPU seconds of the other threads of the process"),
         row("a stage", (ours - other) / stages, None, "s", "what Prefect adds to each"),
-        row("start-up", *both("start"), "s", "server and imports, until the first stage"),
+        row("start-up", *both("start"), "s", f"{which}: server and imports, until the first stage"),
     ]
 
 

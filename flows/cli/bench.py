@@ -172,10 +172,10 @@ def ecology(
     from flows.bench.ecology import commit_rows, measure, measure_commits, plot, table
 
     config = load_suite(suite, settings or [])
-    words, place = host or [config.host], f"{config.device}, {config.dtype}"
+    words, place = host or [config.host], ", ".join([config.name, *(settings or []), config.device, config.dtype])
     points = measure(config, words, generations)
     commits = measure_commits(config, load_host(words[0], device=config.device, dtype=config.dtype))
-    kept = _keep("ecology", table(points, place) + commit_rows(commits, place), json)
+    kept = _keep("ecology", table(points, place) + commit_rows(commits, f"{words[0]}, {place}"), json)
     print(f"plot: {save(plot(points), kept.parent, kept.stem)}", file=sys.stderr)
 
 

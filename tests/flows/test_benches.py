@@ -104,6 +104,11 @@ def test_commits_are_weighed_early_and_late() -> None:
     assert [row["ratio"] for row in rows[:3]] == [1, 1, 1] and {row["unit"] for row in rows} == {"ms", "KiB"}
 
 
+def test_an_ecology_of_rows_of_one_s_own_is_measured_too() -> None:
+    config = load_suite("configs/suites/own-tasks.yaml", [])
+    assert {item.family for item in ecology._practised(config)} == {*config.data.train_families}
+
+
 def test_the_fitted_power_is_that_of_the_line() -> None:
     assert ecology.exponent([(1, 3.0), (10, 300.0), (100, 30000.0)]) == pytest.approx(2)
 

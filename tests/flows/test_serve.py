@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from filelock import FileLock, Timeout
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -27,7 +28,17 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from evolora_core.engine.run_index import now
 from evolora_core.errors import StageError
 from evolora_core.store import query
-from flows._server import ADDRESS, _healthy, _listening, _started, embedded_prefect, known_server, shared_prefect
+from flows import _server
+from flows._server import (
+    ADDRESS,
+    _healthy,
+    _listening,
+    _started,
+    _wait_until_healthy,
+    embedded_prefect,
+    known_server,
+    shared_prefect,
+)
 from flows.serve import deployments, forget_missed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,7 +178,14 @@ def test_two_commands_in_a_home_have_a_log_each(served: Any, monkeypatch: pytest
     monkeypatch.setenv("PREFECT_HOME", str(folder))
     (first,) = folder.glob("server*.log")
     assert first.name == f"server-{urlsplit(url).port}.log"
-    with _started(folder.parent, private=True):
+
+    def one_at_a_time(*given: Any) -> None:  # for both would make the database of a new home
+        with pytest.raises(Timeout):
+            FileLock(folder / "start.lock").acquire(timeout=0)
+        _wait_until_healthy(*given)
+
+    monkeypatch.setattr(_server, "_wait_until_healthy", one_at_a_time)
+    with _started(folder.parent, private=True), FileLock(folder / "start.lock", timeout=0):
         (second,) = {*folder.glob("server*.log")} - {first}
     assert first.exists() and not second.exists()  # one that says nothing is not kept
 

@@ -271,6 +271,12 @@ def test_the_same_stage_made_twice_must_be_the_same(shards: list[Path], tmp_path
         merge(tmp_path, [richer])
 
 
+def test_a_stage_that_measured_nan_is_taken_twice(shards: list[Path], tmp_path: Path) -> None:
+    """As where a specialist diverged."""
+    once, again = (_copy(shards[1], tmp_path / name, '"summary": {}', '"summary": {"drift": NaN}') for name in "ab")
+    assert merge(tmp_path, [once]).stages > 0 and merge(tmp_path, [again]).stages == 0
+
+
 def test_a_shard_is_replaced_only_by_a_whole_one(whole: Path, shards: list[Path], tmp_path: Path) -> None:
     out = Path(shutil.copytree(shards[0], tmp_path / "out"))
     with pytest.raises(StoreError, match="no such suite"):

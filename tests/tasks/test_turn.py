@@ -1,15 +1,19 @@
 """How a stage is made: two processes take turns, and the second says that it waits; why a stage failed is kept."""
 
 import logging
+import resource
 import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from filelock import FileLock
 from prefect.exceptions import TerminationSignal
 from prefect.states import Failed
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from toy_stages import Toy, toy_request
 
 from evolora_core.engine.artifacts import turn
@@ -71,7 +75,19 @@ def test_a_reason_says_something() -> None:
 @pytest.mark.parametrize(
     ("fault", "again"),
     [(Locked("held"), True), (Unwritable("full"), True), (OSError(28, "no space"), True), (ConnectionError(), True)]
-    + [(StageError("wrong"), False), (PermissionError(), False), (FileNotFoundError(), False), (ValueError(), False)],
+    + [(StageError("wrong"), False), (PermissionError(), False), (FileNotFoundError(), False), (ValueError(), False)]
+    + [(SafetensorError("Error while deserializing header: incomplete metadata"), False)],
 )
 def test_disks_locks_and_connections_are_tried_again(fault: Exception, again: bool) -> None:
     assert is_fault(SimpleNamespace(), SimpleNamespace(), Failed(data=fault)) is again  # type: ignore[arg-type]
+
+
+def test_weights_that_a_disk_refuses_are_tried_again(tmp_path: Path) -> None:
+    largest = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, largest[1]))
+    try:
+        with pytest.raises(SafetensorError) as full:
+            save_file({"weight": torch.zeros(1000)}, tmp_path / "adapter.safetensors")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, largest)
+    assert is_fault(SimpleNamespace(), SimpleNamespace(), Failed(data=full.value))  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def choose_routes(
     no_op: Collection[int] = (),
     errors: float = 1.0,
 ) -> Routes:
-    """The best candidate of each bucket, by accuracy on the selection split.
+    """The best candidate of each bucket that leads the host, by accuracy on the selection split.
 
     Every slot, the host (-1) among them, must have answered the same items in the same order. A slot is chosen over
     the host only if it is ahead by more than so many standard `errors` of the paired difference: the best of several
@@ -87,10 +87,9 @@ def choose_routes(
     for bucket, numbers in members.items():
         merits = {slot: _merit([outcomes_by_slot[slot][number] for number in numbers]) for slot in [HOST, *organelles]}
         accuracy[bucket] = {str(slot): merit[0] for slot, merit in merits.items()}
-        best = max(candidates, key=lambda slot: (merits[slot], -slot), default=HOST)
-        right = {slot: np.array([outcomes_by_slot[slot][n].grade.correct for n in numbers]) for slot in (best, HOST)}
-        wins, losses = int((right[best] & ~right[HOST]).sum()), int((~right[best] & right[HOST]).sum())
-        table[bucket] = best if wins - losses > errors * math.sqrt(wins + losses) else HOST
+        right = {slot: np.array([outcomes_by_slot[slot][n].grade.correct for n in numbers]) for slot in merits}
+        ahead = [slot for slot in candidates if _leads(right[slot], right[HOST], errors)]
+        table[bucket] = max(ahead, key=lambda slot: (merits[slot], -slot), default=HOST)
     return Routes(
         routing=routing,
         table=table,
@@ -98,6 +97,14 @@ def choose_routes(
         n={bucket: len(numbers) for bucket, numbers in members.items()},
         no_op=tuple(sorted(set(no_op) & set(organelles))),
     )
+
+
+def _leads(right: np.ndarray, host: np.ndarray, errors: float) -> bool:
+    """Whether right answers `[items]` (bool) lead the host's by more than so many standard errors of the paired
+    difference.
+    """
+    wins, losses = int((right & ~host).sum()), int((~right & host).sum())
+    return wins - losses > errors * math.sqrt(wins + losses)
 
 
 def in_buckets(items: Sequence[Item], routing: str) -> dict[str, list[int]]:
